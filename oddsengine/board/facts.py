@@ -4,15 +4,16 @@ Taking facts copies a few numbers per row; columns are made when they are read. 
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from oddsengine.board.links import LINKS, SEPARATOR, depth_columns, link_column, own_parts, typed
 from oddsengine.board.names import Names
-from oddsengine.board.quotes import LINKS, SEPARATOR
 from oddsengine.board.rows import REJECTED, Rows
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words
@@ -21,8 +22,6 @@ from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.maths.odds import quoted_american
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.schema import ODDS_SCHEMA
-
-_FLAGS = {"True": True, "False": False}
 
 
 class Facts(NamedTuple):
@@ -108,7 +107,8 @@ class Facts(NamedTuple):
     def frame(self) -> pl.DataFrame:
         """The rows as an odds table (`ODDS_SCHEMA`), `id` being the source's own."""
         columns = Columns(self)
-        return pl.DataFrame([columns.whole(name).alias(name) for name in ODDS_SCHEMA])
+        own = depth_columns(reduce(or_, map(own_parts, self.links), 0))
+        return pl.DataFrame([columns.whole(name).alias(name) for name in (*ODDS_SCHEMA, *own)])
 
 
 class Before(NamedTuple):
@@ -163,7 +163,7 @@ class Columns:
             part = LINKS.index(name)  # few rows: without a query
             split = [(self._facts.links[row] or "").split(SEPARATOR, part + 1) for row in at.tolist()]
             texts = [texts[part] or None if len(texts) > part else None for texts in split]
-            return _typed(name, pl.Series(texts, dtype=pl.String))
+            return typed(name, pl.Series(texts, dtype=pl.String))
         return self._column(name)[self._terms[1][at] if name in _WORDED else at]
 
     def whole(self, name: str) -> pl.Series:
@@ -218,16 +218,3 @@ def moments_of(micros: Longs) -> pl.Series:
     if (micros == NO_TIME).any():
         column = pl.Series(micros.view("M8[us]"))
     return column.cast(TIME)
-
-
-def link_column(links: list[str | None], name: str) -> pl.Series:
-    """One of the columns `LINKS` of prices, which have them joined to one text."""
-    parts = pl.Series(name, links, dtype=pl.String).str.split(SEPARATOR)
-    return _typed(name, parts.list.get(LINKS.index(name), null_on_oob=True).replace("", None))
-
-
-def _typed(name: str, texts: pl.Series) -> pl.Series:
-    """A column of the rows' own texts in its type."""
-    if ODDS_SCHEMA[name] == pl.Boolean:
-        return texts.replace_strict(_FLAGS, default=None, return_dtype=pl.Boolean)
-    return texts.cast(ODDS_SCHEMA[name])

@@ -1,9 +1,9 @@
 """The quote reader of the live board: parses and validates quotes into columns.
 
-Quotes are a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA`, or a JSON list of such
-objects. Plain JSON is parsed in one pass (`scan`), and mappings are encoded to JSON first. Rows that need conversion
-(numbers as text, flags as 0 and 1) go through `check_odds` like a table. Both paths accept the same rows, and reject
-the same rows for the same reasons.
+Quotes are a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA` and `DEPTH_SCHEMA`, or a
+JSON list of such objects. Plain JSON is parsed in one pass (`scan`), and mappings are encoded to JSON first. Rows that
+need conversion (numbers as text, flags as 0 and 1) go through `check_odds` like a table. Both paths accept the same
+rows, and reject the same rows for the same reasons.
 """
 
 import json
@@ -20,6 +20,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.json_scan import Codes, Fields, ScannedColumns, scan
+from oddsengine.board.links import LEVELS_AT, LIMIT, LINKS, joined
 from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs
@@ -29,6 +30,7 @@ from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
 from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, MOST_LEVELS, levels_text
 from oddsengine.tables.schema import (
     MOST_CHARACTERS,
     MOST_DECIMAL,
@@ -40,15 +42,6 @@ from oddsengine.tables.schema import (
     named,
 )
 
-LINKS = (
-    "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
-    "is_main_line", "is_alternate_line", "volume", "volume_24h", "open_interest", "exchange_token_id",
-)  # fmt: skip
-"""Columns of a single price that no calculation uses."""
-_LIMIT = LINKS.index("max_bet")
-SEPARATOR = "\x1f"
-_EXCHANGES = 4  # number of trailing `LINKS` that only exchanges have; omitted if all are empty
-_NO_EXCHANGE = SEPARATOR * _EXCHANGES
 _MOST_TEXTS = 1 << 16  # cached texts that are allowed beyond a multiple of the board's
 
 
@@ -74,22 +67,24 @@ class Quotes(NamedTuple):
 _Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
 
 
+_Level: Any = msgspec.defstruct("_Level", [("odds_decimal", float), ("stake", float)], gc=False)
 _KINDS: dict[type[pl.DataType], Any] = {
     pl.String: _Text | None, pl.Float64: float | None, pl.Boolean: bool | None, pl.Datetime: Any,
+    pl.List: list[_Level] | None,
 }  # fmt: skip
 _MOMENTS = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
 _FIELDS = (
     *WORDING, "line", "sportsbook", "odds_decimal", "odds_american", *_MOMENTS, "is_live", "is_active",
     "rejected_upstream", *LINKS,
 )  # fmt: skip
-_SCHEMA = {**ODDS_SCHEMA, "timestamp": ODDS_SCHEMA["last_seen_at"]}
+_SCHEMA = {**ODDS_SCHEMA, **DEPTH_SCHEMA, "timestamp": ODDS_SCHEMA["last_seen_at"]}
 _Plain: Any = msgspec.defstruct("_Plain", [(name, _KINDS[type(_SCHEMA[name])], None) for name in _FIELDS], gc=False)
 """A row that needs no conversion."""
 _decoder = msgspec.json.Decoder(list[_Plain])
 _encoder = msgspec.json.Encoder()
 _wording = attrgetter(*WORDING, "line")
 _PRICE = ("line", "odds_decimal", "odds_american")
-_NUMBERS = (*_PRICE, "max_bet", "volume", "volume_24h", "open_interest")
+_NUMBERS = (*_PRICE, "max_bet", "volume", "volume_24h", "open_interest", COMMISSION, FEE)
 
 
 @cache
@@ -163,8 +158,16 @@ class QuoteReader:
             if some.size:
                 rows = self._rows(text, scanned.span[some])
                 columns = [list(map(attrgetter(name), rows)) for name in LINKS]
-                columns[_LIMIT] = [None if most is None or most < 0.0 else most for most in columns[_LIMIT]]
-                texts = _linked(columns, some.size)
+                columns[LIMIT] = [None if most is None or most < 0.0 else most for most in columns[LIMIT]]
+                depth = columns[LEVELS_AT:]
+                if depth != [[None] * some.size] * len(depth):
+                    if not all(map(_valid_depth, *depth)):
+                        return None
+                    columns[LEVELS_AT] = [
+                        None if not levels else levels_text((each.odds_decimal, each.stake) for each in levels)
+                        for levels in columns[LEVELS_AT]
+                    ]
+                texts = joined(columns, some.size)
                 for at, link in zip(some.tolist(), texts, strict=True):
                     linked[at] = link
         except msgspec.DecodeError:
@@ -225,7 +228,11 @@ class CheckedQuotes(NamedTuple):
 
     def links(self) -> list[str | None]:
         """The columns `LINKS` of each row joined to one text."""
-        return _linked([self.table[name].to_list() for name in LINKS], self.table.height)
+        n, held = self.table.height, self.table.columns
+        columns = [self.table[name].to_list() if name in held else [None] * n for name in LINKS]
+        if LEVELS in held:
+            columns[LEVELS_AT] = [levels_text(levels) or None for levels in columns[LEVELS_AT]]
+        return joined(columns, n)
 
 
 def checked(frame: pl.DataFrame) -> CheckedQuotes:
@@ -321,6 +328,13 @@ def _unicode(texts: Iterable[str]) -> bool:
     return True
 
 
+def _levels(value: Any) -> Any:
+    """Levels as text; what is none stays, and is rejected later."""
+    if isinstance(value, list | tuple) and all(isinstance(level, Mapping) for level in value):
+        return levels_text(value)
+    return value
+
+
 def _shape(rows: Any) -> str:
     if not isinstance(rows, list | tuple):
         return type(rows).__name__
@@ -337,13 +351,16 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         rows = [row if row.get("last_seen_at") else {**row, "last_seen_at": row.get("timestamp")} for row in rows]
     for name in names:
         values = [row.get(name) for row in rows]
+        if name == LEVELS:
+            values = [_levels(value) for value in values]
         kinds = {type(value) for value in values if value is not None}
         if kinds <= {int, float}:
             values = [None if value is None else _float(value) for value in values]
         elif len(kinds) > 1 or not kinds <= {str, bool, datetime}:
             values = [None if value is None else _text(value) for value in values]
         if str in kinds:
-            values = [readable(value[: MOST_CHARACTERS + 1]) if isinstance(value, str) else value for value in values]
+            most = None if name == LEVELS else MOST_CHARACTERS + 1
+            values = [readable(value[:most]) if isinstance(value, str) else value for value in values]
         columns[name] = pl.Series(name, values, dtype=pl.Null if not kinds else None)
     return pl.DataFrame(columns)
 
@@ -401,23 +418,12 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
     return np.asarray(american[rows.is_in(table["row"].implode()).to_numpy()])
 
 
-def _linked(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
-    """The columns `LINKS` of each row joined to one text; None if all are empty."""
-    absent = [column.count(None) == n for column in columns]
-    if all(absent):
-        return [None] * n
-    if short := all(absent[-_EXCHANGES:]):
-        columns, absent = columns[:-_EXCHANGES], absent[:-_EXCHANGES]
-    parts = [
-        [""] * n if none else ["" if value is None else str(value) for value in column]
-        for column, none in zip(columns, absent, strict=True)
-    ]
-    joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
-    within = len(columns) - 1
-    if sum(text.count(SEPARATOR) for text in joined) != n * within:  # a text has the separator in it
-        parts = [[text.replace(SEPARATOR, " ") for text in part] for part in parts]
-        joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
-    if not short:
-        joined = [text.removesuffix(_NO_EXCHANGE) for text in joined]
-    nothing = SEPARATOR * (len(LINKS) - _EXCHANGES - 1)
-    return [None if text == nothing else text for text in joined]
+def _valid_depth(levels: Sequence[Any] | None, commission: float | None, fee: float | None) -> bool:
+    """Whether levels and charges are as `check_odds` wants them."""
+    few = levels is None or len(levels) <= MOST_LEVELS
+    return (
+        few
+        and all(1.0 < each.odds_decimal < np.inf and 0.0 <= each.stake < np.inf for each in levels or ())
+        and (commission is None or 0.0 <= commission < 1.0)
+        and (fee is None or 0.0 <= fee <= 1.0)
+    )

@@ -21,9 +21,11 @@ import numpy.typing as npt
 
 from oddsengine._jit import kernel
 from oddsengine.board.flap import SECONDS, Levels, full, look_at
+from oddsengine.board.links import depth_columns, own_parts, price_terms
 from oddsengine.columns import NONE, SECOND, dtype_of
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
+from oddsengine.pricing.commission import PriceTerms
 
 REJECTED = 32  # by the node that the quote comes from
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
@@ -66,6 +68,7 @@ class Rows:
     same: Bytes  # consecutive looks at the same price, up to 255
     depth: Bytes  # levels in use
     record: Ints  # place of the earlier levels in `flap`, -1 if there are none
+    own: Bytes  # which of its own texts are calculated with, see `links.own_parts`
 
     def __init__(self, room: int = 1024) -> None:
         for name, dtype in COLUMNS.items():
@@ -122,6 +125,24 @@ class Rows:
         links, n = self.links, len(self.links)
         return [links[s] if s < n else None for s in slots.tolist()] if links else []
 
+    def link(self, slot: int, link: str | None) -> None:
+        """Set the own texts of a row."""
+        links = self.links
+        if slot >= len(links):
+            links.extend([None] * (slot + 1 - len(links)))
+        links[slot] = link
+        self.own[slot] = own_parts(link)
+
+    def own_columns(self) -> tuple[str, ...]:
+        """Those of the columns `DEPTH_SCHEMA` that any row on the board has."""
+        own = self.own[: self.top]
+        return depth_columns(int(np.bitwise_or.reduce(own[self.state[: self.top] == ON]))) if own.any() else ()
+
+    def terms(self, slots: Ints, *, levels: bool) -> PriceTerms | None:
+        """Charges, and levels if asked for, of some rows; None if none of them has any."""
+        parts = self.own[slots]
+        return price_terms(parts, self.links_of(slots[parts != 0]), levels=levels) if parts.any() else None
+
     def release(self, slots: Ints) -> None:
         """Free the slots of removed rows."""
         if not slots.size:
@@ -130,7 +151,7 @@ class Rows:
         self.levels.release(self.record[slots])
         for slot in slots.tolist() if self.links else ():
             if slot < len(self.links):
-                self.links[slot] = None
+                self.link(slot, None)
         kept = self.spare[: self.spares]
         self.spare = np.concatenate((kept, slots.astype(np.int32)))
         self.spares = self.spare.size

@@ -350,7 +350,7 @@ class Board:
             rows.rejected[slots], rows.judged[slots] = rejected, judged
         del self._rejudged[len(self._rejudged) - len(past.verdicts) :]
         for slot, link in past.links.items():
-            rows.links[slot] = link
+            rows.link(slot, link)
         rows.state[past.top : rows.top] = FREE
         rows.state[past.spare] = FREE
         for name, column in past.columns.items():
@@ -481,13 +481,12 @@ class Board:
     def _link(self, slot: int, link: str) -> bool:
         """Store a row's own texts. Returns True if they changed."""
         links = self.rows.links
-        if slot >= len(links):
-            links.extend([None] * (slot + 1 - len(links)))
-        if links[slot] == link:
+        known = links[slot] if slot < len(links) else None
+        if known == link:
             return False
         if self._undo is not None:
-            self._undo.links.setdefault(slot, links[slot])
-        links[slot] = link
+            self._undo.links.setdefault(slot, known)
+        self.rows.link(slot, link)
         return True
 
     def _enrol(self, slots: Ints, what: Bytes) -> None:

@@ -9,6 +9,7 @@ from oddsengine.catalog import files
 from oddsengine.catalog.names import plain
 
 REGIONS = ("US", "UK", "EU", "AU", "GLOBAL")
+CURRENCIES = ("USD", "USDC", "GBP", "EUR")
 # A tier includes the books of lower tiers.
 TIERS = ("free", "hobby", "pro", "sharp")
 
@@ -31,6 +32,7 @@ class Book(NamedTuple):
     live: bool = True
     props: bool = True
     requires_tier: str = TIERS[-1]
+    currency: str = ""  # of the sizes that it publishes
 
     @property
     def display_name(self) -> str:

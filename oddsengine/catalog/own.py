@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine.catalog import files
-from oddsengine.catalog.books import REGIONS, TIERS, book
+from oddsengine.catalog.books import CURRENCIES, REGIONS, TIERS, book
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import league
 from oddsengine.catalog.links import TEMPLATES, allowed, fault, host_fault
@@ -115,6 +115,7 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
         "commission": _below(0.2),
         "fee": _below(0.5),
         "feed": _text,
+        "currency": _one_of(*CURRENCIES),
         "aliases": _names,
     },
     "links": {**{key: _template(key) for key in TEMPLATES}, "hosts": _hosts},

@@ -227,6 +227,9 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
     least.add_argument(
         "--min-size", type=_number, default=0.0, metavar="PTS", help="minimum distance between the lines of a middle"
     )
+    least.add_argument(
+        "--stake", type=_positive, metavar="MONEY", help="what prices with levels are offered for (docs/depth.md)"
+    )
 
 
 def _add_scan(parser: argparse.ArgumentParser) -> None:
@@ -588,6 +591,11 @@ def _add_keys(parser: argparse.ArgumentParser) -> None:
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=serve.serve_command)
     parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
+    parser.add_argument(
+        "--live", type=_names, metavar="A,B",
+        help="prices of these sources, such as kalshi,polymarket, with demo keys, on localhost only",
+    )  # fmt: skip
+    parser.add_argument("--sport", type=_names, metavar="LEAGUE,...", help="the leagues of --live, such as nfl,nba")
     _add_shared(parser, "--config")
     parser.add_argument("--host", help="address to bind to (default 127.0.0.1)")
     parser.add_argument("--port", type=_count, help="port to bind to (default 8000)")

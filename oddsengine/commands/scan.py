@@ -120,6 +120,7 @@ def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[s
 
 _SCAN_WORDS = (
     "books", "sharp", "method", "commission", "min_ev", "max_ev", "min_profit", "max_hold", "min_size", "min_middle_ev",
+    "stake",
 )  # fmt: skip
 
 

@@ -11,8 +11,15 @@ from oddsengine.commands.output import echo, service_needed
 
 def serve_command(arguments: argparse.Namespace) -> None:
     with service_needed():
+        import msgspec  # noqa: PLC0415
+
+        from oddsengine.sources import declared  # noqa: PLC0415
         from oddsengine_service.server import serve  # noqa: PLC0415  see the module's docstring
-        from oddsengine_service.settings import MOST_PORT, learn, load, make_folder  # noqa: PLC0415
+        from oddsengine_service.settings import MOST_PORT, Settings, learn, load, make_folder  # noqa: PLC0415
+    if bool(arguments.live) != bool(arguments.sport):
+        raise ValueError("--live takes sources and --sport their leagues: --live kalshi,polymarket --sport nfl")
+    if arguments.live and (arguments.demo or arguments.config is not None):
+        raise ValueError(f"give either --live or {'--demo' if arguments.demo else '--config'}, got both")
     if arguments.port is not None and arguments.port > MOST_PORT:
         raise ValueError(f"--port must be a port from 0 to {MOST_PORT}, got {arguments.port}")
     if arguments.host == "":
@@ -22,20 +29,25 @@ def serve_command(arguments: argparse.Namespace) -> None:
         if value is not None:
             environ[f"ODDSENGINE_SERVICE_{name}"] = str(value)
     with ExitStack() as stack:
-        if arguments.demo and arguments.config is None:  # a demo's data is temporary
+        temporary = arguments.live or (arguments.demo and arguments.config is None)
+        if temporary:
             folder = stack.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
             environ.setdefault("ODDSENGINE_DATA_FOLDER", folder)
-        settings = load(arguments.config, environ)
-        if arguments.demo and arguments.config is not None and settings.feeds:
+        environ |= declared(arguments.live, arguments.sport, environ) if arguments.live else {}
+        settings: Settings = load(arguments.config, environ)
+        if temporary:  # not those of a file that lies here
+            feeds = {name: feed for name, feed in settings.feeds.items() if name in (arguments.live or ())}
+            settings = msgspec.structs.replace(settings, feeds=feeds)
+        if arguments.demo and settings.feeds:
             raise ValueError(
                 f"--demo cannot be combined with feeds, but {settings.file} declares "
                 f"{', '.join(f'feeds.{name}' for name in settings.feeds)}"
             )
         make_folder(settings)
         learn(settings)
-        if not arguments.demo and not settings.feeds:
+        if not (arguments.demo or settings.feeds):
             sys.stderr.write(f"oddsengine: {settings.file} has no feeds, so the board stays empty; try --demo\n")
-        serve(settings, environ, demonstration=arguments.demo, announce=_announce)
+        serve(settings, environ, demonstration=arguments.demo or bool(arguments.live), announce=_announce)
 
 
 def _announce(text: str) -> None:

@@ -33,7 +33,6 @@ from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.detection import arbitrage, empty, ev, low_hold, middles
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
-from oddsengine.detection.ladders import for_stake
 from oddsengine.detection.model_input import IntoModel, modelled
 from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
 from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
@@ -106,7 +105,7 @@ def find_ev(
     model
         Your own probabilities: a column of `odds`, a table of outcomes, or matrices of scores (docs/model.md).
     stake
-        Prices with `levels` are those for this stake (`oddsengine.detection.ladders`); None is the best level.
+        Prices with `levels` are offered at what this stake gets (docs/depth.md); None is the best level.
     commission
         Rates on winnings by book, such as 0.02, instead of the catalog's.
     guards
@@ -136,10 +135,18 @@ def find_ev(
     """
     check_number("min_ev", min_ev)
     check_number("max_ev", max_ev, optional=True)
-    prepared = prepare(for_stake(odds, stake, commission), guards, now)
+    prepared = prepare(odds, guards, now)
     wants = Wants.from_thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
     question = board.ask(
-        prepared, books, sharp, method, commission, wants, include=include, model=modelled(model, prepared)
+        prepared,
+        books,
+        sharp,
+        method,
+        commission,
+        wants,
+        include=include,
+        model=modelled(model, prepared),
+        stake=stake,
     )
     found = ev.build_rows(question, ev.find_hits(question), max_ev)
     _warn(found.height, question, sharp, fair=True)
@@ -194,9 +201,9 @@ def find_arbitrage(
     """
     check_number("min_profit", min_profit, -99.0)
     check_number("max_profit", max_profit, optional=True)
-    prepared = prepare(for_stake(odds, stake, commission), guards, now)
+    prepared = prepare(odds, guards, now)
     wants = Wants.from_thresholds(min_profit=min_profit, max_profit=max_profit)
-    question = board.ask(prepared, books, sharp, method, commission, wants)
+    question = board.ask(prepared, books, sharp, method, commission, wants, stake=stake)
     found = arbitrage.build_rows(question, arbitrage.find_hits(question))
     _warn(found.height, question)
     return found
@@ -246,8 +253,9 @@ def find_low_hold(
     [(220.5, 0.51)]
     """
     check_number("max_hold", max_hold, 0.0)
-    prepared = prepare(for_stake(odds, stake, commission), guards, now)
-    question = board.ask(prepared, books, sharp, method, commission, Wants.from_thresholds(max_hold=max_hold))
+    prepared = prepare(odds, guards, now)
+    wants = Wants.from_thresholds(max_hold=max_hold)
+    question = board.ask(prepared, books, sharp, method, commission, wants, stake=stake)
     found = low_hold.build_rows(question, low_hold.find_hits(question))
     _warn(found.height, question)
     return found
@@ -306,10 +314,10 @@ def find_middles(
     check_number("min_size", min_size, 0.0)
     check_number("min_ev", min_ev, optional=True)
     check_number("max_profit", max_profit, optional=True)
-    prepared = prepare(for_stake(odds, stake, commission), guards, now)
+    prepared = prepare(odds, guards, now)
     least = -np.inf if min_ev is None else min_ev
     wants = Wants.from_thresholds(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
-    question = board.ask(prepared, books, sharp, method, commission, wants)
+    question = board.ask(prepared, books, sharp, method, commission, wants, stake=stake)
     found = middles.build_rows(question, middles.find_hits(question))
     _warn(found.height, question)
     return found
@@ -383,15 +391,21 @@ def find_all(
     check_number("min_size", min_size, 0.0)
     check_number("min_middle_ev", min_middle_ev, optional=True)
     check_number("max_profit", max_profit, optional=True)
-    if isinstance(odds, PreparedTable) and stake is not None:
-        raise ValueError("stake needs a table of odds: prices are made for it before they are prepared")
-    prepared = odds if isinstance(odds, PreparedTable) else prepare(for_stake(odds, stake, commission), guards, now)
+    prepared = odds if isinstance(odds, PreparedTable) else prepare(odds, guards, now)
     wants = Wants.from_thresholds(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
         min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
     )  # fmt: skip
     question = board.ask(
-        prepared, books, sharp, method, commission, wants, include=include, model=modelled(model, prepared)
+        prepared,
+        books,
+        sharp,
+        method,
+        commission,
+        wants,
+        include=include,
+        model=modelled(model, prepared),
+        stake=stake,
     )
     counts = set_aside(prepared)
     hits = ev.find_hits(question)

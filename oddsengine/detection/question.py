@@ -30,10 +30,12 @@ from oddsengine.identity.table import Identity, identify, times
 from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
+from oddsengine.pricing.commission import PriceTerms
 from oddsengine.pricing.model import MODEL, ModelPrices
-from oddsengine.pricing.references import CLOSE, book_list, close_input
+from oddsengine.pricing.references import CLOSE, book_list, close_input, stake_of
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
+from oddsengine.tables.levels import LEVELS, most_of_levels
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsTable, check_odds
 from oddsengine.tables.timestamps import micros
 
@@ -213,18 +215,21 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
 def ask(
     prepared: PreparedTable, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
     commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
-    fair: catalog.FairTable | None = None, model: ModelPrices | Fair | None = None,
+    fair: catalog.FairTable | None = None, model: ModelPrices | Fair | None = None, stake: float | None = None,
 ) -> Question:  # fmt: skip
     """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`, `model` by `modelled`."""
     name, more = chosen_method(method, sharp, model), included(include)
     wanted = book_list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
-    event = event_hashes(prepared)
+    event, terms = event_hashes(prepared), PriceTerms.of_table(prepared.table, identity.groups.row)
+    if stake_of(stake) is not None and LEVELS in prepared.shown.columns:
+        prepared = prepared._replace(shown=prepared.shown.with_columns(max_bet=most_of_levels(prepared.shown)))
     read_, named = estimated(prepared, event, fair) if name == CLOSE else None, hashes(prepared, event)
     looked = view(
         identity, prepared.guarded, prepared.off, wanted, sharp, name, commission, suspects="suspect" in more,
         board=read_, model=model if isinstance(model, ModelPrices) else None, ladder=named.ladder,
+        stake=stake, terms=terms,
     )  # fmt: skip
     if isinstance(model, Fair):
         looked = replace(looked, close=model)

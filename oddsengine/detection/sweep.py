@@ -50,6 +50,7 @@ from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, SUSPECT
+from oddsengine.pricing.commission import PriceTerms
 from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
@@ -196,10 +197,14 @@ def view(
     board: fair_close.CloseInput | None = None,
     model: ModelPrices | None = None,
     ladder: Words | None = None,
+    stake: float | None = None,
+    terms: PriceTerms | None = None,
 ) -> Offers:
     """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
-    spec = view_spec(identity.books, identity.traits, books, sharp, method, commission, suspects=suspects, model=model)
-    prices = fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder)
+    spec = view_spec(
+        identity.books, identity.traits, books, sharp, method, commission, suspects=suspects, model=model, stake=stake
+    )
+    prices = fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder, terms=terms)
     return offers(prices, Callers.of([spec]))
 
 

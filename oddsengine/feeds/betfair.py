@@ -12,7 +12,7 @@ names are listed in `unnamed`. Prices count as seen while the stream is alive, s
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from math import inf
@@ -22,6 +22,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
+from oddsengine.feeds.depth import levels_of
 from oddsengine.feeds.names import MarketName, league, market, side_of, teams_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
@@ -30,6 +31,7 @@ from oddsengine.maths.depth import lay_to_back
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
 _DRAW = 58805  # selection id of every draw
+_THREE_WAY, _OTHER = "moneyline_3way", {"home": "away", "away": "home"}
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
@@ -166,7 +168,7 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
         half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
         return MarketMapping(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
     if market_type == "MATCH_ODDS":
-        return MarketMapping(market("moneyline_3way" if draw else "moneyline", sport), None, by_runner=False)
+        return MarketMapping(market(_THREE_WAY if draw else "moneyline", sport), None, by_runner=False)
     kind_of = market(_PLAIN.get(market_type, market_type), sport)
     return MarketMapping(kind_of, None, by_runner=False)
 
@@ -193,17 +195,6 @@ class BetfairMarkets:
         self.initial_clk = ""
         self.late = False  # Betfair reports that it is behind
         self.unnamed: dict[str, None] = {}  # markets without names, to be requested from the catalogue
-
-    @property
-    def commission(self) -> dict[str, float]:
-        """Commission rate by market, from its definition."""
-        return {
-            market_id: state.definition.marketBaseRate / 100.0
-            for market_id, state in self._markets.items()
-            if state.definition is not None
-            and state.definition.marketBaseRate is not None
-            and 0.0 <= state.definition.marketBaseRate < 100.0
-        }
 
     def read(self, line: bytes) -> Payload:
         """Parse one line.
@@ -399,11 +390,13 @@ class BetfairMarkets:
         definition = state.definition or _Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
         meant = meaning(definition.marketType, definition.bettingType, game.sport, draw)
-        shared = {
+        shared: dict[str, Any] = {
             "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
             "away_team": game.away, "event_start_time": game.start, "market_type": meant.market.name,
             "is_live": definition.inPlay, "market_id": market_id, "external_event_id": game.id,
         }  # fmt: skip
+        if (rate := _commission(definition)) != catalog.book(BOOK).commission:
+            shared["commission"] = rate
         names = self._names.get(market_id, {})
         other = _opponents(definition)
         out: dict[str, dict[str, Any] | None] = {}
@@ -413,17 +406,21 @@ class BetfairMarkets:
             if keys is not None and key not in keys:
                 continue
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
-            best = _offer(state.ladders, key, other.get(key))
-            if best is None or runner.status != "ACTIVE":
+            name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
+            if meant.market.name == _THREE_WAY and game.sport == "soccer":
+                laid = _against(state, definition, runner, name, game)
+                out[f"{row_id}/lay"] = None if laid is None else shared | laid | {"id": f"{row_id}/lay"}
+            bets = _offer(state.ladders, key, other.get(key))
+            if not bets or runner.status != "ACTIVE":
                 out[row_id] = None
                 continue
-            name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
             if not name:
                 waiting += 1
                 continue
             if not meant.market.in_catalog:
                 unmapped[BOOK, meant.market.name] += 1
-            out[row_id] = shared | {
+            best = max(bets)
+            out[row_id] = shared | levels_of(bets) | {
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
                 "line": key[1] if meant.by_runner else meant.line, "odds_decimal": best[0], "max_bet": best[1],
@@ -466,29 +463,51 @@ def _opponents(definition: _Definition) -> dict[RunnerKey, RunnerKey]:
     return {first: second, second: first}
 
 
+def _against(
+    state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
+) -> dict[str, Any] | None:
+    """Fields of the bet that a side of three does not win: the other one with a handicap of half a goal."""
+    side = side_of(name, game.home, game.away)
+    ladder = _ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY)
+    bets = [bet for level in ladder if (bet := _usable(lay_to_back(*level))) is not None]
+    if side not in _OTHER or runner.status != "ACTIVE" or not bets:
+        return None
+    best, other = max(bets), _OTHER[side]
+    return levels_of(bets) | {
+        "selection": game.home if other == "home" else game.away,
+        "selection_id": str(runner.id), "selection_type": other, "line": 0.5, "odds_decimal": best[0],
+        "max_bet": best[1], "is_active": definition.status == "OPEN",
+        "market_type": market(_ASIAN["ASIAN_HANDICAP"], game.sport).name,
+    }  # fmt: skip
+
+
+def _commission(definition: _Definition) -> float:
+    """Return the commission of a market; without a valid one, that of the book."""
+    rate = definition.marketBaseRate
+    return catalog.book(BOOK).commission if rate is None or not 0.0 <= rate < 100.0 else rate / 100.0
+
+
 def _offer(
     ladders: dict[RunnerKey, dict[str, Ladder]], key: RunnerKey, other: RunnerKey | None
-) -> tuple[float, float] | None:
-    """Return the best price of a runner and what it takes: its own, or a lay of the other runner."""
-    own = _best(ladders.get(key, {}), _BACK, max)
-    laid = None if other is None else _best(ladders.get(other, {}), _LAY, min)
-    crossed = None if laid is None else _usable(lay_to_back(*laid))
-    return max((bet for bet in (own, crossed) if bet is not None), key=lambda bet: bet[0], default=None)
+) -> list[tuple[float, float]]:
+    """Return the prices of a runner and what they take: its own, or lays of the other runner if their best is better.
+
+    They are not added: virtual prices have both already.
+    """
+    own = _ladder(ladders.get(key, {}), _BACK)
+    laid = [] if other is None else _ladder(ladders.get(other, {}), _LAY)
+    crossed = [bet for level in laid if (bet := _usable(lay_to_back(*level))) is not None]
+    return max(own, crossed, key=lambda bets: max((odds for odds, _ in bets), default=0.0))
 
 
-def _best(
-    ladders: dict[str, Ladder], names: tuple[str, str, str], nearest: Callable[[Ladder], float]
-) -> tuple[float, float] | None:
-    """Return the best price of some ladders and its size; `nearest` is the best of prices."""
-    *by_level, by_price = names
-    ladder = next((ladders[name] for name in by_level if ladders.get(name)), None)
-    if ladder:
-        best = ladder[min(ladder)]
-    elif ladders.get(by_price):
-        best = ladders[by_price][nearest(ladders[by_price])]
-    else:
-        return None
-    return _usable(best)
+def _ladder(ladders: dict[str, Ladder], names: tuple[str, str, str]) -> list[tuple[float, float]]:
+    """Return odds and sizes of the first of some ladders that has any; of a ladder by level, level 0 is the best."""
+    name = next((name for name in names if ladders.get(name)), None)
+    if name is None:
+        return []
+    ladder, sign = ladders[name], 1.0 if names is _BACK else -1.0
+    best = inf if name == names[-1] else sign * ladder[min(ladder)][0]
+    return [bet for bet in ladder.values() if _usable(bet) is not None and sign * bet[0] <= best]
 
 
 def _usable(bet: tuple[float, float]) -> tuple[float, float] | None:

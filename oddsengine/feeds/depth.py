@@ -1,8 +1,8 @@
 """The levels of an exchange's price, from its order book: what can be backed, and what a lay of the other side is.
 
 A ladder is a list of decimal odds and the stake that each takes, best first. The best level is the price of a row and
-`max_bet` its stake; `levels` has all of them. The two sides of a market of two are often the same orders, shown twice,
-so a ladder and a crossed one are never added: the one with the better price counts.
+`max_bet` its stake; `levels` has the best of them (`oddsengine.tables.levels`). The two sides of a market of two are
+often the same orders, shown twice, so a ladder and a crossed one are never added: the one with the better price counts.
 """
 
 from collections import Counter
@@ -14,6 +14,23 @@ from oddsengine.maths.depth import lay_to_back
 
 Ladder = list[tuple[float, float]]
 _INVALID = "a level of an order book that is not valid"
+_MOST = 10  # levels of a price that are kept
+
+
+def levels_of(bets: Iterable[tuple[float, float]]) -> dict[str, Any]:
+    """The field `levels` of a quote, from odds and stakes in any order; nothing if there is only one level.
+
+    Examples
+    --------
+    >>> levels_of([(2.0, 50.0), (2.1, 10.0)])
+    {'levels': [{'odds_decimal': 2.1, 'stake': 10.0}, {'odds_decimal': 2.0, 'stake': 50.0}]}
+    >>> levels_of([(2.0, 50.0)])
+    {}
+    """
+    best = sorted(bets, reverse=True)[:_MOST]
+    if len(best) <= 1:
+        return {}
+    return {"levels": [{"odds_decimal": odds, "stake": stake} for odds, stake in best]}
 
 
 def ladder(levels: Iterable[tuple[float | None, float | None]], refused: Counter[str]) -> Ladder:
@@ -64,7 +81,4 @@ def price_of(levels: Ladder) -> dict[str, Any]:
     5.0
     """
     odds, stake = levels[0]
-    return {
-        "odds_decimal": odds, "max_bet": stake,
-        "levels": [{"odds_decimal": at, "stake": size} for at, size in levels],
-    }  # fmt: skip
+    return {"odds_decimal": odds, "max_bet": stake} | levels_of(levels)

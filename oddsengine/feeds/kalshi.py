@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import moment
+from oddsengine.feeds.depth import levels_of
 from oddsengine.feeds.kalshi_format import (
     ONE,
     BookChange,
@@ -32,6 +33,7 @@ from oddsengine.feeds.kalshi_format import (
     Milestone,
     book_ladders,
     decimal,
+    fee_of,
     is_draw,
     is_price,
     items,
@@ -41,6 +43,7 @@ from oddsengine.feeds.kalshi_format import (
     read_book,
     read_change,
     read_message,
+    read_series,
 )
 from oddsengine.feeds.kalshi_outcomes import Offer, offers_of
 from oddsengine.feeds.kalshi_series import PROP, UNKNOWN, WINNER, league_of, meaning, sport_of
@@ -106,6 +109,8 @@ class KalshiMarkets:
         self.doubtful: dict[str, None] = {}  # streamed markets whose book is not known
         self.statuses_lost = False  # a change of a market's status may have been missed
         self.unnamed: dict[str, None] = {}  # targets whose names are needed
+        self._fees: dict[str, float | None] = {}  # series -> F of its fee, None: of another form
+        self._event_fees: dict[str, tuple[str, float | str | None]] = {}  # event -> type and multiplier of its own
 
     # ---- lists ----
 
@@ -121,6 +126,11 @@ class KalshiMarkets:
         listed = {event.event_ticker for event in events}
         games = {one.id: one for one in milestones if listed & {*one.events}}
         refused["a game without a milestone"] += len(listed - {event for one in games.values() for event in one.events})
+        for event in events:
+            if event.fee_type_override:
+                self._event_fees[event.event_ticker] = event.fee_type_override, event.fee_multiplier_override
+            else:
+                self._event_fees.pop(event.event_ticker, None)
         before = {ident for ident, game in self._games.items() if game.winners == winners}
         for ident in before - games.keys():
             del self._games[ident]
@@ -134,6 +144,7 @@ class KalshiMarkets:
         refused["an event of several games"] += sum(
             1 for event, idents in owners.items() if len(idents) > 1 and games.keys() & {*idents}
         )
+        self._event_fees = {event: fee for event, fee in self._event_fees.items() if event in self._game_of}
         removed: list[str] = []
         for event in [event for event in self._of_event if event not in self._game_of]:
             removed += self._drop_event(event)
@@ -148,6 +159,26 @@ class KalshiMarkets:
         events = [event for event, ident in self._game_of.items() if self._games[ident].winners == winners]
         others = {event.partition("-")[0] for event in events} - {winners}
         return [winners, *sorted(others)]
+
+    def add_series(self, series: str, body: bytes, now: datetime) -> Payload:
+        """Parse the fee of a series; its markets are left out if it is of a form that we cannot calculate.
+
+        Raises `FeedError` if the body is invalid; the state is unchanged.
+        """
+        known = read_series(body)
+        said = known.fee_type is not None
+        self._fees[series] = fee_of(known.fee_type, known.fee_multiplier) if said else catalog.book(BOOK).fee
+        return self._emit({event: None for event, own in self._series.items() if own == series}, now, Counter())
+
+    def has_fee(self, series: str) -> bool:
+        """Whether the fee of a series has been read."""
+        return series in self._fees
+
+    def _fee(self, event: str) -> float | None:
+        """F of the fee of an event; None if it is of a form that we cannot calculate."""
+        if event in self._event_fees:
+            return fee_of(*self._event_fees[event])
+        return self._fees.get(self._series[event], catalog.book(BOOK).fee)
 
     def read_markets(self, series: str, pages: Sequence[bytes], now: datetime) -> Payload:
         """Parse all open markets of a series; those that are no longer listed are suspended.
@@ -449,18 +480,24 @@ class KalshiMarkets:
         sides = self._sides(game.id)
         three = meant.form == WINNER and (game.sport == "soccer" or any(map(is_draw, markets)))
         market_type = (meant.with_draw if three else meant.market).name
-        shared = {
+        shared: dict[str, Any] = {
             "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
             "away_team": game.away, "event_start_time": game.start, "market_type": market_type,
             "is_live": game.status == "live", "external_event_id": event,
         }  # fmt: skip
-        bets = _EventBets(shared, {}, {})
+        bets, fee = _EventBets(shared, {}, {}), self._fee(event)
+        if fee is None:
+            refused["a market whose fee is of another form"] += len(markets)
+            return bets
+        if fee != catalog.book(BOOK).fee:
+            shared["contract_fee"] = fee
         for market in markets:
             if game.status == "ended" or self._status[market.ticker] in _NOT_TRADED:
                 continue
             if meant.form == UNKNOWN:
                 unmapped[BOOK, meant.market.name] += 1
-            for offer in self._offers(market, meant.form, game, sides, refused, three=three):
+            handicap = meant.handicap if game.sport == "soccer" else ""
+            for offer in self._offers(market, meant.form, game, sides, refused, three=three, handicap=handicap):
                 bets.offers.setdefault(offer.id, []).append(offer)
                 bets.of_market.setdefault(market.ticker, []).append(offer.id)
         return bets
@@ -476,7 +513,9 @@ class KalshiMarkets:
         if priced:
             price, size, offer = min(priced, key=lambda one: (one[0], -one[1]))
             market = offer.market
-            return bets.shared | live | offer.outcome | {
+            bids = self._ladders[market.ticker][_SIDES[offer.side]].items()
+            deep = levels_of((float(1 / (ONE - bid)), float((ONE - bid) * count)) for bid, count in bids)
+            return bets.shared | live | offer.outcome | deep | {
                 "id": key, "odds_decimal": float(1 / price), "max_bet": float(price * size),
                 "market_id": market.ticker, "selection_id": f"{market.ticker}/{offer.side}", "is_active": True,
                 "volume": number(market.volume_fp), "volume_24h": number(market.volume_24h_fp),
@@ -500,7 +539,15 @@ class KalshiMarkets:
         return ONE - best, bids[best]
 
     def _offers(
-        self, market: Market, form: str, game: Game, sides: Sequence[str], refused: Counter[str], *, three: bool
+        self,
+        market: Market,
+        form: str,
+        game: Game,
+        sides: Sequence[str],
+        refused: Counter[str],
+        *,
+        three: bool,
+        handicap: str,
     ) -> list[Offer]:
         """Return the outcomes of a market; none while a name is needed."""
         side = next((name for name, one in zip(("home", "away"), sides, strict=True) if one in market.targets), "")
@@ -512,8 +559,9 @@ class KalshiMarkets:
             title, colon, _ = (market.yes_sub_title or market.title or "").partition(":")
             named = [name for one in players if (name := self._targets.get(one))]
             player = named[0] if named else title.strip() if colon else ""
-        offers = offers_of(market, form, side, {"home": game.home, "away": game.away}, player, refused, three=three)
-        if three and offers and self._price(Offer(market, "no", {}, "")) is not None:
+        names = {"home": game.home, "away": game.away}
+        offers = offers_of(market, form, side, names, player, refused, three=three, handicap=handicap)
+        if three and len(offers) == 1 and self._price(Offer(market, "no", {}, "")) is not None:
             refused["the No of a three-way outcome"] += 1
         return offers
 

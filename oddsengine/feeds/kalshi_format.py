@@ -19,6 +19,8 @@ from oddsengine.feeds.payload import FeedError
 SOURCE = "Kalshi"
 _AT_LEAST = re.compile(r"\b(\d{1,4}(?:\.\d)?)\+")
 ONE = Decimal(1)
+_QUADRATIC = ("quadratic", "quadratic_with_maker_fees")
+_TAKER, _MOST_TIMES = 0.07, 10.0  # F of takers, and by how much a series may multiply it
 _CENT, _LEAST, _MOST = Decimal("0.01"), Decimal("0.0001"), Decimal(10**12)
 
 Ladder = dict[Decimal, Decimal]  # bids: price -> contracts
@@ -27,6 +29,18 @@ Levels = Sequence[Sequence[str | int | float]]
 
 class Event(msgspec.Struct):
     event_ticker: Name
+    fee_type_override: str | None = None
+    fee_multiplier_override: float | str | None = None
+
+
+class Series(msgspec.Struct):
+    ticker: Name = ""
+    fee_type: str | None = None
+    fee_multiplier: float | str | None = None
+
+
+class _SeriesPage(msgspec.Struct):
+    series: Series
 
 
 class Details(msgspec.Struct):
@@ -119,6 +133,7 @@ class Page(msgspec.Struct):
 
 
 _page = msgspec.json.Decoder(Page)
+_series = msgspec.json.Decoder(_SeriesPage)
 _book = msgspec.json.Decoder(OrderBook)
 _message = msgspec.json.Decoder(Message)
 _change = msgspec.json.Decoder(BookChange)
@@ -141,6 +156,25 @@ def read_change(message: Message) -> BookChange:
 def read_book(data: bytes) -> OrderBook:
     """Decode the order book of one market."""
     return decode(_book, data, SOURCE)
+
+
+def read_series(data: bytes) -> Series:
+    """Decode a series."""
+    return decode(_series, data, SOURCE).series
+
+
+def fee_of(kind: str | None, multiplier: float | str | None) -> float | None:
+    """Return F of the fee F p (1 - p) per contract of takers; None if it is of another form.
+
+    Examples
+    --------
+    >>> fee_of("quadratic_with_maker_fees", 0.5), fee_of("flat", 1), fee_of("quadratic", None)
+    (0.035, None, 0.07)
+    """
+    factor = 1.0 if multiplier is None else number(multiplier)
+    if kind not in _QUADRATIC or factor is None or not 0.0 <= factor <= _MOST_TIMES:
+        return None
+    return _TAKER * factor
 
 
 def next_cursor(body: bytes) -> str:

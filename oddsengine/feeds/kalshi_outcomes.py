@@ -1,7 +1,7 @@
 """Which outcomes Yes and No of a market of Kalshi are bets on.
 
 In a winner of two, No of one side is the other side; No of "A by over 3.5" is B +3.5, and No of an over is the under.
-No of a three-way outcome is not a price of another outcome, and is left out.
+With a draw, No of one side is the other side with a handicap of half a goal; No of the draw is left out.
 """
 
 from collections import Counter
@@ -23,7 +23,15 @@ class Offer(NamedTuple):
 
 
 def offers_of(
-    market: Market, form: str, side: str, names: dict[str, str], player: str, refused: Counter[str], *, three: bool
+    market: Market,
+    form: str,
+    side: str,
+    names: dict[str, str],
+    player: str,
+    refused: Counter[str],
+    *,
+    three: bool,
+    handicap: str = "",
 ) -> list[Offer]:
     """Return the outcomes that the sides of a market are bets on.
 
@@ -39,6 +47,8 @@ def offers_of(
         Whom a player prop is about.
     three
         Whether a draw is an outcome of its event.
+    handicap
+        With a draw, the market of handicaps that count the same goals; empty if there is none.
     """
     if form == UNKNOWN:
         return [_offer(market, "yes", "", market.yes_sub_title or market.title or market.ticker)]
@@ -51,8 +61,11 @@ def offers_of(
         refused[_NO_TEAM] += 1
         return []
     if form == WINNER:
-        offers = [_offer(market, "yes", side, names[side]), _offer(market, "no", other, names[other])]
-        return offers[:1] if three else offers
+        yes = _offer(market, "yes", side, names[side])
+        if not three:
+            return [yes, _offer(market, "no", other, names[other])]
+        against = [_offer(market, "no", other, names[other], 0.5, market_type=handicap)] if handicap else []
+        return [yes, *against]
     line = line_of(market)
     if line is None:
         refused["a market without a clear line"] += 1
@@ -79,4 +92,5 @@ def _offer(
 ) -> Offer:  # fmt: skip
     at = "" if line is None else f"{line:g}"
     fields = {"selection": selection, "selection_type": outcome or None, "line": line, **subject}
-    return Offer(market, side, fields, "/".join((market.event_ticker, outcome or market.ticker, at, *subject.values())))
+    whose = (value for name, value in subject.items() if name != "market_type")  # that follows from the line
+    return Offer(market, side, fields, "/".join((market.event_ticker, outcome or market.ticker, at, *whose)))

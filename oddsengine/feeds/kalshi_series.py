@@ -67,6 +67,7 @@ class SeriesMarket(NamedTuple):
     market: MarketName
     with_draw: MarketName
     form: str
+    handicap: str = ""  # of winners: the handicap of their period
 
 
 def league_of(series: str) -> str:
@@ -110,5 +111,8 @@ def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
         form, name = _FORMS.get(part[2] or ("WINNER" if period else ""), (UNKNOWN, ""))
     if form == UNKNOWN:
         return SeriesMarket(unknown, unknown, UNKNOWN)
-    with_draw = f"{period}moneyline_3way" if form == WINNER else period + name
-    return SeriesMarket(market(period + name, sport), market(with_draw, sport), form)
+    named = market(period + name, sport)
+    if form != WINNER:
+        return SeriesMarket(named, named, form)
+    with_draw, handicap = (market(period + of, sport) for of in ("moneyline_3way", "point_spread"))
+    return SeriesMarket(named, with_draw, form, handicap.name)

@@ -76,8 +76,18 @@ class PublishedPrice(TypedDict, total=False):
     volume_24h: float | None
     open_interest: float | None
     exchange_token_id: Text | None
+    levels: list["PublishedLevel"] | None
+    commission: float | None
+    contract_fee: float | None
     rejection: "PublishedRejection | None"
     source_market_type: Text | None
+
+
+class PublishedLevel(TypedDict):
+    """A level of an exchange's price."""
+
+    odds_decimal: float
+    stake: float
 
 
 class PublishedRejection(TypedDict, total=False):

@@ -22,11 +22,10 @@ from typing import Any
 
 import msgspec
 
-from oddsengine import catalog
 from oddsengine.feeds.decoding import number, plain
+from oddsengine.feeds.depth import levels_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.polymarket_events import (
-    BOOK,
     SOURCE,
     EventsPage,
     League,
@@ -114,12 +113,6 @@ class PolymarketMarkets:
     def unread(self) -> list[str]:
         """Tokens whose book has never arrived."""
         return [token for token in self.doubtful if token not in self._books]
-
-    @property
-    def dearer(self) -> int:
-        """The number of markets whose fee is higher than the catalog's fee of the book."""
-        fee = catalog.book(BOOK).fee
-        return sum(market.fee > fee + _SAME for market in self._markets.values() if market.tradable)
 
     def list_events(
         self, pages: Sequence[EventsPage], league: League, now: datetime, *, within: float = float("inf"),
@@ -411,23 +404,20 @@ class PolymarketMarkets:
         if not market.tradable or any(other in self.doubtful for other in market.tokens):
             return None if before is None else before | {"is_active": False, "is_live": live}
         other = market.tokens[market.tokens[0] == token]
-        offer = _offer(self._books[token], self._books[other])
-        if offer is None:
+        asks = _asks(self._books[token], self._books[other])
+        if not asks:
             return None
-        price, size = offer
-        return {**row, "odds_decimal": 1.0 / price, "max_bet": price * size, "is_live": live}
+        price = min(asks)
+        deep = levels_of((1.0 / ask, ask * size) for ask, size in asks.items())
+        return {**row, **deep, "odds_decimal": 1.0 / price, "max_bet": price * asks[price], "is_live": live}
 
 
-def _offer(own: _Book, other: _Book) -> tuple[float, float] | None:
-    """Return the lowest price of a token and the size there, from its book and the mirrored one."""
-    offers = []
-    if own.asks:
-        price = min(own.asks)
-        offers.append((price, own.asks[price]))
-    if other.bids:
-        bid = max(other.bids)
-        offers.append((round(1.0 - bid, _DIGITS), other.bids[bid]))
-    return min(offers, key=lambda offer: (offer[0], -offer[1])) if offers else None
+def _asks(own: _Book, other: _Book) -> dict[float, float]:
+    """Return what a token costs, and the size there, from its book and the mirrored one, which has the same orders."""
+    asks = {round(1.0 - bid, _DIGITS): size for bid, size in other.bids.items()}
+    for price, size in own.asks.items():
+        asks[price] = max(size, asks.get(price, 0.0))
+    return asks
 
 
 def _best(book: _Book) -> tuple[float, float]:

@@ -3,9 +3,9 @@
 - Outcomes, prices and tokens are lists in JSON texts, index by index; the line belongs to the first outcome.
 - A game can have several events: the main one, and others with more markets and the same `gameId`.
 - Soccer has one event with a Yes/No market for each of home, draw and away: the three Yes tokens are the three-way
-  result, and sportsbooks do not offer what a No token is. If the event has an "Other", or placeholders that may become
-  outcomes (`negRiskAugmented`), the three cover less than everything: they keep a name that the catalog does not have,
-  so that they are served, and no finder uses them.
+  result. No of one side is the other side with a handicap of half a goal, and No of the draw is left out. If the
+  event has an "Other", or placeholders that may become outcomes (`negRiskAugmented`), the three cover less than
+  everything: they keep a name that the catalog does not have, so that they are served, and no finder uses them.
 - Market types are free text. An unknown one keeps its name; if the catalog has that name for something that may be
   something else, it gets a prefix.
 - Home and away are those of the event's teams; without them, the order of the title, which differs by league.
@@ -46,6 +46,10 @@ _SIDES = {
 _THREE_WAY = {
     "moneyline": "moneyline_3way", "soccer_halftime_result": "1st_half_moneyline_3way",
     "soccer_second_half_result": "2nd_half_moneyline_3way",
+}  # fmt: skip
+_HANDICAPS = {
+    "moneyline": "spreads", "soccer_halftime_result": "1st_half_spreads",
+    "soccer_second_half_result": "2nd_half_spreads",
 }  # fmt: skip
 _SPREADS = {
     "spreads": "spreads", "first_half_spreads": "1st_half_spreads", "second_half_spreads": "2nd_half_spreads",
@@ -91,6 +95,7 @@ class _Team(msgspec.Struct):
 
 class _FeeSchedule(msgspec.Struct):
     rate: Number = None
+    exponent: Number = None
 
 
 class _Market(msgspec.Struct):
@@ -167,7 +172,6 @@ class ListedMarket(NamedTuple):
     tradable: bool
     closed: bool
     clears: bool  # resting orders are cancelled at the start
-    fee: float  # rate, 0 for none
 
 
 class Listing(NamedTuple):
@@ -362,21 +366,33 @@ def _listed(
     tradable &= game.status != "ended"  # its markets stay open until their results are accepted
     if not kind.in_catalog and tradable:
         unmapped[BOOK, kind.name] += 1
-    shared = {
+    fee = _fee(offer)
+    shared: dict[str, Any] = {
         "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
         "away_team": game.away, "event_start_time": game.start, "market_type": kind.name,
         "market_id": offer.conditionId, "external_event_id": event.slug or None,
     }  # fmt: skip
+    if fee != catalog.book(BOOK).fee:
+        shared["contract_fee"] = fee
     rows = {
         token: shared | {"id": token, "selection_id": token, "exchange_token_id": token, "is_active": True} | bet
         for token, bet in zip(tokens, bets, strict=True)
         if bet is not None
     }
-    rate = number(offer.feeSchedule.rate) if offer.feeSchedule and offer.feesEnabled is not False else None
     return ListedMarket(
-        offer.conditionId, (tokens[0], tokens[1]), rows, game, tradable, closed, bool(offer.clearBookOnStart),
-        rate or 0.0,
-    )  # fmt: skip
+        offer.conditionId, (tokens[0], tokens[1]), rows, game, tradable, closed, bool(offer.clearBookOnStart)
+    )
+
+
+def _fee(offer: _Market) -> float:
+    """Return F of a market's fee, F p (1 - p) per contract; 0 without one."""
+    schedule = offer.feeSchedule
+    if schedule is None or offer.feesEnabled is False:
+        return 0.0
+    rate, exponent = number(schedule.rate), number(schedule.exponent)
+    if rate is None or not 0.0 <= rate <= 1.0 or exponent not in (None, 1.0):
+        raise _RefusedError("a market whose fee is of another form")
+    return rate
 
 
 _Bet = dict[str, Any]
@@ -393,7 +409,12 @@ def _bets(
         augmented = event.negRiskAugmented or any(other.negRiskOther for other in event.markets)
         side = _result(offer, teams)
         name = f"{kind}_with_other" if augmented else _THREE_WAY[kind]
-        return market(name, sport), [{"selection": _label(side, teams), "selection_type": side}, None]
+        against = None
+        if sport == "soccer" and side != "draw" and not augmented:
+            other = "away" if side == "home" else "home"
+            kind = market(_HANDICAPS[kind], sport).name
+            against = {"selection": _label(other, teams), "selection_type": other, "line": 0.5, "market_type": kind}
+        return market(name, sport), [{"selection": _label(side, teams), "selection_type": side}, against]
     if kind in _SIDES or kind == "child_moneyline":
         name = _SIDES.get(kind) or _part_of(title)
         if name:

@@ -479,6 +479,7 @@ class Engine(Readable):
                 seen = fair_prices(
                     g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
                     board=estimated, ladder=None if spec.model is None else names.ladders_of(g, spec.model),
+                    terms=rows.terms(g.row, levels=spec.stake is not None),
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close
@@ -667,6 +668,7 @@ class Engine(Readable):
         kinds: Iterable[str] = KINDS,
         include: Iterable[str] = (),
         model: IntoModel | None = None,
+        stake: float | None = None,
         keep: bool = False,
         wider: bool = False,
     ) -> View:
@@ -678,7 +680,7 @@ class Engine(Readable):
 
         Parameters
         ----------
-        books, sharp, method, commission, min_ev, min_profit, max_hold, min_size, min_middle_ev, max_profit
+        books, sharp, method, commission, stake, min_ev, min_profit, max_hold, min_size, min_middle_ev, max_profit
             As for `find_all`.
         kinds
             Kinds to search for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
@@ -696,7 +698,7 @@ class Engine(Readable):
         """
         read_ = None if model is None else read_model(model, prepare(self.table(), guards=[]))
         wanted = ViewKey.from_parameters(
-            books, sharp, method, commission, kinds, include, read_, min_ev=min_ev, min_profit=min_profit,
+            books, sharp, method, commission, kinds, include, read_, stake=stake, min_ev=min_ev, min_profit=min_profit,
             max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
         )  # fmt: skip
         return self.awake(wanted, keep=keep, wider=wider)

@@ -12,7 +12,7 @@ from oddsengine.detection.question import Sharp, chosen_method, included, some_o
 from oddsengine.detection.sweep import Wants
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.model import ModelPrices
-from oddsengine.pricing.references import Reference, book_list, commission_rates
+from oddsengine.pricing.references import Reference, book_list, commission_rates, stake_of
 
 
 class ViewKey(NamedTuple):
@@ -31,12 +31,13 @@ class ViewKey(NamedTuple):
     kinds: tuple[str, ...] = KINDS
     include: tuple[str, ...] = ()
     model: ModelPrices | None = None  # of this process: neither recorded nor in snapshots
+    stake: float | None = None  # for which prices with levels are made
 
     @classmethod
     def from_parameters(
         cls, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
         commission: Mapping[str, float] | None, kinds: Iterable[str] = KINDS, include: Iterable[str] = (),
-        model: ModelPrices | None = None, /, **limits: float | None,
+        model: ModelPrices | None = None, /, stake: float | None = None, **limits: float | None,
     ) -> "ViewKey":  # fmt: skip
         """Validate the parameters of `Engine.view`."""
         resolved = chosen_method(method, sharp, model)
@@ -58,17 +59,21 @@ class ViewKey(NamedTuple):
         chosen = None if named is None else tuple(sorted({catalog.book(book).id for book in named}))
         rates = tuple(sorted(by_book.items()))
         plain = {name: None if value is None else float(value) for name, value in limits.items()}
-        return cls(chosen, fixed, resolved, rates, kinds=some, include=included(include), model=model, **plain)  # type: ignore[arg-type]
+        amount, more = stake_of(stake), included(include)
+        return cls(chosen, fixed, resolved, rates, kinds=some, include=more, model=model, stake=amount, **plain)  # type: ignore[arg-type]
 
     @property
     def content(self) -> dict[str, Any]:
         """Its parameters by name, for tapes and snapshots."""
-        return {name: value for name, value in self._asdict().items() if name != "model"}
+        left_out = {"model"} | (
+            {"stake"} if self.stake is None else set()
+        )  # without it as in tapes of earlier versions
+        return {name: value for name, value in self._asdict().items() if name not in left_out}
 
     @property
     def shared(self) -> tuple[Any, ...]:
         """The part of the key that views can share: all but books and thresholds."""
-        return self.sharp, self.method, self.commission, self.referred, self.model
+        return self.sharp, self.method, self.commission, self.referred, self.model, self.stake
 
     @property
     def referred(self) -> bool:
@@ -93,7 +98,9 @@ class ViewKey(NamedTuple):
             "ev": (self.min_ev, "suspect" in self.include), "arbitrage": (self.min_profit,),
             "low_hold": (self.max_hold,), "middles": (self.min_middle_ev, self.min_size),
         }  # fmt: skip
-        return self.books, self.sharp, self.method, self.commission, self.max_profit, self.model, *own[kind]
+        return (
+            self.books, self.sharp, self.method, self.commission, self.max_profit, self.model, self.stake, *own[kind]
+        )  # fmt: skip
 
     @property
     def reference(self) -> Sharp:

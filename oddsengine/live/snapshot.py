@@ -24,7 +24,7 @@ from oddsengine.live.key import ViewKey
 from oddsengine.pricing.momentum import Memory
 
 FORM = 2
-_DERIVED = {"unit", "member", "pending", "close"}
+_DERIVED = {"unit", "member", "pending", "close", "own"}
 
 
 def dump(engine: Engine) -> dict[str, Any]:

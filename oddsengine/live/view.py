@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from operator import is_not
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,7 @@ from oddsengine.identity.table import Identity
 from oddsengine.live.key import ViewKey, kinds_of
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.references import CLOSE, FairPrices, ViewSpec, fair_prices, view_spec
+from oddsengine.tables.levels import DEPTH_SCHEMA, LEVELS, most_of_levels
 
 IDLE_S = 300  # a view that is not read for this long is suspended
 _SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
@@ -55,11 +56,15 @@ class BoardRows:
 
     columns: Columns
     at: Longs
-    extra: ClassVar[Mapping[str, Any]] = {}
+    staked: bool  # for a stake: the maximum is that of all levels
+    extra: Mapping[str, Any]  # columns of prices of exchanges, if there are any
 
     def __getitem__(self, name: str) -> pl.Series:
         if name == "row":  # of no table
             return repeated(None, self.at.size, pl.UInt32)
+        if name == "max_bet" and self.staked and LEVELS in self.extra:
+            both = [self.columns.column(each, self.at).alias(each) for each in (name, LEVELS)]
+            return most_of_levels(pl.DataFrame(both)).alias(name)
         return self.columns.column(name, self.at)
 
 
@@ -69,10 +74,11 @@ class LiveQuestion(Question):
 
     known: Facts
     slots: Ints  # per row of the groups
+    staked: bool
 
     def facts(self, rows: Ints | Longs) -> BoardRows:
         """Return what the board says about rows of the groups."""
-        return BoardRows(self._columns, self.known.places(self.slots[rows]))
+        return BoardRows(self._columns, self.known.places(self.slots[rows]), self.staked, self.prepared.extra)
 
     @cached_property
     def _columns(self) -> Columns:
@@ -145,7 +151,7 @@ class View:
             books = names.sorted_books()
             made = view_spec(
                 books, names.traits, w.books, w.reference, w.method, dict(w.commission),
-                suspects="suspect" in w.include, model=w.model,
+                suspects="suspect" in w.include, model=w.model, stake=w.stake,
             )  # fmt: skip
             known = self._spec = len(books), made
         return known[1]
@@ -195,14 +201,16 @@ class View:
             if w.method == CLOSE:
                 estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair)
             hashes, shapes = names.hashes(some.groups), names.forms
+            terms = rows.terms(slots, levels=w.stake is not None)
+            extra = {name: DEPTH_SCHEMA[name] for name in rows.own_columns()}
             ladder = None if w.model is None else names.ladders_of(some.groups, w.model)
         # All that the board says is copied: steps go on.
-        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=ladder)
+        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=ladder, terms=terms)
         common = _common(
             offers(seen, Callers.of([mine])), self.wants, Scope.everything(some.groups), hashes, shapes, off
         )
-        prepared = PreparedTable(None, identity, guarded, off, None, {})  # type: ignore[arg-type]
-        question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots)
+        prepared = PreparedTable(None, identity, guarded, off, None, extra)  # type: ignore[arg-type]
+        question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots, staked=w.stake is not None)
         makers = (_ev_rows, *map(_case_rows, (arbitrage, low_hold, middles)))
         first, second, third, fourth = (
             _since(make(question, ids), born) if kind in asked_for else empty(schema)

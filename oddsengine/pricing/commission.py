@@ -3,14 +3,74 @@
 A book with the commission c on winnings turns decimal odds d into 1 + (d - 1) (1 - c). A fee F p (1 - p) per contract,
 with the price p = 1 / d, turns them into 1 / (p + F p (1 - p)); this is how prediction markets charge. Rates and fees
 are in the catalog (`books.toml`), and callers may replace the commission of a book.
+
+A price may have charges of its own, such as those of its market, and levels (`PriceTerms`). What it offers is after its
+own charges, and for the caller's stake if there is one. Fair prices are estimated from the best levels, after the
+charges of the books: a charge is the same on all sides of a market, and the fair price does not depend on the stake.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
+from typing import NamedTuple
+
 import numpy as np
+import polars as pl
 
 from oddsengine._jit import kernel
-from oddsengine.identity.groups import Floats, Groups
+from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.identity.traits import Traits
+from oddsengine.maths.depth import walk
+from oddsengine.maths.odds import charged
+from oddsengine.tables.levels import COMMISSION, FEE, LEVELS, FlatLevels
+
+
+class PriceTerms(NamedTuple):
+    """Charges and levels of single prices, of those that have some; rows are places among all prices."""
+
+    charged: Longs  # rows with charges other than their book's
+    commission: Floats  # of these; nan: that of the book
+    fee: Floats  # likewise
+    levels: FlatLevels  # of rows with levels, by row
+
+    @classmethod
+    def of_table(cls, table: pl.DataFrame, rows: Ints | Longs) -> "PriceTerms | None":
+        """Those of some rows of a table; None if it has no columns of them."""
+        columns = table.columns
+        if not {LEVELS, COMMISSION, FEE}.intersection(columns):
+            return None
+        nothing = np.full(rows.size, np.nan)
+        own = [table[name].to_numpy()[rows] if name in columns else nothing for name in (COMMISSION, FEE)]
+        at = np.flatnonzero(~(np.isnan(own[0]) & np.isnan(own[1])))
+        levels = FlatLevels(np.empty(0, np.int64), np.empty(0), np.empty(0))
+        if LEVELS in columns:
+            levels = FlatLevels.of_column(table[LEVELS].gather(rows))
+        return cls(at, own[0][at], own[1][at], levels)
+
+
+def offered(
+    odds: Floats, book: Ints | Longs, net: Floats, terms: PriceTerms, rate: Floats, fee: Floats, replaced: Bytes,
+    stake: float | None,
+) -> Floats:  # fmt: skip
+    """Prices after the charges of each, and for a stake; never better than at the best level.
+
+    - `odds`, `book` (per price): prices and the codes of their books
+    - `net` (per price): prices after the charges of the books
+    - `rate`, `fee`, `replaced` (per book): commission, F, and 1 if they are the caller's, and apply to all its prices
+    - `stake`: None is the best level
+    """
+    net = net.copy()
+    of_row, fee_of_row = rate[book], fee[book]
+    own = replaced[book[terms.charged]] == 0
+    at = terms.charged[own]
+    of_row[at] = np.where(np.isnan(terms.commission[own]), of_row[at], terms.commission[own])
+    fee_of_row[at] = np.where(np.isnan(terms.fee[own]), fee_of_row[at], terms.fee[own])
+    net[at] = charged(odds[at], of_row[at], fee_of_row[at])
+    levels = terms.levels
+    if stake is not None and levels.at.size:
+        paid = walk(levels.at, levels.odds, levels.stake, stake, of_row[levels.at], fee_of_row[levels.at])
+        some = paid.stake > 0.0
+        at = paid.ladder[some]
+        net[at] = np.minimum(net[at], paid.payout[some] / paid.stake[some])
+    return net
 
 
 @kernel

@@ -22,7 +22,7 @@ from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
-from oddsengine.pricing.commission import after_commission, charge
+from oddsengine.pricing.commission import PriceTerms, after_commission, charge, offered
 from oddsengine.pricing.model import MODEL, ModelPrices
 
 UNRANKED = np.iinfo(np.int32).max
@@ -77,6 +77,13 @@ def commission_rates(commission: Mapping[str, float] | None) -> dict[str, float]
     return {book: float(rate) for book, rate in (commission or {}).items()}
 
 
+def stake_of(stake: float | None) -> float | None:
+    """Validate the `stake` parameter."""
+    if stake is not None and (isinstance(stake, bool) or not isinstance(stake, Real) or not 0.0 < stake < np.inf):
+        raise ValueError(f"stake must be None or a finite amount above 0, got {stake!r}")
+    return None if stake is None else float(stake)
+
+
 CLOSE = "close"
 """The method that uses the estimator's fair price instead of a reference's."""
 
@@ -97,6 +104,8 @@ class ViewSpec(NamedTuple):
     fee: Floats  # F in a fee of F p (1 - p) per contract
     charged: bool  # any book has a commission or fee
     standard: bool  # commissions and fees are the catalog's
+    replaced: Bytes  # 1: the commission of the book is the caller's
+    stake: float | None = None  # for which prices with levels are made; None is the best level
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +124,7 @@ class FairPrices:
     weighted: bool
     widest: int  # largest number of outcomes of any market
     reason: Bytes  # code of the guard that rejected the row, or 0
-    net: Floats  # price after commission
+    net: Floats  # price after commission, for the caller's stake
     own: Floats  # fair probability in the row's own book, nan if its market is incomplete
     width: Floats  # overround of that market, a fraction
     trusted: Bytes  # may be a reference
@@ -188,6 +197,7 @@ def _refer(
 def view_spec(
     names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
     commission: Mapping[str, float] | None, *, suspects: bool = False, model: ModelPrices | None = None,
+    stake: float | None = None,
 ) -> ViewSpec:  # fmt: skip
     """Resolve the parameters of a caller.
 
@@ -201,6 +211,8 @@ def view_spec(
         As in the public detectors; `commission` replaces the catalog's rates, book by book.
     model
         Probabilities for the method `MODEL`.
+    stake
+        The stake for which prices with levels are made.
     """
     reference = Reference.parse(sharp)
     # Books are matched by their id in the catalog, however they are spelled.
@@ -217,10 +229,10 @@ def view_spec(
             rank[at] = place
             member[at] = 1
             weight[at] = reference.weights[place] if reference.weights is not None else 1.0
-    rate, fee = traits.commission.copy(), traits.fee.copy()
+    rate, fee, replaced = traits.commission.copy(), traits.fee.copy(), np.zeros(len(ids), np.uint8)
     for book, given in commission_rates(commission).items():
         for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
-            rate[at], fee[at] = given, 0.0
+            rate[at], fee[at], replaced[at] = given, 0.0, 1
     return ViewSpec(
         method=method,
         model=model,
@@ -235,6 +247,8 @@ def view_spec(
         fee=fee,
         charged=bool(rate.any() or fee.any()),
         standard=np.array_equal(rate, traits.commission) and np.array_equal(fee, traits.fee),
+        replaced=replaced,
+        stake=stake,
     )
 
 
@@ -249,6 +263,7 @@ def fair_prices(
     needed: Bytes | None = None,
     board: fair_close.CloseInput | None = None,
     ladder: Words | None = None,
+    terms: PriceTerms | None = None,
 ) -> FairPrices:
     """Compute fair prices for the references, method and commission of a caller.
 
@@ -268,6 +283,8 @@ def fair_prices(
         Input of the estimator; required by the method `CLOSE`.
     ladder
         Hashes of the ladders; required by a model.
+    terms
+        Charges and levels of single prices.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
@@ -318,7 +335,9 @@ def fair_prices(
         weighted=spec.weighted,
         widest=widest,
         reason=guarded.reason,
-        net=net,
+        net=net
+        if terms is None
+        else offered(g.odds, g.book, net, terms, spec.rate, spec.fee, spec.replaced, spec.stake),
         own=own,
         width=width,
         trusted=trusted,

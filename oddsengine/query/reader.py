@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.board.facts import Facts
-from oddsengine.board.quotes import SEPARATOR
+from oddsengine.board.links import SEPARATOR
 from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
@@ -25,7 +25,7 @@ from oddsengine.identity.wording import Wording
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
-from oddsengine.pricing.commission import charge
+from oddsengine.pricing.commission import charge, offered
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best_prices, between, page_between, row_states, scan
@@ -56,6 +56,9 @@ class OwnTexts(NamedTuple):
     volume_24h: str = ""
     open_interest: str = ""
     exchange_token_id: str = ""
+    levels: str = ""
+    commission: str = ""
+    contract_fee: str = ""
 
     @classmethod
     def split(cls, link: str) -> "OwnTexts":
@@ -391,8 +394,10 @@ class BoardReader:
         """Return decimal odds net of the book's commission or fee."""
         rows = self.board.rows
         out = np.empty(slots.size)
-        charge(rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee, out)
-        return out
+        odds, book, rate, fee = rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee
+        charge(odds, book, rate, fee, out)
+        terms = rows.terms(slots, levels=False)
+        return out if terms is None else offered(odds, book, out, terms, rate, fee, np.zeros(rate.size, np.uint8), None)
 
     def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""

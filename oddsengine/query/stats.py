@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.board.quotes import LINKS, SEPARATOR
+from oddsengine.board.links import LINKS, SEPARATOR
 from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE

@@ -14,6 +14,7 @@ from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
 from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
+from oddsengine.simulate.ladders import add_levels
 from oddsengine.simulate.leagues import LEAGUES
 from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Screens
@@ -86,6 +87,8 @@ class World:
         Whether books quote main lines only.
     exchange_hold
         Multiplier of the margin of exchanges.
+    levels
+        Whether exchanges have prices with levels.
     hazards
         Feed errors by their names in `HAZARDS`; True is all, False none. Other prices do not depend on them.
 
@@ -113,6 +116,7 @@ class World:
         news: float = 1.0,
         main_lines: bool = False,
         exchange_hold: float = 1.0,
+        levels: bool = False,
         hazards: Collection[str] | bool = False,
     ) -> None:
         for name, value, low, high in (
@@ -149,6 +153,7 @@ class World:
         if days:
             self._begin(max(_BEFORE, -float(begins.min(initial=0.0))))
         self._habits = Habits(desks)
+        self._seed, self._deep = seed, {each.book.id for each in desks if each.book.exchange and levels}
         self._screens = Screens(desks, self._games, thinking)
         screens = len(desks) * events
         poll = self._habits.poll[:, :1]
@@ -197,6 +202,7 @@ class World:
 
     def _opening(self) -> FeedBatch:
         quotes, complete = self._look(np.flatnonzero(self._quoted()), everything=True)
+        add_levels(quotes, self._deep, self._seed)
         status = ("upcoming", "live", "ended")
         events = [
             self._notice(at, status[self._games.status[at]]) for at in np.flatnonzero(self._opens <= 0.0).tolist()
@@ -220,7 +226,9 @@ class World:
         due = np.flatnonzero((self._next <= self._time) & up & self._quoted())
         quotes, complete = self._look(due, everything=False)
         self._report_scores()
-        return FeedBatch(self.now, self._belated() + quotes, complete, notices)
+        quotes = self._belated() + quotes
+        add_levels(quotes, self._deep, self._seed)
+        return FeedBatch(self.now, quotes, complete, notices)
 
     def _quoted(self) -> Bools:
         """Return the screens of events that books quote by now."""

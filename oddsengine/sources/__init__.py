@@ -4,7 +4,7 @@ A fetcher delivers payloads to a `Receiver`: the board of a node, or the caller 
 its settings in `settings.py`, a module with its fetcher, and an entry of `KINDS`. It needs the extra `[feeds]`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 try:
@@ -54,6 +54,7 @@ __all__ = [
     "SettingsError",
     "Source",
     "SourceKind",
+    "declared",
     "read_feed",
 ]
 
@@ -104,6 +105,27 @@ KINDS = {
         leagues=odds_api_io.LEAGUES,
     ),
 }  # fmt: skip
+
+
+def declared(names: Iterable[str], leagues: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Environment variables that declare sources for some leagues, named after their kinds.
+
+    A secret is the usual variable of its kind, if it is set. Raises `SettingsError` for a kind that there is not.
+
+    Examples
+    --------
+    >>> declared(["polymarket"], ["ncaaf"], {})
+    {'ODDSENGINE_FEEDS_POLYMARKET_KIND': 'polymarket', 'ODDSENGINE_FEEDS_POLYMARKET_SPORTS': 'cfb'}
+    """
+    out = {}
+    for name in names:
+        if name not in KINDS:
+            raise SettingsError(f"{name!r} is not a kind of source; allowed: {', '.join(KINDS)}")
+        kind, start = KINDS[name], f"ODDSENGINE_FEEDS_{name.upper()}_"
+        out[f"{start}KIND"] = name
+        out[f"{start}SPORTS"] = ",".join(kind.leagues.get(league, league) for league in leagues)
+        out |= {start + setting.upper(): named for setting, named in kind.variables.items() if environ.get(named)}
+    return out
 
 
 def read_feed(section: SettingsTable, name: str) -> FeedSettings:

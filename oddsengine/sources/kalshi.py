@@ -81,6 +81,7 @@ class KalshiSource:
         for series in all_series:
             if feed.series and series not in (winners, *feed.series):
                 continue
+            await self._charge(web, receiver, winners, series)
             await self._list(web, receiver, winners, series)
         if feed.order_books and self._stream is None and not self._no_books:
             await self._order_books(web, receiver, winners)
@@ -108,6 +109,14 @@ class KalshiSource:
             receiver, winners, pages, lambda: self.reader.read_markets(series, pages, receiver.now())
         )  # fmt: skip
         await self._name(web, receiver, winners)
+
+    async def _charge(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> None:
+        """Request the fee of a series, once; until then it is that of the book."""
+        async with self._lock:
+            if self.reader.has_fee(series):
+                return
+        body = (await web.get(f"/series/{series}", [], _CALL)).body
+        await self._apply(receiver, winners, [body], lambda: self.reader.add_series(series, body, receiver.now()))
 
     async def _name(self, web: PacedWeb, receiver: Receiver, winners: str) -> None:
         """Request the names of teams and players that lack them."""

@@ -121,8 +121,6 @@ class PolymarketSource:
                     pages, league, receiver.now(), within=feed.within, kinds=frozenset(feed.markets)
                 )
                 await receiver.deliver(feed.name, payload, _EVENTS)
-        dearer = self._reader.dearer
-        receiver.warn(feed.name, f"{dearer} markets have a higher fee than the catalog says" if dearer else "")
         if feed.stream:
             await self._assign(receiver, group)
         self._listed, self._listed_at = True, loop.time()

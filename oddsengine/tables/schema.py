@@ -11,6 +11,8 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
   without an offset (none: UTC), Unix seconds, milliseconds, microseconds or nanoseconds by their size. `1,950` is
   rejected, as the comma may group thousands, and so is `5/11/2026`, which may be in May. NaN in a number is null.
 - `odds_probability` of a source is ignored.
+- A table may also have the columns `levels`, `commission` and `contract_fee` of prices of exchanges
+  (`oddsengine.tables.levels`); unlike the others they are not added to a table that has none.
 - A text has at most `MOST_CHARACTERS`; rows with longer ones are rejected, and the report shows the beginning.
 - Decimal odds have no plus sign: `+120` in `odds_decimal` is rejected. A price of -100 or less there is American, and
   then so are whole prices of 100 or more: of the same book, or of all books if none has a price between 1 and 100.
@@ -34,6 +36,7 @@ from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even
 from oddsengine.tables.casts import CASTS, PRICE_REASONS, TIME, is_empty, on_calendar, readable
 from oddsengine.tables.column_names import ANY_FORMAT, event_ids, price_format, renames
 from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.levels import BAD_CHARGES, BAD_LEVELS, DEPTH_SCHEMA, LEVELS, bad_charges, read_levels
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -311,7 +314,24 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
         if lost.any():
             faults.add(lost & ~is_empty(given), name, PRICE_REASONS.get(name, reason), "bad_value")
         read.append(made)
-    return frame.with_columns(read) if read else frame
+    frame = frame.with_columns(read) if read else frame
+    own = [name for name in DEPTH_SCHEMA if name in came]
+    return frame.with_columns(_own_terms(frame[name], faults) for name in own) if own else frame
+
+
+def _own_terms(given: pl.Series, faults: "_Faults") -> pl.Series:
+    """Cast one of the columns `DEPTH_SCHEMA`, recording invalid values."""
+    name = given.name
+    if name == LEVELS:
+        levels, bad = read_levels(given)
+        faults.add(bad, name, BAD_LEVELS, "bad_value")
+        return levels
+    if not readable(given.dtype, DEPTH_SCHEMA[name]):
+        raise OddsError(f"not an odds table: column {name} has the type {given.dtype}, expected Float64")
+    made = CASTS[pl.Float64][0](given).fill_nan(None).alias(name)
+    lost = made.is_null() & given.is_not_null() & ~is_empty(given)
+    faults.add(lost | bad_charges(name, made), name, BAD_CHARGES[name], "bad_value")
+    return made
 
 
 def _american(table: pl.DataFrame) -> pl.Series:
@@ -376,6 +396,13 @@ def _beyond(column: pl.Series, least: float, most: float = math.inf) -> bool:
     return low is not None and not (least <= low and high <= most)
 
 
+def _shown(values: pl.Series) -> pl.Series:
+    """Values as text for the report."""
+    if values.dtype.is_nested():
+        return pl.Series(values.name, [str(value) for value in values.to_list()], dtype=pl.String)
+    return values.cast(pl.String, strict=False)
+
+
 class _Faults:
     """The invalid rows of a frame; the first fault of a row counts."""
 
@@ -396,7 +423,7 @@ class _Faults:
         if not mask.any():
             return
         rows = self._frame.filter(mask)
-        value = rows[field].cast(pl.String, strict=False) if field in rows.columns else None
+        value = _shown(rows[field]) if field in rows.columns else None
         self._parts.append(
             pl.DataFrame({"row": rows["row"]})
             .with_columns(

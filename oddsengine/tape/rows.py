@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.board.facts import link_column, moments_of
+from oddsengine.board.facts import moments_of
+from oddsengine.board.links import link_column
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME

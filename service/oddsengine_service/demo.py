@@ -46,7 +46,7 @@ def simulation(seed: int, start: datetime, *, events: int = EVENTS, tick: float 
     """Return the demo's market: it has about as many opportunities as real boards, and as small."""
     return World(
         seed, events=events, days=DAYS, start=start, tick=tick, live=0.15, dissent=0.8, slow=12.0, news=0.55,
-        exchange_hold=3.0, hazards=hazards,
+        exchange_hold=3.0, levels=True, hazards=hazards,
     )  # fmt: skip
 
 

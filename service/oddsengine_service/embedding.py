@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 
 from oddsengine_service.accounts.tiers import Account
@@ -64,4 +65,6 @@ def application(
         raise SettingsError(f"{read.file}: {what} needs a process of its own: run oddsengine serve")
     make_folder(read)
     learn(read)
+    if demo:
+        read = msgspec.structs.replace(read, feeds={})
     return build(read, variables, demonstration=demo, authenticate=authenticate).app

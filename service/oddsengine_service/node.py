@@ -162,14 +162,16 @@ class Node(Writer):
     """
 
     def __init__(
-        self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False, clock: Clock | None = None,
-        reference: str = "close", failures: Failures | None = None, records: Records | None = None,
+        self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False, simulated: bool = False,
+        clock: Clock | None = None, reference: str = "close", failures: Failures | None = None,
+        records: Records | None = None,
         past: Past | None = None, replication: Replication = ALONE,
         splits_token: str = "", stream_settings: Mapping[str, Any] = MappingProxyType({}),
         on_compile: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(engine)
-        self.keys, self.limits, self.demo = keys, limits, demo
+        self.keys, self.limits = keys, limits
+        self.demo, self.simulated = demo, simulated  # everybody knows its keys; its prices are invented
         self.replication = replication
         self.ready, self.waits_for = False, replication.waits_for  # see `wait_for`
         self.clock = Clock() if clock is None else clock
@@ -296,7 +298,8 @@ def open_node(
     )))  # fmt: skip
     return Node(
         engine, store, Limits(usage, clock.rough_time, lambda: clock.ahead, replication=replication.counts),
-        demo=demonstration, clock=clock, reference=settings.fair.reference, failures=failures, records=records,
+        demo=demonstration, simulated=demonstration and not settings.feeds, clock=clock,
+        reference=settings.fair.reference, failures=failures, records=records,
         past=past, replication=replication, splits_token=secret(settings, "service.splits_token_env", environ),
         stream_settings={
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,

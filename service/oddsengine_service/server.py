@@ -5,7 +5,7 @@ import contextlib
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import asynccontextmanager
 from email.utils import formatdate
@@ -297,7 +297,9 @@ def build(
     clock = Clock() if clock is None else clock
     clock.on_fault = lambda text: log.event("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
-    run = demonstrate if demonstration else feeding(settings, environ) if settings.feeds and not follows else tick
+    run: Callable[[Service], None] = demonstrate if demonstration else tick
+    if settings.feeds and not follows:
+        run = feeding(settings, environ)
     with contextlib.ExitStack() as guard:
         stack = guard.enter_context(contextlib.ExitStack())  # closed in reverse order, also if the rest fails
         stack.enter_context(lock_folder(settings))
@@ -327,7 +329,7 @@ def serve(
     """Serve until a signal stops the process."""
     if demonstration and not _is_loopback(settings.service.host):
         raise ValueError(
-            f"--demo uses public keys and must bind to a loopback address, got host {settings.service.host}"
+            f"--demo and --live use public keys and must bind to a loopback address, got host {settings.service.host}"
         )
     sys.setswitchinterval(_SWITCH)
     began = time.monotonic()
@@ -351,7 +353,7 @@ def _serve(
             note_address(settings, f"{at}{BASE}/health")
         except OSError as error:
             log.event("lock", error=f"the address is not noted: {error.strerror or error}")
-        announce(_hello(at, demonstration=demonstration))
+        announce(_hello(at, demonstration=demonstration, feeds=list(settings.feeds)))
 
     server = Server(service, options.host, options.port, listens)
     if options.metrics_port:
@@ -422,11 +424,15 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _hello(at: str, *, demonstration: bool) -> str:
+def _market(feeds: Sequence[str]) -> str:
+    return f"Live prices of {', '.join(feeds)}" if feeds else "Simulated market in real time"
+
+
+def _hello(at: str, *, demonstration: bool, feeds: Sequence[str]) -> str:
     lines = [f"Listening on {at}{BASE}; API reference: {at}/docs"]
     if demonstration:
         lines += [
-            "Simulated market in real time; API keys: demo_free, demo_hobby, demo_pro, demo_sharp, demo_enterprise",
+            f"{_market(feeds)}; API keys: demo_free, demo_hobby, demo_pro, demo_sharp, demo_enterprise",
             _CURLS.format(at=at + BASE),
         ]
     return "\n".join(lines) + "\n"

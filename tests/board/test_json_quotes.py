@@ -14,8 +14,9 @@ from naive import json_scan as naive_scan
 from support.effort import less, some
 
 from oddsengine.board import json_scan as scan
+from oddsengine.board.links import LINKS
 from oddsengine.board.names import Names
-from oddsengine.board.quotes import _PRICE, LINKS, QuoteReader, Quotes, _fields, _frame
+from oddsengine.board.quotes import _PRICE, QuoteReader, Quotes, _fields, _frame
 from oddsengine.board.rows import REJECTED
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import LIVE, SUSPENDED

@@ -17,7 +17,7 @@ from oddsengine.catalog import files
 # Each file's schema: what an entry may hold, and of which type.
 BOOK = {
     "name": str, "sharp": bool, "exchange": bool, "mid_price": bool, "parlay_only": bool,
-    "commission": float, "fee": float, "feed": str, "aliases": list,
+    "commission": float, "fee": float, "feed": str, "currency": str, "aliases": list,
     "display": str, "regions": list, "live": bool, "props": bool, "requires_tier": str,
 }  # fmt: skip
 SPORT = {

@@ -768,3 +768,18 @@ def test_grade_prints_the_summary_of_bets(run: Run, tmp_path: Path) -> None:
     assert "column 'Bet' cannot be 'pick', which is no column of a table of bets" in err
     code, _, err = run("grade", str(tmp_path / "none.csv"), str(history))
     assert (code, "none.csv" in err) == (2, True)
+
+
+def test_scan_for_a_stake(tmp_path: Path, run: Run) -> None:
+    odds = pl.DataFrame({
+        "event_id": "e1", "market_type": "total_points", "line": 220.5, "sportsbook": ["x1", "x2"],
+        "selection": ["Over", "Under"], "odds_decimal": [2.20, 1.90],
+        "levels": ["2.20:100 2.16:200 2.10:500", "1.90:80 1.88:150 1.85:400"],
+    })  # fmt: skip
+    odds.write_csv(tmp_path / "odds.csv")
+    profits = []
+    for stake in ([], ["--stake", "300"]):
+        status, out, _ = run("scan", str(tmp_path / "odds.csv"), "--kind", "arb", "--format", "csv", *stake)
+        assert status == 0
+        profits.append([round(float(row["profit_percent"]), 2) for row in csv.DictReader(io.StringIO(out))])
+    assert profits == [[1.95], [0.75]]

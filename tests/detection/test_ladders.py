@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.detection.ladders import for_stake
+from oddsengine.detection.question import ask
+from oddsengine.detection.sweep import Wants
 from oddsengine.maths.depth import fill, largest_arbitrage
 from oddsengine.maths.odds import charged
 
@@ -35,20 +36,26 @@ def table(sides: dict[tuple[str, str], Levels | None], **more: Any) -> pl.DataFr
                        min_size=1), st.floats(0.5, 5000.0))  # fmt: skip
 def test_a_price_for_a_stake_is_what_its_ladder_pays(sides: dict[tuple[str, str], Levels | None], stake: float) -> None:
     odds = table(sides)
-    priced = for_stake(odds, stake)
-    assert isinstance(priced, pl.DataFrame)
-    for before, after in zip(odds.to_dicts(), priced.to_dicts(), strict=True):
-        levels = sides[before["sportsbook"], before["selection"]]
+    question = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds(), stake=stake)
+    g, facts = question.view.groups, question.prepared.shown
+    for net, row in zip(question.view.net.tolist(), g.row.tolist(), strict=True):
+        before = odds.row(row, named=True)
+        levels, book = sides[before["sportsbook"], before["selection"]], catalog.book(before["sportsbook"])
+        best = float(charged(before["odds_decimal"], book.commission, book.fee))
         if not levels:
-            assert after == before
+            assert (net, facts["max_bet"][row]) == (best, 7.0)
             continue
-        book = catalog.book(before["sportsbook"])
         paid = fill(levels, stake, commission=book.commission, fee=book.fee)
-        net = float(charged(after["odds_decimal"], book.commission, book.fee))
         assert net == pytest.approx(paid.odds, rel=1e-9)
-        assert after["odds_decimal"] <= before["odds_decimal"] * (1.0 + 1e-9)
-        most = fill(levels, 1e12, commission=book.commission, fee=book.fee).stake
-        assert after["max_bet"] == pytest.approx(most)
+        assert net <= best
+        assert facts["max_bet"][row] == pytest.approx(sum(size for _, size in levels))
+
+
+def test_a_price_for_a_stake_is_no_better_than_the_price() -> None:
+    """A level that is better than the price is a contradiction; what is shown cannot be beaten."""
+    odds = table({("x1", "Over"): [(2.0, 100.0)]}).with_columns(levels=pl.lit("3.0:100"))
+    question = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds(), stake=50.0)
+    assert question.view.net.tolist() == [2.0]
 
 
 def test_finders_take_a_stake() -> None:
@@ -62,17 +69,30 @@ def test_finders_take_a_stake() -> None:
         assert found["profit_percent"].to_list() == pytest.approx([100.0 * (1.0 / implied - 1.0)])
     assert oe.find_arbitrage(odds, stake=None).equals(best)
     assert oe.find_low_hold(odds, stake=2000.0, max_hold=5.0).height == 1
-    with pytest.raises(ValueError, match="stake needs a table of odds"):
-        oe.find_all(oe.prepare(odds), stake=5.0)
+    assert oe.find_all(oe.prepare(odds), stake=80.0).arbitrage.equals(oe.find_all(odds, stake=80.0).arbitrage)
 
 
-def test_a_commission_of_the_caller_is_in_the_price_for_a_stake() -> None:
+@pytest.mark.parametrize("own", [{}, {"commission": 0.1}, {"contract_fee": 0.05}, {"commission": None}])
+@pytest.mark.parametrize("mine", [None, {"FanDuel": 0.05}])
+def test_charges_are_the_callers_or_those_of_the_price_or_those_of_the_book(own: Any, mine: Any) -> None:
     side = [(2.0, 100.0), (1.9, 100.0)]
-    odds = table({("fanduel", "Over"): side})
-    priced = for_stake(odds, 150.0, {"FanDuel": 0.05})
-    assert isinstance(priced, pl.DataFrame)
-    net = float(charged(priced["odds_decimal"][0], 0.05))
-    assert net == pytest.approx(fill(side, 150.0, commission=0.05).odds)
+    odds = table({("fanduel", "Over"): side}, **own)
+    question = ask(oe.prepare(odds, guards=[]), None, None, None, mine, Wants.from_thresholds(), stake=150.0)
+    commission, fee = (0.05, 0.0) if mine else (own.get("commission") or 0.0, own.get("contract_fee") or 0.0)
+    assert question.view.net.tolist() == pytest.approx([fill(side, 150.0, commission=commission, fee=fee).odds])
+
+
+def test_fair_prices_are_those_of_the_best_level() -> None:
+    """What a stake gets at a thin exchange says nothing about what is fair."""
+    thin = [(1.98, 10.0), (1.5, 1000.0)]
+    odds = table({("betfair_exchange", "Over"): thin, ("betfair_exchange", "Under"): thin, ("fanduel", "Over"): None})
+    odds = odds.with_columns(odds_decimal=pl.when(sportsbook="fanduel").then(2.2).otherwise("odds_decimal"))
+    best, staked = (
+        oe.find_ev(odds, sharp="betfair_exchange", stake=stake).filter(sportsbook="fanduel") for stake in (None, 500.0)
+    )
+    assert best.height == 1
+    assert best["fair_probability"].to_list() == staked["fair_probability"].to_list()
+    assert best["ev_percentage"].to_list() == staked["ev_percentage"].to_list()
 
 
 @pytest.mark.parametrize("stake", [0, -1.0, float("nan"), float("inf"), True, "10"])
@@ -81,23 +101,43 @@ def test_a_stake_that_is_none(stake: Any) -> None:
         oe.find_ev(table({("fanduel", "Over"): [(2.0, 1.0)]}), stake=stake)
 
 
-def test_levels_that_are_none() -> None:
-    good = table({("fanduel", "Over"): [(2.0, 1.0)], ("betmgm", "Over"): [(2.1, 1.0), (1.0, 5.0)]})
-    with pytest.raises(
-        oe.OddsError, match="levels of row 2: odds_decimal must be above 1 and stake at least 0, got 1 and 5"
-    ):
-        for_stake(good, 5.0)
-    with pytest.raises(oe.OddsError, match="levels must be lists of structs with odds_decimal and stake, got List"):
-        for_stake(good.with_columns(levels=pl.Series([[2.0], [2.1]])), 5.0)
+@pytest.mark.parametrize(
+    ("levels", "reason"),
+    [
+        ("2.0:5 1.0:5", "not up to 100 levels"),
+        ("2.0:-1", "not up to 100 levels"),
+        ("2.0:1:1", "not up to 100 levels"),
+        ("nan:1", "not up to 100 levels"),
+        (" ".join(["2.0:1"] * 101), "not up to 100 levels"),
+    ],
+)
+def test_levels_that_are_none(levels: str, reason: str) -> None:
+    odds = pl.DataFrame({"event_id": "e1", "market_type": "moneyline", "selection": ["Over", "Under"],
+                         "sportsbook": "fanduel", "odds_decimal": 2.0, "levels": [levels, "2.0:5"]})  # fmt: skip
+    checked = oe.check_odds(odds)
+    assert checked["levels"].to_list() == [[{"odds_decimal": 2.0, "stake": 5.0}]]
+    (row,) = checked.rejected.to_dicts()
+    assert (row["row"], row["field"], row["value"]) == (1, "levels", levels[:200])
+    assert row["reason"].startswith(reason)
+
+
+def test_levels_of_another_shape() -> None:
+    good = table({("fanduel", "Over"): [(2.0, 1.0)]})
+    numbers = good.with_columns(levels=pl.Series([[2.0]]))
     fields = good.with_columns(pl.col("levels").list.eval(pl.element().struct.rename_fields(["odds_decimal", "size"])))
-    with pytest.raises(oe.OddsError, match="must have the fields odds_decimal and stake; stake is missing"):
-        for_stake(fields, 5.0)
+    for frame in (numbers, fields):
+        assert oe.check_odds(frame).rejected["field"].to_list() == ["levels"]
+    none = good.with_columns(levels=pl.lit(None))
+    assert oe.check_odds(none)["levels"].to_list() == [None]
+    assert "levels" not in oe.check_odds(good.drop("levels")).columns
+    with pytest.raises(oe.OddsError, match="column contract_fee has the type List"):
+        oe.check_odds(good.with_columns(contract_fee=pl.Series([[2.0]])))
 
 
 def test_the_largest_size_is_that_of_the_ladders() -> None:
     over, under = [(2.20, 100.0), (2.16, 200.0), (2.10, 500.0)], [(1.90, 80.0), (1.88, 150.0), (1.85, 400.0)]
     odds = table({("betfair_exchange", "Over"): over, ("fanduel", "Under"): under})
-    row = oe.largest_arbitrages(oe.find_arbitrage(odds), odds).row(0, named=True)
+    row = oe.largest_arbitrages(oe.find_arbitrage(odds)).row(0, named=True)
     rates = [catalog.book("betfair_exchange").commission, 0.0]
     if [leg["selection"] for leg in row["legs"]] != ["Over", "Under"]:
         rates.reverse()
@@ -106,13 +146,51 @@ def test_the_largest_size_is_that_of_the_ladders() -> None:
     assert (row["largest_payout"], row["largest_profit"]) == pytest.approx((best.payout, best.profit))
     # Without levels the maximum bet is the only level; without either the size is unknown.
     single = odds.drop("levels")
-    row = oe.largest_arbitrages(oe.find_arbitrage(single), single).row(0, named=True)
+    row = oe.largest_arbitrages(oe.find_arbitrage(single)).row(0, named=True)
     assert max(row["largest_stakes"]) == pytest.approx(7.0)
     unknown = single.drop("max_bet")
-    row = oe.largest_arbitrages(oe.find_arbitrage(unknown), unknown).row(0, named=True)
+    row = oe.largest_arbitrages(oe.find_arbitrage(unknown)).row(0, named=True)
     assert (row["largest_stakes"], row["largest_profit"]) == (None, None)
     none = oe.find_arbitrage(odds, min_profit=50.0, max_profit=None)
-    assert oe.largest_arbitrages(none, odds).height == 0
+    assert oe.largest_arbitrages(none).height == 0
+
+
+def legs(*books: str) -> pl.DataFrame:
+    """Two levels at one book against two at another."""
+    over, under = [(2.2, 100.0), (2.16, 200.0)], [(2.0, 80.0), (1.95, 150.0)]
+    odds = table({(books[0], "Over"): over, (books[1], "Under"): under}, commission=0.0, contract_fee=0.0)
+    return oe.find_arbitrage(odds, guards=[], max_profit=None)
+
+
+def test_sizes_of_two_currencies_need_rates() -> None:
+    found = legs("betfair_exchange", "kalshi")
+    unknown = oe.largest_arbitrages(found).row(0, named=True)
+    assert [unknown[name] for name in unknown if name.startswith("largest")] == [None] * 4
+    row = oe.largest_arbitrages(found, rates={"USD": 1, "GBP": 1.25}).row(0, named=True)
+    sides = {"betfair_exchange": [(2.2, 125.0), (2.16, 250.0)], "kalshi": [(2.0, 80.0), (1.95, 150.0)]}
+    best = largest_arbitrage([sides[leg["sportsbook"]] for leg in row["legs"]])
+    assert row["largest_profit"] == pytest.approx(best.profit)
+    assert row["largest_stakes"] == pytest.approx(list(best.stakes))
+    assert row["largest_currency"] == "USD"
+    pounds = oe.largest_arbitrages(found, rates={"GBP": 1.0, "USD": 0.8}).row(0, named=True)
+    assert pounds["largest_profit"] == pytest.approx(best.profit / 1.25)
+    assert pounds["largest_currency"] == "GBP"
+
+
+@pytest.mark.parametrize(
+    ("books", "currency"),
+    [(("betfair_exchange", "fanduel"), "GBP"), (("polymarket", "kalshi"), "USD"), (("fanduel", "betmgm"), None)],
+)
+def test_a_currency_that_is_not_known_is_that_of_the_other_leg(books: tuple[str, str], currency: str | None) -> None:
+    row = oe.largest_arbitrages(legs(*books)).row(0, named=True)
+    best = largest_arbitrage([[(2.2, 100.0), (2.16, 200.0)], [(2.0, 80.0), (1.95, 150.0)]])
+    assert (row["largest_profit"], row["largest_currency"]) == (pytest.approx(best.profit), currency)
+
+
+@pytest.mark.parametrize("rates", [{"GBP": 1.2}, {"USD": 1, "GBP": 0}, {"USD": 1, "CHF": 1.1}, {"USD": 1, "GBP": "x"}])
+def test_rates_that_are_none(rates: Any) -> None:
+    with pytest.raises(ValueError, match="rate"):
+        oe.largest_arbitrages(legs("betfair_exchange", "kalshi"), rates=rates)
 
 
 # ---- offers ----

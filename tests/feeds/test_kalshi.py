@@ -157,17 +157,32 @@ def test_tennis_has_sides_without_a_home() -> None:
     assert prices(payload) == {("moneyline", "away", None): 0.3, ("moneyline", "home", None): 0.71}
 
 
-def test_three_way_outcomes_are_three_markets_and_their_no_is_none() -> None:
+def test_three_way_outcomes_are_three_markets_and_their_no_is_half_a_goal() -> None:
+    """Who bets No of Arsenal wins if Leeds win or draw, as with Leeds +0.5; No of the draw is left out."""
     match = "KXEPLGAME-26OCT10ARSLEE"
     made = reader(milestones=(milestone("m1", (match,), type="soccer_tournament_multi_leg"),), main="KXEPLGAME")
     tie = market(f"{match}-TIE", "0.2600", "0.2500", name="Tie", custom_strike={"soccer_team": "x"})
     payload = listed(made, "KXEPLGAME", *winners(match), tie)
     assert prices(payload) == {
         ("moneyline_3way", "home", None): 0.61, ("moneyline_3way", "away", None): 0.42,
-        ("moneyline_3way", "draw", None): 0.26,
+        ("moneyline_3way", "draw", None): 0.26, ("point_spread", "away", 0.5): 0.41, ("point_spread", "home", 0.5): 0.6,
     }  # fmt: skip
-    assert payload.refused == {"the No of a three-way outcome": 3}
+    assert payload.refused == {"the No of a three-way outcome": 1}
     assert {game.league for game in payload.games} == {"england_premier_league"}
+
+
+def test_no_of_a_side_against_a_handicap_is_an_arbitrage() -> None:
+    match = "KXEPLGAME-26OCT10ARSLEE"
+    made = reader(milestones=(milestone("m1", (match,), type="soccer_tournament_multi_leg"),), main="KXEPLGAME")
+    rows = [row | {"last_seen_at": NOW} for row in listed(made, "KXEPLGAME", *winners(match)).quotes]
+    (against,) = (row for row in rows if (row["selection_type"], row["line"]) == ("away", 0.5))
+    other = {**against, "id": "x", "sportsbook": "fanduel", "selection": against["home_team"], "line": -0.5,
+             "selection_type": "home", "market_type": "asian_handicap", "odds_decimal": 2.0}  # fmt: skip
+    found = oe.find_arbitrage([*rows, other], now=NOW)
+    assert {leg["sportsbook"] for leg in found["legs"][0]} == {"kalshi", "fanduel"}
+    net = {leg["sportsbook"]: leg["net_odds"] for leg in found["legs"][0]}
+    assert found["profit_percent"][0] == pytest.approx(100.0 * (1.0 / sum(1.0 / odds for odds in net.values()) - 1.0))
+    assert net["kalshi"] == pytest.approx(1.0 / (0.41 + 0.07 * 0.41 * 0.59))
 
 
 def test_cities_with_a_letter_are_the_one_team_that_fits() -> None:
@@ -617,3 +632,71 @@ def test_prices_meet_those_of_a_sportsbook() -> None:
         ("kalshi", "home"), ("draftkings", "away"),
     }  # fmt: skip
     assert arbitrage["implied_total"] == pytest.approx(100 * (0.6 + 0.07 * 0.6 * 0.4 + 1 / 2.75), abs=0.01)
+
+
+# ---- depth and fees ----
+
+
+def test_a_price_has_the_levels_of_the_market_that_it_comes_from() -> None:
+    """Dallas's No bids are the cheapest way to back Seattle; the levels of Seattle's own market are not among them."""
+    made = reader()
+    listed(made, "KXNFLGAME", *winners())
+    book = [
+        {
+            "ticker": DAL,
+            "orderbook_fp": order_book([("0.4000", "100"), ("0.3900", "50"), ("0.2000", "9")], [("0.5500", "8")]),
+        }
+    ]
+    rows = made.read_order_books(encoded({"orderbooks": book}), NOW).quotes
+    (home,) = (row for row in rows if row["selection_type"] == "home")
+    got = [(level["odds_decimal"], level["stake"]) for level in home["levels"]]
+    assert got == [pytest.approx(each) for each in [(1 / 0.6, 60.0), (1 / 0.61, 30.5), (1 / 0.8, 7.2)]]
+    assert (home["odds_decimal"], home["max_bet"]) == got[0]
+    (away,) = (row for row in rows if row["selection_type"] == "away")
+    assert "levels" not in away
+
+
+def fees(series: Json | None, override: Json | None = None) -> set[float | None] | Payload:
+    """The own fees of the quotes of a game's winners, or what is said without quotes."""
+    made = KalshiMarkets()
+    page = event_page(milestone())
+    page["events"] = [one | (override or {}) for one in page["events"]]
+    made.add_events("KXNFLGAME", [encoded(page)])
+    named(made)
+    assert not made.has_fee("KXNFLGAME")
+    if series is not None:
+        made.add_series("KXNFLGAME", encoded({"series": series}), NOW)
+        assert made.has_fee("KXNFLGAME")
+    payload = listed(made, "KXNFLGAME", *winners())
+    return {row.get("contract_fee") for row in payload.quotes} or payload
+
+
+@pytest.mark.parametrize(
+    ("series", "override", "fee"),
+    [
+        (None, None, None),
+        ({"fee_type": "quadratic", "fee_multiplier": 1}, None, None),
+        ({}, None, None),
+        ({"fee_type": "quadratic_with_maker_fees", "fee_multiplier": "0.5"}, None, 0.035),
+        ({"fee_type": "quadratic", "fee_multiplier": 0}, None, 0.0),
+        ({}, {"fee_type_override": "quadratic", "fee_multiplier_override": 2}, 0.14),
+    ],
+)
+def test_fees_are_those_of_the_series_or_of_the_event(series: Any, override: Any, fee: float | None) -> None:
+    assert fees(series, override) == {fee}
+
+
+@pytest.mark.parametrize("series", [{"fee_type": "flat"}, {"fee_type": "quadratic", "fee_multiplier": -1}])
+def test_markets_whose_fee_cannot_be_calculated_are_left_out(series: Json) -> None:
+    payload = fees(series)
+    assert isinstance(payload, Payload)
+    assert payload.refused["a market whose fee is of another form"] == 2
+
+
+def test_a_fee_that_becomes_known_is_in_the_next_prices() -> None:
+    made = reader()
+    listed(made, "KXNFLGAME", *winners())
+    series = encoded({"series": {"fee_type": "quadratic", "fee_multiplier": 0.5}})
+    assert {row["contract_fee"] for row in made.add_series("KXNFLGAME", series, NOW).quotes} == {0.035}
+    with pytest.raises(FeedError, match="not a payload of Kalshi"):
+        made.add_series("KXNFLGAME", b"{}", NOW)

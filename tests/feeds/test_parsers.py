@@ -594,7 +594,6 @@ def test_betfair_back_prices_sizes_clocks() -> None:
     ]
     assert read[4].moment == datetime(2026, 2, 8, 17, 59, 55, tzinfo=UTC)
     assert read[2].games[0][:5] == ("33", "basketball", "", "Boston Celtics", "Los Angeles Lakers")
-    assert reader.commission == {"1.2001": 0.05}
 
 
 def test_betfair_lays_of_one_runner_are_bets_on_the_other() -> None:
@@ -875,3 +874,41 @@ def test_events_are_bounded() -> None:
 def test_an_event_that_is_not_over_is_not_told() -> None:
     assert EventParser().feed(b"data: x\n") == []
     assert EventParser().feed(b"id: a\0b\nretry: soon\ndata: x\n\n") == [ServerSentEvent("message", b"x", "")]
+
+
+def test_betfair_levels_and_the_commission_of_a_market() -> None:
+    two = runners((11, "Boston Celtics", 0.0), (12, "Los Angeles Lakers", 0.0))
+    books = {"id": 11, "batb": [[1, 1.88, 20], [0, 1.9, 50]]}, {"id": 12, "batl": [[0, 2.05, 100], [1, 2.1, 9]]}
+    reader, (image,) = lines(one("MATCH_ODDS", *books, runners=two))
+    (row,) = image.quotes  # nobody backs the second; the first is best as a lay of the second
+    assert [(level["odds_decimal"], level["stake"]) for level in row["levels"]] == [
+        pytest.approx((2.05 / 1.05, 105.0)), pytest.approx((2.1 / 1.1, 9.9)),
+    ]  # fmt: skip
+    assert "commission" not in row
+    change = {"id": "1.1", "marketDefinition": definition("MATCH_ODDS", runners=two, marketBaseRate=10.0)}
+    assert {quote["commission"] for quote in reader.read(encoded(mcm(change))).quotes} == {0.1}
+    # A level that is better than the best one is a remnant.
+    reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "batb": [[0, 1.5, 50], [1, 1.88, 0]]}]})))
+    worse = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 12, "batl": [[0, 2.12, 100]]}]})))
+    assert [(row["odds_decimal"], row.get("levels")) for row in worse.quotes] == [(pytest.approx(2.12 / 1.12), None)]
+
+
+def test_betfair_lays_with_a_draw_are_the_other_side_with_half_a_goal() -> None:
+    three = runners((11, "Arsenal", 0.0), (12, "Leeds", 0.0), (58805, "The Draw", 0.0))
+    books = [{"id": 11, "batb": [[0, 1.5, 50]], "batl": [[0, 1.52, 100], [1, 1.54, 10]]},
+             {"id": 58805, "batl": [[0, 4.6, 10]]}]  # fmt: skip
+    named = {"eventTypeId": "1", "eventName": "Arsenal v Leeds", "eventId": "9"}
+    reader, (image,) = lines(one("MATCH_ODDS", *books, runners=three, **named))
+    rows = {row["id"].removeprefix("1.1/"): row for row in image.quotes}
+    assert set(rows) == {"11/0", "11/0/lay"}
+    laid = rows["11/0/lay"]
+    assert (laid["market_type"], laid["selection"], laid["selection_type"], laid["line"]) == (
+        "asian_handicap", "Leeds", "away", 0.5,
+    )  # fmt: skip
+    assert (laid["odds_decimal"], laid["max_bet"]) == pytest.approx((1.52 / 0.52, 52.0))
+    assert len(laid["levels"]) == 2
+    gone = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "batl": [[0, 1.52, 0], [1, 1.54, 0]]}]})))
+    assert [ident.removeprefix("1.1/") for ident in gone.removed] == ["11/0/lay"]
+    # In another sport a draw at the end of regular time is not what a handicap counts.
+    _, (hockey,) = lines(one("MATCH_ODDS", *books, runners=three, **named | {"eventTypeId": "7524"}))
+    assert all(row["line"] is None for row in hockey.quotes)

@@ -112,7 +112,7 @@ def test_totals_team_totals_and_yes_no_markets() -> None:
         offer("first_half_totals", ("Under", "Over"), "0x4", ("g", "h"), line="1.5"),
         ident="201", slug=slug, gameId=None,
     )  # fmt: skip
-    assert bets(main, more, league=EPL)[3:] == [
+    assert bets(main, more, league=EPL)[5:] == [
         ("a", "total_points", "Over", "over", 2.5), ("b", "total_points", "Under", "under", 2.5),
         ("c", "team_total", "Chelsea FC Over", "over", 1.5), ("d", "team_total", "Chelsea FC Under", "under", 1.5),
         ("e", "both_teams_to_score", "Yes", "yes", None), ("f", "both_teams_to_score", "No", "no", None),
@@ -147,14 +147,19 @@ def test_props_of_players(kind: str, title: str, line: Any, wanted: tuple[Any, .
 
 
 def test_three_questions_are_the_three_way_result() -> None:
-    """A No token is a bet against one of three outcomes, which no other book offers: only its book is read."""
+    """A No token of a team is the other one with half a goal; that of the draw no other book offers."""
     assert bets(match(*three_way()), league=EPL) == [
-        ("y0", "moneyline_3way", "Chelsea FC", "away", None), ("y1", "moneyline_3way", "Draw", "draw", None),
-        ("y2", "moneyline_3way", "Fulham FC", "home", None),
+        ("y0", "moneyline_3way", "Chelsea FC", "away", None), ("n0", "point_spread", "Fulham FC", "home", 0.5),
+        ("y1", "moneyline_3way", "Draw", "draw", None),
+        ("y2", "moneyline_3way", "Fulham FC", "home", None), ("n2", "point_spread", "Chelsea FC", "away", 0.5),
     ]  # fmt: skip
     reader, _ = listed(match(*three_way()), league=EPL)
     books = [book(f"y{at}", [], [(0.5, 10)]) for at in range(3)] + [book("n0", [(0.55, 30)]), book("n1"), book("n2")]
-    assert quoted(reader.read(encoded(books), NOW)) == {"y0": (0.45, 13.5), "y1": (0.5, 5.0), "y2": (0.5, 5.0)}
+    assert quoted(reader.read(encoded(books), NOW)) == {
+        "y0": (0.45, 13.5), "y1": (0.5, 5.0), "y2": (0.5, 5.0),
+    }  # fmt: skip
+    books = [book("y0", [(0.4, 30)], [(0.45, 10)]), book("n0")]
+    assert quoted(reader.read(encoded(books), NOW))["n0"] == (0.6, 18.0)
 
 
 @pytest.mark.parametrize("other", [False, True])
@@ -523,13 +528,35 @@ def test_prices_are_renewed_while_the_stream_is_alive() -> None:
     assert reader.alive(NOW + timedelta(seconds=1)).quotes == ()
 
 
-def test_fees_above_the_catalog_s_are_counted() -> None:
-    dear: Row = {"feeSchedule": {"rate": "0.05"}}
-    free: Row = {"feesEnabled": False} | dear
-    given = [offer("moneyline", **dear), offer("spreads", ident="0x2", tokens=("a", "b"), line=1, **free)]
-    assert listed(event(*given))[0].dearer == 1
-    listing = read_events([read_page(encoded([event(*given)]))], NFL_LEAGUE)
-    assert [one.fee for one in listing.markets.values()] == [0.05, 0.0]
+@pytest.mark.parametrize(
+    ("said", "fee"),
+    [
+        ({"feeSchedule": {"rate": "0.05", "exponent": 1}}, 0.05),
+        ({"feeSchedule": {"rate": 0.05}, "feesEnabled": False}, 0.0),
+        ({"feeSchedule": None}, 0.0),
+        ({"feeSchedule": {"rate": 0.03}}, None),
+    ],
+)
+def test_a_fee_other_than_the_catalog_s_is_that_of_the_market(said: Row, fee: float | None) -> None:
+    listing = read_events([read_page(encoded([event(offer("moneyline", **said))]))], NFL_LEAGUE)
+    (market,) = listing.markets.values()
+    assert {row.get("contract_fee") for row in market.rows.values()} == {fee}
+
+
+@pytest.mark.parametrize("schedule", [{"rate": 0.05, "exponent": 2}, {"rate": "x"}, {"rate": 1.5}, {}])
+def test_a_market_whose_fee_cannot_be_calculated_is_left_out(schedule: Row) -> None:
+    listing = read_events([read_page(encoded([event(offer("moneyline", feeSchedule=schedule))]))], NFL_LEAGUE)
+    assert (listing.markets, listing.refused) == ({}, {"a market whose fee is of another form": 1})
+
+
+def test_levels_are_those_of_both_books_but_not_their_sum() -> None:
+    """The mirrored book has the same orders."""
+    reader, _ = listed(event(offer("moneyline")))
+    both = [book("t1", [(0.53, 40)], [(0.55, 100), (0.57, 30)]), book("t2", [(0.45, 100), (0.42, 9)], [(0.47, 40)])]
+    rows = {row["id"]: row for row in reader.read(encoded(both), NOW).quotes}
+    got = [(1.0 / level["odds_decimal"], level["stake"]) for level in rows["t1"]["levels"]]
+    assert got == [pytest.approx(each) for each in [(0.55, 55.0), (0.57, 17.1), (0.58, 5.22)]]
+    assert "levels" not in rows["t2"]
 
 
 def test_asks_are_offers_and_no_mid_prices() -> None:

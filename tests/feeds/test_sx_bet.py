@@ -9,10 +9,10 @@ from feeds.test_samples import encoded
 from support.sx_bet import START, book, league_list, market, page, soccer, sports_list, winner
 
 import oddsengine as oe
-from oddsengine.detection.ladders import for_stake
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.sx_bet import SxBetMarkets, SxListing, next_key, read_leagues, read_markets
 from oddsengine.feeds.turns import Received
+from oddsengine.maths.depth import fill
 
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)
@@ -58,9 +58,9 @@ def test_levels_come_in_any_order_and_are_served_best_first() -> None:
 def test_the_levels_of_a_table_price_a_stake() -> None:
     """12 USDC on one: 3.25 at 1 / 0.52, the rest at 1 / 0.6."""
     table = oe.check_odds(read(winner(), books={"0xw": book([(0.62, 100.0)], [(0.48, 3.0), (0.4, 10.0)])}).quotes)
-    assert table["levels"].list.len().to_list() == [2, 1]
-    price = for_stake(table, 12.0)["odds_decimal"][0]
-    assert price == pytest.approx((3.25 / 0.52 + 8.75 / 0.6) / 12.0)
+    assert table["levels"].list.len().to_list() == [2, None]
+    ladder = [(level["odds_decimal"], level["stake"]) for level in table["levels"][0]]
+    assert fill(ladder, 12.0).odds == pytest.approx((3.25 / 0.52 + 8.75 / 0.6) / 12.0)
 
 
 def test_the_league_says_who_is_at_home() -> None:

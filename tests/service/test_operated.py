@@ -1,5 +1,6 @@
 """A node as an operator runs it, from the command line: a settings file, keys, a catalog of its own, tapes."""
 
+import asyncio
 import contextlib
 import io
 import json
@@ -11,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ import httpx2
 import pytest
 from support.effort import less, some
 from support.forking import CLI, PIPE, Forked, python
+from support.kalshi import Exchange, exchange
 from support.service_running import PATIENCE_S, until
 
 from oddsengine.tape import Tape
@@ -79,9 +81,9 @@ def disk(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[tuple[Forked | subprocess.Popen[str], str]]:
+def started(folder: Path, *options: str) -> Iterator[tuple[Forked | subprocess.Popen[str], str]]:
     """A node that listens, and its base; whoever starts it ends it."""
-    with python(CLI, "serve", cwd=folder, stdout=PIPE, stderr=PIPE) as process:
+    with python(CLI, "serve", *options, cwd=folder, stdout=PIPE, stderr=PIPE) as process:
         try:
             assert process.stdout is not None
             origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
@@ -100,8 +102,8 @@ def ready(base: str, key: str) -> Iterator[httpx2.Client]:
 
 
 @contextmanager
-def serving(folder: Path, key: str) -> Iterator[httpx2.Client]:
-    with started(folder) as (process, base):
+def serving(folder: Path, key: str, *options: str) -> Iterator[httpx2.Client]:
+    with started(folder, *options) as (process, base):
         try:
             with ready(base, key) as client:
                 yield client
@@ -334,3 +336,53 @@ def test_a_node_that_is_killed_under_load_comes_back(busy: tuple[Path, str]) -> 
         with contextlib.closing(sqlite3.connect(folder / "data" / name)) as file:
             assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert len(made) > less(10, 5)
+
+
+# ---- live prices without a settings file ----
+
+
+def test_live_prices_without_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a server that speaks Kalshi's protocol, beside a settings file whose feeds are not read."""
+    settings(tmp_path)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def of_loop(work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE_S)
+
+    served = exchange(Exchange())
+    try:
+        monkeypatch.setenv("ODDSENGINE_FEEDS_KALSHI_URL", of_loop(served.__aenter__())["url"])
+        with serving(tmp_path, "demo_enterprise", "--live", "kalshi", "--sport", "nfl", "--port", "0") as client:
+            until(lambda: client.get("/odds").json().get("data"), "prices")
+            rows = client.get("/odds").json()["data"]
+            assert {(row["sportsbook"], row["home_team"]) for row in rows} == {("kalshi", "Seattle Seahawks")}
+            assert client.get("/opportunities/ev").json()["meta"]["source"] == "live"
+            page = client.get(str(client.base_url).removesuffix("/api/v1/") + "/").text
+            assert 'data-demo-key="demo_enterprise" data-market=""' in page
+    finally:
+        of_loop(served.__aexit__(None, None, None))
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--live", "kalshi"], "--live takes sources and --sport their leagues: --live kalshi,polymarket --sport nfl"),
+        (["--sport", "nfl"], "--live takes sources and --sport their leagues: --live kalshi,polymarket --sport nfl"),
+        (["--live", "kalshi", "--sport", "nfl", "--demo"], "give either --live or --demo, got both"),
+        (["--live", "kalshi", "--sport", "nfl", "--config", "x.toml"], "give either --live or --config, got both"),
+        (["--live", "nobody", "--sport", "nfl"], "'nobody' is not a kind of source; allowed: "),
+        (["--live", "table", "--sport", "nfl"], "oddsengine.toml: feeds.table needs path or url"),
+        (
+            ["--live", "kalshi", "--sport", "nfl", "--host", "0.0.0.0"],
+            "--demo and --live use public keys and must bind",
+        ),
+    ],
+)
+def test_live_prices_that_cannot_be_served(tmp_path: Path, words: list[str], reason: str) -> None:
+    refused = run(tmp_path, "serve", *words)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"oddsengine serve: {reason}")

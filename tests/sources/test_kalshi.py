@@ -93,7 +93,8 @@ def test_fetch_reads_a_league_in_one_line() -> None:
     assert odds["sportsbook"].unique().to_list() == ["kalshi"]
     assert odds["event_start_time"].unique().to_list() == [START]
     assert served_.paths() == [
-        "/events", "/structured_targets", "/markets", "/markets", "/structured_targets", "/markets",
+        "/events", "/structured_targets", "/series/KXNFLGAME", "/markets", "/series/KXNFLRECYDS", "/markets",
+        "/structured_targets", "/series/KXNFLTOTAL", "/markets",
     ]  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def test_too_many_requests_are_repeated_later() -> None:
 
     served_.answers["/markets"] = busy
     assert fetched(served_).height == 2
-    assert served_.paths() == ["/events", "/structured_targets", *["/markets"] * 4]
+    assert served_.paths() == ["/events", "/structured_targets", "/series/KXNFLGAME", *["/markets"] * 4]
 
 
 def test_requests_keep_to_the_tokens() -> None:
@@ -542,3 +543,13 @@ def test_keys_are_whole(tmp_path: Path) -> None:
         oe.fetch("kalshi", sport="nfl", key=KEY_ID, private_key=str(path))
     with pytest.raises(SettingsError, match="a list of at least one series of winners"):
         oe.fetch("kalshi", sports=[])
+
+
+def test_the_fee_of_a_series_is_read_once_before_its_markets() -> None:
+    served_ = Exchange()
+    served_.series["KXNFLGAME"] = {"fee_multiplier": 0.5}
+    table = fetched(served_)
+    assert table["contract_fee"].to_list() == [0.035, 0.035]
+    paths = served_.paths()
+    assert paths.count("/series/KXNFLGAME") == 1
+    assert paths.index("/series/KXNFLGAME") < paths.index("/markets")

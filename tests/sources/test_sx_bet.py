@@ -76,12 +76,6 @@ def test_a_market_that_has_just_closed_has_no_prices() -> None:
     assert odds.sources["sx_bet"].refused == {"a market without an order book": 1}
 
 
-def test_depth_comes_with_the_table() -> None:
-    odds = fetched(SxBet())
-    assert odds["levels"].list.len().to_list() == [1, 1]
-    assert oe.find_arbitrage(odds, stake=1.0).height == 0
-
-
 def test_with_a_sportsbook_its_levels_are_the_size_of_an_arbitrage() -> None:
     """Fetched together the games are matched; only one source has levels."""
     exchange = SxBet()
@@ -108,4 +102,4 @@ def test_with_a_sportsbook_its_levels_are_the_size_of_an_arbitrage() -> None:
     found = oe.find_arbitrage(odds, stake=20.0)
     assert found.height == 1
     dallas = next(leg for leg in found["legs"][0] if leg["sportsbook"] == "sx_bet")
-    assert dallas["odds_decimal"] == pytest.approx((3.25 / 0.52 + 16.75 / 0.54) / 20.0, abs=1e-3)
+    assert dallas["net_odds"] == pytest.approx((3.25 / 0.52 + 16.75 / 0.54) / 20.0, abs=1e-3)

@@ -135,6 +135,7 @@ class Exchange:
     def __init__(self) -> None:
         self.events: list[Json] = [milestone()]
         self.markets: dict[str, list[Json]] = {"KXNFLGAME": winners()}
+        self.series: dict[str, Json] = {}  # what differs, by ticker
         self.page = 1000  # entries of a page
         self.asked: list[tuple[float, Request]] = []
         self.answers: dict[str, Callable[[Request, Answering], Any]] = {}  # by path, instead of what it would answer
@@ -171,6 +172,9 @@ class Exchange:
         elif path == "/markets":
             assert query["mve_filter"] == ["exclude"]
             await self._paged(request, answering, self.markets.get(series, []), markets_page)
+        elif path.startswith("/series/"):
+            name = path.removeprefix("/series/")
+            await answering.answer({"series": {"ticker": name, "fee_type": "quadratic"} | self.series.get(name, {})})
         elif path == "/structured_targets":
             known = [{"id": one, "name": TARGETS[one]} for one in query["ids"] if one in TARGETS]
             await answering.answer({"structured_targets": known, "cursor": ""})

@@ -61,7 +61,7 @@ class Live(NamedTuple):
     policy: str
 
 
-def live(base: str, demo_key: str = "") -> Live:
+def live(base: str, demo_key: str = "", *, simulated: bool = False) -> Live:
     """The page at the root; the demo fills in its key."""
     style = (_PARTS / "page.css").read_text("utf-8")
     script = "\n".join((_PARTS / name).read_text("utf-8") for name in _SCRIPTS)
@@ -69,6 +69,7 @@ def live(base: str, demo_key: str = "") -> Live:
     for name, text in {
         "base": escape(base),
         "demo_key": escape(demo_key),
+        "simulated": "simulated" if simulated else "",
         "facts": msgspec.json.encode(_facts()).decode().replace("<", "\\u003c"),
         "style": style,
         "script": script,

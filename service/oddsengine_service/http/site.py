@@ -51,7 +51,9 @@ class Site:
         return _Texts(
             CachedResponse(Answer(encode(document))),
             CachedResponse(Answer(reference, type="text/html; charset=utf-8")),
-            pages.live(root + BASE, "demo_enterprise" if self._api.node.demo else ""),
+            pages.live(
+                root + BASE, "demo_enterprise" if self._api.node.demo else "", simulated=self._api.node.simulated
+            ),
         )
 
     def _at(self, request: Request) -> "_Texts":

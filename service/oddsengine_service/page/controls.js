@@ -238,7 +238,8 @@ setInterval(() => {
 makeTabs();
 readAddress();
 const demo = document.body.dataset.demoKey;
-$("demo-help").hidden = $("simulated").hidden = !demo;
+$("demo-help").hidden = !demo;
+$("simulated").hidden = $("real-prices").hidden = document.body.dataset.market !== "simulated";
 $("key").value = demo;
 if (demo) $("key").type = "text"; // everybody knows it
 $("remember").checked = localStorage.getItem(KEY) !== null;

@@ -16,6 +16,10 @@ function decimalsIn(input) {
   const texts = several ? input.value.split(input.value.includes(";") ? ";" : ",") : [input.value];
   return texts.map((text) => priceOf(text) || text.trim()).join(",");
 }
+// What the levels of an exchange's price after the first take, and how much an arbitrage has over all levels.
+const deeper = (levels) => `then ${levels.slice(1, 4).map((each) => `${cash(each.stake)} at ${priced(each.odds_decimal)}`).join(", ")}`;
+const largest = ({ largest_stakes: stakes, largest_profit: profit }) => (profit > 0
+  ? el("span", { class: "under", title: "Over all levels of the prices, as far as their limits are known" }, `at most ${cash(stakes.reduce((sum, each) => sum + each, 0))} staked for ${cash(profit)}`) : "");
 let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 
@@ -33,13 +37,12 @@ function chart(lines, fairLine, sharpLine) {
   const y = (value) => 8 + ((high + pad - value) / (high - low + 2 * pad)) * (height - bottom - 16);
   const path = ({ points }) => points.map(({ at, odds: value }, i) => `${i ? `H${x(at).toFixed(1)}V` : `M${x(at).toFixed(1)} `}${y(value).toFixed(1)}`).join("") + `H${x(now)}`;
   const ticks = [0, 1, 2, 3].map((i) => low + ((high - low) * i) / 3).filter((value, i, list) => !i || value - list[i - 1] > 0.004);
-  const american = (value) => (value >= 2 ? 100 * (value - 1) : -100 / (value - 1));
   const words = `Prices of ${lines.length} books since ${new Date(first).toLocaleString()}, from ${low.toFixed(2)} to ${high.toFixed(2)} decimal${fairLine.points.length ? `; fair now ${fairLine.points.at(-1).odds.toFixed(2)}` : ""}`;
   return svg(
     "svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": words },
     ...ticks.flatMap((value) => [
       svg("line", { class: "grid", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
-      svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, odds(american(value), value)),
+      svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, priced(value)),
     ]),
     svg("text", { x: left, y: height - 6 }, new Date(first).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })),
     svg("text", { x: width - 8, y: height - 6, "text-anchor": "end" }, "now"),
@@ -146,7 +149,7 @@ class Details {
     if (!it) return;
     write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
     $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, time(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
-    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: STANDS }, `${stands(it.row)} to stand 10 min`) : "");
+    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: STANDS }, `${stands(it.row)} to stand 10 min`) : "", largest(it.row));
     write($("details-ended"), this.#ended);
     this.#tickets();
     this.#chart();
@@ -211,10 +214,10 @@ class Details {
       return el(
         "tr", {}, el("th", { scope: "row" }, called("sportsbooks", each.sportsbook), each.role === "reference" ? el("span", { class: "chip" }, "Reference") : each.role === "leg" ? el("span", { class: "chip good" }, "This bet") : ""),
         el("td", {}, el(why ? "s" : "b", {}, odds(each.odds_american, each.odds_decimal))),
-        el("td", {}, each.own_fair_probability ? odds((() => { const d = 1 / each.own_fair_probability; return d >= 2 ? 100 * (d - 1) : -100 / (d - 1); })(), 1 / each.own_fair_probability) : ""),
+        el("td", {}, each.own_fair_probability ? priced(1 / each.own_fair_probability) : ""),
         el("td", {}, fair ? percent(100 * (fair * (each.odds_decimal_after_commission ?? each.odds_decimal) - 1), 1) : ""),
         el("td", {}, row ? aged(seenAt(row)) : each.age_seconds !== undefined ? span(each.age_seconds) : ""),
-        el("td", {}, row?.max_bet ? cash(row.max_bet) : ""),
+        el("td", {}, row?.max_bet ? cash(row.max_bet) : "", row?.levels ? el("span", { class: "under" }, deeper(row.levels)) : ""),
         el("td", { class: "why" }, why || (each.role === "set aside" ? "rejected" : "")),
       );
     }));

@@ -38,7 +38,6 @@ class Tracker {
   }
 
   #row(bet) {
-    const price = (decimal) => odds(decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1), decimal);
     const label = `Result of ${bet.selection}`;
     const result = el("select", { "data-bet": bet.id, "aria-label": label }, ...RESULTS.map(([value, name]) => el("option", { value }, name)));
     result.value = bet.result ?? "";
@@ -47,9 +46,9 @@ class Tracker {
       el("td", { "data-label": "Placed" }, past(bet.placed_at)),
       el("td", { class: "whole" }, el("span", { class: "bet" }, wording(bet, bet.player_name)), el("span", { class: "under" }, [bet.away_team && `${bet.away_team} @ ${bet.home_team}`, called("markets", bet.market_type)].filter(Boolean).join(" · ")), bet.note && el("span", { class: "under note" }, bet.note)),
       el("td", {}, called("sportsbooks", bet.sportsbook)),
-      el("td", { class: "number" }, el("b", {}, price(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
+      el("td", { class: "number" }, el("b", {}, priced(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
       el("td", { class: "number", "data-label": "Stake" }, cash(bet.stake)),
-      el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? price(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${price(1 / bet.closing_probability)}`)),
+      el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? priced(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${priced(1 / bet.closing_probability)}`)),
       el("td", { class: `number ${good(bet.clv_percent)}`, "data-label": "CLV" }, bet.clv_percent === null ? "–" : percent(bet.clv_percent, 1)),
       el("td", {}, result, bet.graded_by === "score" && el("span", { class: "under" }, `${bet.away_score}–${bet.home_score}, by score`)),
       el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `Delete ${bet.selection}` }, "Delete")),

@@ -14,6 +14,7 @@ from oddsengine.catalog.reasons import NAMES, reason
 from oddsengine.columns import Floats, Ints
 from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardReader, OddsRows, OwnTexts, values
+from oddsengine.tables.levels import levels_of_text
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.http.params import MOST_TEXT, WORDS_PATTERN
@@ -29,8 +30,15 @@ class Rejection(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Level(msgspec.Struct, gc=False):
+    """One level of an exchange's price: odds, and the stake that they take before charges."""
+
+    odds_decimal: float
+    stake: float
+
+
 class Odds(msgspec.Struct, gc=False):
-    """One price of one book."""
+    """One price of one book. `levels`, and charges other than the book's, are those of exchanges."""
 
     id: str
     sportsbook: str
@@ -72,6 +80,9 @@ class Odds(msgspec.Struct, gc=False):
     player_id: str | None
     source_market_type: str | None
     rejection: Rejection | None
+    levels: list[Level] | None
+    commission: float | None
+    contract_fee: float | None
 
 
 class BestOdds(Odds, gc=False):
@@ -262,13 +273,13 @@ def _columns(rows: OddsRows, state: str = "") -> list[Any]:
     times = timestamps(np.concatenate((rows.start, rows.seen, rows.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
     main = [_MAIN[m] for m in rows.main]
-    deep, named, *own = _links(rows, books, state)
+    deep, named, *own, levels, commission, fee = _links(rows, books, state)
     return [
         hexadecimal(rows.id), books, event, sport, league, home, away, market, selection, kind,
         americans(rows.odds, rows.american), decimal, share, line, begins, rows.live.tolist(), seen,
         changed, deep, named, share, seen, rows.active.tolist(), main, [_OTHER[m] for m in main],
         player, stat, side, segment, *own, list(map(values.player_id, player)), source,
-        [_REJECTIONS[code] for code in rows.rejected.tolist()],
+        [_REJECTIONS[code] for code in rows.rejected.tolist()], levels, commission, fee,
     ]  # fmt: skip
 
 
@@ -278,12 +289,13 @@ _OTHER = {True: False, False: True, None: None}
 
 
 def _links(rows: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
-    """Columns of a single price: link, book's name, native ids, largest bet, exchange data."""
+    """Columns of a single price: link, book's name, native ids, largest bet, exchange data, levels, charges."""
     names, deep = list(map(_name, books)), [home_page(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)
     if rows.links is None or not any(rows.links):
-        return deep, names, *[nothing] * 8
+        return deep, names, *[nothing] * 11
     external, markets, selections, most, volume, day, interest, token = (list(nothing) for _ in range(8))
+    levels, commission, fee = (list(nothing) for _ in range(3))
     for at, text in enumerate(rows.links):
         if text is None:
             continue
@@ -294,12 +306,14 @@ def _links(rows: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any],
         if any(exchange):
             volume[at], day[at], interest[at] = map(_number, exchange[:3])
             token[at] = exchange[3] or None
+            levels[at] = [Level(*each) for each in levels_of_text(exchange[4])] or None
+            commission[at], fee[at] = map(_number, exchange[5:])
         if url and (state or "{state}" not in url):
             deep[at] = catalog.localised(url, state) or None
         else:
             link = catalog.link(books[at], event=event, market=market, selection=selection, state=state)
             deep[at] = link.url if link else None
-    return deep, names, external, markets, selections, most, volume, day, interest, token
+    return deep, names, external, markets, selections, most, volume, day, interest, token, levels, commission, fee
 
 
 def _number(text: str) -> float | None:

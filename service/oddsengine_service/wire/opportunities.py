@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.detection.ladders import largest_of_legs
 from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import Number, rounded
@@ -151,6 +152,10 @@ class Arbitrage(_OfMarket, frozen=True):
     home_team: str | None
     away_team: str | None
     book_count: int
+    largest_stakes: list[float] | None  # of the legs, over all levels that are known
+    largest_payout: Number
+    largest_profit: Number
+    largest_currency: str | None
 
 
 def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
@@ -158,9 +163,16 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
     stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
+    stakes, payout, profit, currency = zip(
+        *(largest_of_legs(legs, {}) for legs in frame["legs"].to_list()), strict=True
+    )
+    sizes = pl.DataFrame({"payout": payout, "profit": profit}, schema=dict.fromkeys(("payout", "profit"), pl.Float64))
     return {
         "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
         "legs.timestamp": "last_seen_at", "legs.stake_percent": stake,
+        "largest_stakes": [some and [rounded(each) for each in some] for some in stakes],
+        "largest_payout": sizes["payout"].to_numpy(), "largest_profit": sizes["profit"].to_numpy(),
+        "largest_currency": list(currency),
     }  # fmt: skip
 
 

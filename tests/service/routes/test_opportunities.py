@@ -359,7 +359,7 @@ ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
     is_alternate_line possibly_stale oldest_odds_age_seconds warnings game_state ev_available ev_percentage
     is_player_prop player_name player_id stat_category legs detected_at ev_percent devig_book team_side market_segment
-    home_team away_team book_count unconfirmed
+    home_team away_team book_count unconfirmed largest_stakes largest_payout largest_profit largest_currency
 """
 LEG_FIELDS = """
     sportsbook selection odds_american odds_decimal implied_probability stake_percent timestamp

@@ -18,6 +18,7 @@ from support.stream_running import without_ages
 
 from oddsengine import catalog
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+from oddsengine.maths.odds import charged
 from oddsengine.query import values
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, american_of, steady
@@ -62,6 +63,8 @@ def value(rng: random.Random, kind: str, name: str, dtype: Any) -> Any:
         return None
     if name in BOOKS:
         return rng.choice(NAMED)
+    if kind == "arbitrage" and name in ("odds_decimal", "max_bet"):  # of which the largest size is calculated
+        return rng.uniform(1.01, 9.0) if name == "odds_decimal" else rng.choice((0.0, 50.0, 1e3))
     if name in AMERICAN:
         return rng.choice((-100.0, 100.0, -rng.uniform(100.0, 1e4), rng.uniform(100.0, 1e4)))
     if isinstance(dtype, pl.Struct):
@@ -126,6 +129,8 @@ def own(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
             out["confidence"] = 100.0 * math.exp(-(limits.stale_prematch_s if age is None else age) / fades)
         except OverflowError:
             out["confidence"] = math.inf
+    elif kind == "arbitrage":
+        out |= largest(row["legs"])
     elif kind == "middles":
         sides, inside, keys = (row["side1"], row["side2"]), row["middle_numbers"], row["key_numbers"]
         out |= {
@@ -138,6 +143,22 @@ def own(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
             "team_name": row[f"{row['team_side']}_team"] if row["team_side"] in ("home", "away") else None,
         }
     return out
+
+
+def largest(legs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The largest arbitrage of single levels: as much as the leg with the least payout takes."""
+    if any(leg["max_bet"] is None for leg in legs):
+        return {}
+    books = [catalog.book(leg["sportsbook"]) for leg in legs]
+    net = [
+        float(charged(leg["odds_decimal"], book.commission, book.fee)) for leg, book in zip(legs, books, strict=True)
+    ]
+    payout = min(odds * leg["max_bet"] for odds, leg in zip(net, legs, strict=True))
+    if sum(1.0 / odds for odds in net) >= 1.0 - 1e-12:
+        payout = 0.0
+    stakes = [payout / odds for odds in net]
+    return {"largest_stakes": [rounded(each) for each in stakes], "largest_payout": payout,
+            "largest_profit": payout - sum(stakes)}  # fmt: skip
 
 
 def fields(struct: type[msgspec.Struct], row: Mapping[str, Any], other: Mapping[str, str]) -> dict[str, Any]:

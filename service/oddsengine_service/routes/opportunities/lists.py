@@ -47,6 +47,15 @@ class _CommonQuery(Pages, Prices):
     max_odds_age: Annotated[float | None, Param("Maximum age of the oldest price in seconds.", low=0.0)] = None
     min_odds: filters.MinOdds = None
     max_odds: filters.MaxOdds = None
+    stake: Annotated[
+        float | None,
+        Param(
+            "Prices of exchanges with levels are those that this stake gets, and `max_bet` is what all levels take; "
+            "default: the best level.",
+            low=0.01,
+            high=10_000_000.0,
+        ),
+    ] = None
 
 
 class MatchingRows(NamedTuple):
@@ -145,7 +154,7 @@ def listed(context: Context, own: _ListKind) -> MatchingRows:
     view = own.view(context, unknown)
     if view is None or (books is not None and not books):
         return MatchingRows(None, np.empty(0, np.int64), context.board.now, unknown, books, {})
-    snapshot = opened(context, kind, books, **view)
+    snapshot = opened(context, kind, books, **view, stake=query.stake)
     table = snapshot.table(kind.name, kind.encoding)
     matched = matching(table, query, kind, snapshot.now)
     if query.get("group") == "best":
@@ -176,7 +185,7 @@ def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
         if any(query.get(name) for name in _COSTLY) or query.get("format") == "csv":
             return None
         view = own.view(context, {}) or {}
-        return context.node.views.closed, *view.values(), *query.values(any_value)
+        return context.node.views.closed, query.stake, *view.values(), *query.values(any_value)
 
     return kind
 
@@ -214,7 +223,7 @@ def _answers(own: _ListKind) -> Callable[[Context], Any]:
             rows = [] if table is None else map(msgspec.json.decode, table.encoded_rows(places))
             return download(rows, context.board.now)
         echoed = {name: query.get(name) for name in ("sport", "league", "sportsbook", "market", *own.echoed.split())}
-        source = "simulator" if context.node.demo else "live"
+        source = "simulator" if context.node.simulated else "live"
         meta = {"source": source, **own.meta(context, listing), "filters": echoed}
         rows = [] if table is None else rows_of(context, own.kind, table, places)
         return page(context, rows, len(places), int(listing.places.size), answer_meta(context, listing.unknown, **meta))

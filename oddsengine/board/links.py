@@ -1,0 +1,110 @@
+"""The own texts of a row: what a source gives for a single price, joined to one text.
+
+No calculation uses most of them. The last ones are the levels and charges of the price, if it has its own.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine.columns import Bytes
+from oddsengine.pricing.commission import PriceTerms
+from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, FlatLevels, levels_of_text, read_levels
+from oddsengine.tables.schema import ODDS_SCHEMA
+
+LINKS = (
+    "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
+    "is_main_line", "is_alternate_line", "volume", "volume_24h", "open_interest", "exchange_token_id",
+    LEVELS, COMMISSION, FEE,
+)  # fmt: skip
+"""Columns of a single price that are kept as one text: those of which only the last three are calculated with."""
+LINK_SCHEMA = {name: ODDS_SCHEMA.get(name) or DEPTH_SCHEMA[name] for name in LINKS}
+_FLAGS = {"True": True, "False": False}
+CHARGES, LADDER = 1, 2  # parts that are calculated with
+LIMIT, LEVELS_AT = LINKS.index("max_bet"), LINKS.index(LEVELS)
+SEPARATOR = "\x1f"
+_EXCHANGES = (3, 4)  # numbers of trailing `LINKS` that are omitted if all of them are empty: only exchanges have them
+
+
+def joined(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
+    """The columns `LINKS` of each row joined to one text; None if all are empty."""
+    absent = [column.count(None) == n for column in columns]
+    if all(absent):
+        return [None] * n
+    ends: list[str] = []  # what to cut from the end of a text, in order
+    for count in _EXCHANGES:
+        if not ends and all(absent[-count:]):
+            columns, absent = columns[:-count], absent[:-count]
+        else:
+            ends.append(SEPARATOR * count)
+    parts = [
+        [""] * n if none else ["" if value is None else str(value) for value in column]
+        for column, none in zip(columns, absent, strict=True)
+    ]
+    joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
+    within = len(columns) - 1
+    if sum(text.count(SEPARATOR) for text in joined) != n * within:  # a text has the separator in it
+        parts = [[text.replace(SEPARATOR, " ") for text in part] for part in parts]
+        joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
+    for end in ends:
+        joined = [text.removesuffix(end) for text in joined]
+    nothing = SEPARATOR * (len(LINKS) - sum(_EXCHANGES) - 1)
+    return [None if text == nothing else text for text in joined]
+
+
+def has_depth(link: str | None) -> bool:
+    """Whether a row has levels or charges of its own."""
+    return link is not None and link.count(SEPARATOR) >= LEVELS_AT
+
+
+def depth_columns(parts: int) -> tuple[str, ...]:
+    """The columns of the texts that are calculated with, of rows that have these parts together."""
+    return ((LEVELS,) if parts & LADDER else ()) + ((COMMISSION, FEE) if parts & CHARGES else ())
+
+
+def own_parts(link: str | None) -> int:
+    """Which texts of a row are calculated with: `CHARGES`, `LADDER`, both or none."""
+    if not has_depth(link):
+        return 0
+    levels, *charges = (link or "").split(SEPARATOR)[LEVELS_AT:]
+    return (LADDER if levels else 0) | (CHARGES if any(charges) else 0)
+
+
+def price_terms(parts: Bytes, links: Sequence[str | None], *, levels: bool) -> PriceTerms | None:
+    """Charges, and levels if asked for, of some rows; None if they have none.
+
+    `parts` are the results of `own_parts` for all of them, `links` the texts of those for which it is not 0.
+    """
+    rows = np.flatnonzero(parts)
+    if not rows.size or not (levels or (parts & CHARGES).any()):
+        return None
+    charged, rates, at, ladders = [], [], [], []
+    for row, link in zip(rows.tolist(), links, strict=True):
+        ladder, *charges = (link or "").split(SEPARATOR)[LEVELS_AT:]
+        if any(charges):
+            charged.append(row)
+            rates.append([float(text or "nan") for text in (*charges, "", "")[:2]])
+        if levels and ladder:
+            several = levels_of_text(ladder)
+            ladders += several
+            at += [row] * len(several)
+    rate, pairs = np.array(rates, np.float64).reshape(-1, 2), np.array(ladders, np.float64).reshape(-1, 2)
+    of_level = FlatLevels(np.array(at, np.int64), pairs[:, 0], pairs[:, 1])
+    return PriceTerms(np.array(charged, np.int64), rate[:, 0], rate[:, 1], of_level)
+
+
+def link_column(links: list[str | None], name: str) -> pl.Series:
+    """One of the columns `LINKS` of rows."""
+    parts = pl.Series(name, links, dtype=pl.String).str.split(SEPARATOR)
+    return typed(name, parts.list.get(LINKS.index(name), null_on_oob=True).replace("", None))
+
+
+def typed(name: str, texts: pl.Series) -> pl.Series:
+    """A column of the rows' own texts in its type."""
+    if name == LEVELS:
+        return read_levels(texts)[0]
+    if LINK_SCHEMA[name] == pl.Boolean:
+        return texts.replace_strict(_FLAGS, default=None, return_dtype=pl.Boolean)
+    return texts.cast(LINK_SCHEMA[name])
