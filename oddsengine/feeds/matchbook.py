@@ -2,7 +2,7 @@
 
 Prices are levels of both sides in any order: back, or win, are what can be backed, lay, or lose, what can be laid, both
 with the backer's stake. In a market of two runners, to lay one is to back the other: the better of both ladders is the
-quote (`depth`). Lays of other markets are no quotes.
+quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays are no quotes.
 
 A market is understood by its type. One whose name says that it is about something else (a half, corners) keeps its
 name, which the catalog does not have.
@@ -18,7 +18,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
-from oddsengine.feeds.names import MarketName, league, market, side_of, teams_of, with_line
+from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -34,7 +34,7 @@ _OTHERS = frozenset({
     "frame", "frames", "leg", "legs", "map", "maps", "round", "rounds",
 })  # fmt: skip
 _BACK, _LAY = ("back", "win"), ("lay", "lose")
-_PAIR = 2
+_PAIR, _THREE_WAY = 2, "moneyline_3way"
 _SAME = 1e-9
 
 
@@ -169,23 +169,25 @@ def _prices(event: _Event, one: _Market, game: Game, at: datetime, turn: Turn) -
         if outcome is None:
             turn.refused["a runner that is not understood"] += 1
             continue
-        levels = ladders[ident][0]
+        levels, own_lays = ladders[ident]
+        shared = {
+            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league,
+            "home_team": game.home, "away_team": game.away, "event_start_time": game.start,
+            "is_live": one.in_running_flag or game.status == "live", "market_type": kind.name,
+            "market_id": str(one.id), "external_event_id": game.id, "selection_id": ident, "id": f"{one.id}/{ident}",
+            "is_active": event.status == one.status == runner.status == "open", "volume": one.volume,
+            "last_seen_at": at,
+        }  # fmt: skip
+        if kind.name == _THREE_WAY and game.sport == "soccer" and own_lays:
+            other_bet = against(outcome["selection_type"], game.home, game.away)
+            if other_bet is not None:
+                turn.put(shared | other_bet | price_of(crossed(own_lays)) | {"id": f"{one.id}/{ident}/lay"})
         if len(ladders) == _PAIR:
             ((_, lays),) = [both for other, both in ladders.items() if other != ident]
             levels = better(levels, crossed(lays))
         if not levels:
             continue
-        turn.put(
-            {
-                "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league,
-                "home_team": game.home, "away_team": game.away, "event_start_time": game.start,
-                "is_live": one.in_running_flag or game.status == "live", "market_type": kind.name,
-                "market_id": str(one.id), "external_event_id": game.id, "selection_id": ident,
-                "id": f"{one.id}/{ident}",
-                "is_active": event.status == one.status == runner.status == "open", "volume": one.volume,
-                "last_seen_at": at, **outcome, **price_of(levels),
-            }
-        )  # fmt: skip
+        turn.put(shared | outcome | price_of(levels))
         if not kind.in_catalog:
             turn.unmapped[BOOK, kind.name] += 1
 

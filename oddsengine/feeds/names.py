@@ -138,3 +138,22 @@ def with_line(text: str) -> tuple[str, float | None]:
     """
     match = _LINE.fullmatch(text.strip())
     return (match[1], float(match[2])) if match else (text.strip(), None)
+
+
+def against(side: str, home: str, away: str) -> dict[str, str | float] | None:
+    """Return the bet that a side of a soccer match does not win: the other one with a handicap of half a goal.
+
+    None for a draw, whose opposite is no bet of a sportsbook.
+
+    Examples
+    --------
+    >>> against("home", "Fulham", "Chelsea")["selection"], against("draw", "Fulham", "Chelsea")
+    ('Chelsea', None)
+    """
+    if side not in ("home", "away"):
+        return None
+    other = "away" if side == "home" else "home"
+    return {
+        "market_type": market("asian_handicap", "soccer").name, "selection": home if other == "home" else away,
+        "selection_type": other, "line": 0.5,
+    }  # fmt: skip

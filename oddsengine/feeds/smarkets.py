@@ -2,7 +2,8 @@
 
 A price is a probability in units of 0.0001, and a quantity the payout in units of 0.0001. Offers are what can be
 backed, bids what can be laid. In a market of two contracts, to lay one is to back the other: the better of both
-ladders is the quote (`depth`). Lays of other markets are no quotes.
+ladders is the quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays
+are no quotes.
 
 Outcomes are told by the type of a contract (HOME, OVER), and by its name if it has none.
 """
@@ -17,7 +18,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
-from oddsengine.feeds.names import MarketName, league, market, side_of, teams_of, with_line
+from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -44,7 +45,7 @@ _TOTAL = "OVER_UNDER"
 _OPEN = ("open", "live")
 _LEAGUE = 3  # part of a slug such as /sport/football/england-premier-league/2026/...
 _ONE = 10_000.0
-_PAIR = 2
+_PAIR, _THREE_WAY = 2, "moneyline_3way"
 _WORDS = {"HOME": "home", "AWAY": "away", "DRAW": "draw", "OVER": "over", "UNDER": "under", "YES": "yes", "NO": "no"}
 Ident = str | int
 
@@ -198,6 +199,11 @@ class SmarketsPrices:
             if ident not in books:
                 continue
             own, at = books[ident]
+            if kind.name == _THREE_WAY and one.game.sport == "soccer":
+                other_bet = against(outcome["selection_type"], one.game.home, one.game.away)
+                lays = crossed(_backed(own.bids, turn.refused))
+                if other_bet is not None and lays:
+                    turn.put(outcome | other_bet | price_of(lays) | {"id": f"{ident}/lay", "last_seen_at": at})
             levels = _backed(own.offers, turn.refused)
             others = [other for other in outcomes if other != ident]
             if len(outcomes) == _PAIR and (other := others[0]) in books and outcomes[other] is not None:

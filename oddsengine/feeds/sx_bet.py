@@ -5,8 +5,8 @@ the other outcome at 1 / (1 - m), and can stake size (1 - m) / m. Sizes are mill
 
 - **Sides.** Which of the two teams is at home is said by the league. Lines are read from the names of outcomes, since
   `line` does not say whose it is.
-- **Three-way results** are a market for each of home, draw and away. Not winning is not a price of another outcome, and
-  is left out.
+- **Three-way results** are a market for each of home, draw and away. That a side of a soccer match does not win is the
+  other one with half a goal; the opposite of a draw is no price of another outcome, and is left out.
 - **Market types** are numbers. A type whose rule about overtime differs from that of sportsbooks, or is not known,
   keeps the number as its name, which the catalog does not have.
 """
@@ -21,7 +21,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items, whole
 from oddsengine.feeds.depth import Ladder, ladder, price_of
-from oddsengine.feeds.names import MarketName, league, market, side_of, with_line
+from oddsengine.feeds.names import MarketName, against, league, market, side_of, with_line
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -277,6 +277,9 @@ def _market(
         rows[side] = shared | {
             "id": ident, "selection_id": ident, "selection": name, "selection_type": meaning or None, "line": line
         }  # fmt: skip
+    if one.type == _THREE_WAY and of.sport == "soccer" and (other := against(outcomes[0][1], home, away)) is not None:
+        ident = f"{one.marketHash}/2"
+        rows["2"] = shared | {"id": ident, "selection_id": ident} | other
     return SxMarket(one.marketHash, game, rows, kind.in_catalog)
 
 

@@ -26,7 +26,14 @@ def meant(payload: Payload) -> list[tuple[Any, ...]]:
 
 
 def test_back_prices_are_sorted_here() -> None:
-    home, draw, away = read(event(RESULT)).quotes
+    lay, home, draw, away = read(event(RESULT)).quotes
+    assert (lay["id"], lay["market_type"], lay["selection_type"], lay["line"]) == (
+        "500/11/lay",
+        "asian_handicap",
+        "away",
+        0.5,
+    )
+    assert (lay["odds_decimal"], lay["max_bet"]) == pytest.approx((2.24 / 1.24, 37.2))
     assert (home["odds_decimal"], home["max_bet"]) == (2.2, 100.0)
     assert home["levels"] == [{"odds_decimal": 2.2, "stake": 100.0}, {"odds_decimal": 2.18, "stake": 50.0}]
     assert (draw["selection_type"], draw["odds_decimal"], away["selection_type"]) == ("draw", 3.4, "away")
@@ -41,8 +48,8 @@ def test_to_lay_one_of_two_is_to_back_the_other() -> None:
     assert "levels" not in under
 
 
-def test_a_lay_of_three_is_no_price() -> None:
-    lone = market("one_x_two", runner(11, "Fulham", (), ((2.24, 30.0),)), runner(12, "Draw"), runner(13, "Chelsea"))
+def test_a_lay_of_a_draw_is_no_price() -> None:
+    lone = market("one_x_two", runner(11, "Fulham"), runner(12, "Draw", (), ((3.6, 10.0),)), runner(13, "Chelsea"))
     assert not read(event(lone)).quotes
 
 

@@ -68,9 +68,13 @@ def test_a_lay_alone_is_a_price() -> None:
     assert over["max_bet"] == pytest.approx(6.0)
 
 
-def test_a_lay_of_three_is_no_price() -> None:
-    books = {"c1": quotes([], [(4300, 50.0)]), "c2": quotes([]), "c3": quotes([])}
-    assert not read([market()], RESULT, books).quotes
+def test_a_lay_of_a_side_of_three_is_the_other_one_with_half_a_goal() -> None:
+    """A bid of 0.43 for Fulham, paying 50, is laid for 28.50."""
+    books = {"c1": quotes([], [(4300, 50.0)]), "c2": quotes([], [(2500, 9.0)]), "c3": quotes([])}
+    payload = read([market()], RESULT, books)
+    assert meant(payload) == [("asian_handicap", "Chelsea", "away", 0.5)]
+    (row,) = payload.quotes
+    assert (row["id"], row["odds_decimal"], row["max_bet"]) == ("c1/lay", pytest.approx(1 / 0.57), pytest.approx(28.5))
 
 
 def test_lines_and_teams() -> None:

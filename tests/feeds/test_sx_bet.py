@@ -73,16 +73,17 @@ def test_the_league_says_who_is_at_home() -> None:
     assert [row["selection_type"] for row in read(winner()).quotes] == ["away", "home"]
 
 
-def test_a_three_way_result_is_three_markets_and_not_winning_is_no_price() -> None:
+def test_a_three_way_result_is_three_markets_and_not_winning_is_half_a_goal() -> None:
     payload = read(
         soccer("0x1", ("Fulham", "Not Fulham"), 1), soccer("0x2", ("Tie", "Not Tie"), 1),
         soccer("0x3", ("Chelsea", "Not Chelsea"), 1),
     )  # fmt: skip
     assert meant(payload) == [
-        ("moneyline_3way", "Fulham", "home", None), ("moneyline_3way", "Draw", "draw", None),
-        ("moneyline_3way", "Chelsea", "away", None),
+        ("moneyline_3way", "Fulham", "home", None), ("asian_handicap", "Chelsea", "away", 0.5),
+        ("moneyline_3way", "Draw", "draw", None),
+        ("moneyline_3way", "Chelsea", "away", None), ("asian_handicap", "Fulham", "home", 0.5),
     ]  # fmt: skip
-    assert payload.refused == {"the other outcome of a three-way market": 3}
+    assert payload.refused == {"the other outcome of a three-way market": 1}
 
 
 def test_lines_are_those_of_the_names() -> None:
