@@ -139,7 +139,7 @@ def test_what_is_no_longer_offered_is_removed() -> None:
     reader = MatchbookPrices()
     read(event(RESULT), reader=reader)
     less = market("one_x_two", runner(11, "Fulham", ((2.2, 1.0),)), runner(12, "Draw"), runner(13, "Chelsea"))
-    assert read(event(less), reader=reader).removed == ["500/12", "500/13"]
+    assert read(event(less), reader=reader).removed == ["500/11/lay", "500/12", "500/13"]
     assert read(reader=reader).removed == ["500/11"]
 
 
@@ -154,7 +154,7 @@ def test_a_level_that_is_not_valid_costs_only_itself(odds: Any, amount: float) -
 
 def test_a_part_that_is_not_valid_costs_only_itself() -> None:
     payload = read(event(RESULT, market("total", {"id": 1})), event(ident=[1]))
-    assert len(payload.quotes) == 3
+    assert len(payload.quotes) == 4
     assert payload.refused == {"an event that is not valid": 1, "a runner that is not valid": 1}
 
 
@@ -164,7 +164,7 @@ def test_what_is_no_page_is_said(body: bytes) -> None:
     read(event(RESULT), reader=reader)
     with pytest.raises(FeedError, match="not a payload of Matchbook"):
         reader.read("x", [Received(body, SEEN)], SPORTS, NOW)
-    assert len(read(reader=reader).removed) == 3
+    assert len(read(reader=reader).removed) == 4
 
 
 def test_pages_have_an_offset() -> None:

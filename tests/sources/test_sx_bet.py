@@ -37,12 +37,12 @@ def test_a_part_is_a_sport_or_a_league(sport: str) -> None:
         with pytest.raises(FetchError, match="is no league or sport that is known"):
             fetched(exchange, sport=sport)
         return
-    assert fetched(exchange, sport=sport)["selection"].to_list() == ["Fulham"]
+    assert fetched(exchange, sport=sport)["selection"].to_list() == ["Fulham", "Chelsea"]
 
 
 def test_its_own_label_of_a_league_is_a_part_too() -> None:
     exchange = SxBet(winner(), soccer("0xs", ("Fulham", "Not Fulham"), 1))
-    assert fetched(exchange, sport="English Premier League")["selection"].to_list() == ["Fulham"]
+    assert fetched(exchange, sport="English Premier League")["selection"].to_list() == ["Fulham", "Chelsea"]
 
 
 def test_a_league_without_games_has_no_prices() -> None:
