@@ -317,7 +317,10 @@ def test_every_endpoint_is_in_a_page() -> None:
 
 
 def test_every_setting_is_in_its_table() -> None:
-    text = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("service", "feeds", "feed_kinds")}
+    text = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("service", "feeds")}
+    text["kinds"] = "".join(
+        (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("feed_kinds", "exchanges")
+    )
 
     def table(page: str, heading: str) -> dict[str, str]:
         part = text[page].partition(f"\n{heading}\n")[2].partition("\n#")[0]
@@ -329,7 +332,7 @@ def test_every_setting_is_in_its_table() -> None:
     assert table("feeds", "## Common settings") == {name: default for name, default in shared.items() if name != "name"}
     for name, kind_ in KINDS.items():
         own = {field: default for field, default in _defaults(kind_.settings).items() if shared.get(field) != default}
-        assert table("feed_kinds", f"## `{name}`") == own, name
+        assert table("kinds", f"## `{name}`") == own, name
 
 
 def _defaults(kind: Any) -> dict[str, str]:

@@ -23,7 +23,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
 from oddsengine.feeds.depth import levels_of
-from oddsengine.feeds.names import MarketName, league, market, side_of
+from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
 from oddsengine.maths.depth import lay_to_back
@@ -31,7 +31,7 @@ from oddsengine.maths.depth import lay_to_back
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
 _DRAW = 58805  # selection id of every draw
-_THREE_WAY, _OTHER = "moneyline_3way", {"home": "away", "away": "home"}
+_THREE_WAY = "moneyline_3way"
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
@@ -370,15 +370,13 @@ class BetfairMarkets:
         name = event_name or definition.eventName or ""
         if not definition.eventId:
             return None
-        home, separator, away = name.partition(" v ")
-        if not separator:
-            away, separator, home = name.partition(" @ ")
-        if not (separator and home.strip() and away.strip()):
+        home, away = teams_of(name)
+        if not home:
             return None
         sport = _SPORTS.get(definition.eventTypeId, "")
         status = "live" if definition.inPlay else "upcoming"
         where = league(competition, sport)
-        return Game(definition.eventId, sport, where, home.strip(), away.strip(), moment(definition.marketTime), status)
+        return Game(definition.eventId, sport, where, home, away, moment(definition.marketTime), status)
 
     def _rows(
         self,
@@ -469,17 +467,15 @@ def _against(
     state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
 ) -> dict[str, Any] | None:
     """Fields of the bet that a side of three does not win: the other one with a handicap of half a goal."""
-    side = side_of(name, game.home, game.away)
+    other = against(side_of(name, game.home, game.away), game.home, game.away)
     ladder = _ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY)
     bets = [bet for level in ladder if (bet := _usable(lay_to_back(*level))) is not None]
-    if side not in _OTHER or runner.status != "ACTIVE" or not bets:
+    if other is None or runner.status != "ACTIVE" or not bets:
         return None
-    best, other = max(bets), _OTHER[side]
-    return levels_of(bets) | {
-        "selection": game.home if other == "home" else game.away,
-        "selection_id": str(runner.id), "selection_type": other, "line": 0.5, "odds_decimal": best[0],
-        "max_bet": best[1], "is_active": definition.status == "OPEN",
-        "market_type": market(_ASIAN["ASIAN_HANDICAP"], game.sport).name,
+    best = max(bets)
+    return levels_of(bets) | other | {
+        "selection_id": str(runner.id), "odds_decimal": best[0], "max_bet": best[1],
+        "is_active": definition.status == "OPEN",
     }  # fmt: skip
 
 

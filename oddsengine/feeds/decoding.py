@@ -6,6 +6,7 @@ entirely different shape raises `FeedError`.
 
 from collections import Counter
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from oddsengine.feeds.payload import FeedError
 from oddsengine.tables.schema import MOST_CHARACTERS
 
 T = TypeVar("T")
+_DIGITS = 40
 Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS)]
 Time = datetime | int | float | None
@@ -100,3 +102,45 @@ def moment(value: Time) -> datetime | None:
     if value is None or not 0 < value < 1e14:
         return None
     return datetime.fromtimestamp(value / 1000 if value >= 1e11 else value, UTC)
+
+
+def inside(document: Any, *names: str) -> Any:
+    """Return a value within nested mappings; None if there is none.
+
+    Examples
+    --------
+    >>> inside({"data": {"markets": []}}, "data", "markets"), inside([], "data")
+    ([], None)
+    """
+    for name in names:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
+
+
+def number(value: Any) -> float | None:
+    """Parse a number that may be a text; None if it is not a finite number.
+
+    Examples
+    --------
+    >>> number("-1.5"), number("+150"), number(".48"), number("x"), number([2])
+    (-1.5, 150.0, 0.48, None, None)
+    """
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        parsed = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return parsed if isfinite(parsed) else None
+
+
+def whole(value: int | str | None) -> int | None:
+    """Parse a whole number of base units, up to 40 digits, that may be a text; None if it is not one.
+
+    Examples
+    --------
+    >>> whole("50250000000000000000"), whole(5), whole("5.5"), whole("-1")
+    (50250000000000000000, 5, None, None)
+    """
+    text = str(value)
+    return int(text) if len(text) <= _DIGITS and text.isascii() and text.isdigit() else None

@@ -1,11 +1,14 @@
 """Names of sports, leagues, books and markets in feeds, resolved by the catalog; results are cached."""
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog.names import plain
 
+_LINE = re.compile(r"(.+?)[ :]+\(?([-+]?\d{1,4}(?:\.\d{1,2})?)\)?")
+_VERSUS = ((" vs ", True), (" vs. ", True), (" v ", True), (" @ ", False), (" at ", False))  # whether home is first
 _ALTERNATE = frozenset({"alternate", "alternative", "alternates", "alt"})
 
 
@@ -107,3 +110,50 @@ def side_of(name: str, home: str, away: str) -> str:
     normalised = catalog.normalise(name)
     is_home, is_away = normalised == catalog.normalise(home), normalised == catalog.normalise(away)
     return "" if not normalised or is_home == is_away else "home" if is_home else "away"
+
+
+def teams_of(name: str) -> tuple[str, str]:
+    """Return home and away of the name of a game; two empty strings if it is not one.
+
+    Examples
+    --------
+    >>> teams_of("Fulham vs Chelsea"), teams_of("Dallas @ Seattle"), teams_of("Masters 2026")
+    (('Fulham', 'Chelsea'), ('Seattle', 'Dallas'), ('', ''))
+    """
+    for separator, home_first in _VERSUS:
+        first, found, second = name.partition(separator)
+        if found and first.strip() and second.strip():
+            teams = first.strip(), second.strip()
+            return teams if home_first else teams[::-1]
+    return "", ""
+
+
+def with_line(text: str) -> tuple[str, float | None]:
+    """Split the name of an outcome and the line at its end.
+
+    Examples
+    --------
+    >>> with_line("Fulham -0.75"), with_line("Over 2.5"), with_line("Chelsea (+3)"), with_line("Draw")
+    (('Fulham', -0.75), ('Over', 2.5), ('Chelsea', 3.0), ('Draw', None))
+    """
+    match = _LINE.fullmatch(text.strip())
+    return (match[1], float(match[2])) if match else (text.strip(), None)
+
+
+def against(side: str, home: str, away: str) -> dict[str, str | float] | None:
+    """Return the bet that a side of a soccer match does not win: the other one with a handicap of half a goal.
+
+    None for a draw, whose opposite is no bet of a sportsbook.
+
+    Examples
+    --------
+    >>> against("home", "Fulham", "Chelsea")["selection"], against("draw", "Fulham", "Chelsea")
+    ('Chelsea', None)
+    """
+    if side not in ("home", "away"):
+        return None
+    other = "away" if side == "home" else "home"
+    return {
+        "market_type": market("asian_handicap", "soccer").name, "selection": home if other == "home" else away,
+        "selection_type": other, "line": 0.5,
+    }  # fmt: skip

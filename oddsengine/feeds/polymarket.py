@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from oddsengine.feeds.decoding import plain
+from oddsengine.feeds.decoding import number, plain
 from oddsengine.feeds.depth import levels_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.polymarket_events import (
@@ -31,7 +31,6 @@ from oddsengine.feeds.polymarket_events import (
     League,
     ListedMarket,
     Number,
-    number,
     read_events,
 )
 from oddsengine.feeds.tracking import Row, StreamRows

@@ -15,13 +15,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Text, decode_strictly, plain, valid_items
+from oddsengine.feeds.decoding import Level, Name, Text, decode_strictly, number, plain, valid_items
 from oddsengine.feeds.names import MarketName, market
 from oddsengine.feeds.payload import Game
 
@@ -246,21 +245,6 @@ def read_events(pages: Sequence[EventsPage], league: League, kinds: frozenset[st
             except _RefusedError as error:
                 refused[str(error)] += 1
     return Listing(games, markets, unmapped, refused)
-
-
-def number(value: Number) -> float | None:
-    """Parse a number that may be a text, also without a leading 0; None if it is not a number.
-
-    Examples
-    --------
-    >>> number(".48"), number(25.5), number("x"), number("inf")
-    (0.48, 25.5, None, None)
-    """
-    try:
-        parsed = float(value) if value is not None else None
-    except (ValueError, OverflowError):
-        return None
-    return parsed if parsed is not None and isfinite(parsed) else None
 
 
 def _by_game(events: Iterable[_Event], refused: Counter[str]) -> dict[str, list[_Event]]:

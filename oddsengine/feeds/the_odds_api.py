@@ -2,7 +2,8 @@
 
 It suspends a price by not listing it. What a missing price means depends on the request (`RequestScope`), and
 `TheOddsApi` keeps what was listed before. Outcomes are identified by name; their order is arbitrary. A price counts as
-seen when its market was last updated, and as live if that is at or after the start.
+seen when its market was last updated, and as live if that is at or after the start. A price of a book that takes picks
+only in combination may be scaled: its row has the `multiplier`. Other books have no such prices.
 
 A list of scores has upcoming and live games, and past ones on request. A live game missing from two consecutive lists
 is over.
@@ -16,8 +17,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from oddsengine import catalog
 from oddsengine.catalog.futures import split
-from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
+from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, number, plain, valid_items
 from oddsengine.feeds.names import MarketName, aggregated_book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
@@ -40,6 +42,7 @@ class _Outcome(msgspec.Struct, gc=False):
     link: Any = None
     sid: Any = None
     bet_limit: Any = None
+    multiplier: Any = None
 
 
 class _Market(msgspec.Struct, gc=False):
@@ -378,13 +381,20 @@ class _ResponseReader:
     ) -> None:  # fmt: skip
         stem = f"{shared['event_id']}/{pair[0]}/{pair[1]}/"
         field, american, quotes, lone = self._field, self._american, self.quotes, not kind.fixed_line
+        parlay_only = catalog.book(shared["sportsbook"]).parlay_only
         for outcome in offer.outcomes:
             price = outcome.price
             if not (100.0 <= abs(price) < inf if american else 1.0 < price < inf):
                 self._refused["an invalid price"] += 1
                 continue
+            scaled = number(outcome.multiplier)
+            if scaled not in (None, 1.0) and not parlay_only:
+                self._refused["a price with a multiplier, of a book that takes single bets"] += 1
+                continue
             name = outcome.name
             row = shared.copy()
+            if scaled is not None and parlay_only:
+                row["multiplier"] = scaled
             row[field] = price
             row["selection"] = name
             row["selection_type"] = sides.get(name)

@@ -15,7 +15,21 @@ except ImportError as error:
         "sources of odds need httpx2 and websockets: pip install 'oddsengine[feeds]'", name=error.name
     ) from error
 
-from oddsengine.sources import betfair, documents, kalshi, node, optic, polymarket, settings, the_odds_api
+from oddsengine.sources import (
+    betfair,
+    documents,
+    kalshi,
+    matchbook,
+    node,
+    odds_api_io,
+    optic,
+    polymarket,
+    settings,
+    smarkets,
+    sportsgameodds,
+    sx_bet,
+    the_odds_api,
+)
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
@@ -78,6 +92,17 @@ KINDS = {
     "kalshi": SourceKind(
         settings.KalshiSettings, kalshi.KalshiSource,
         variables={"key_env": "KALSHI_KEY_ID", "private_key_env": "KALSHI_PRIVATE_KEY_FILE"}, leagues=kalshi.SERIES,
+    ),
+    "sx_bet": SourceKind(settings.SxBetSettings, sx_bet.source, variables={"key_env": "SX_BET_API_KEY"}),
+    "smarkets": SourceKind(settings.SmarketsSettings, smarkets.source),
+    "matchbook": SourceKind(settings.MatchbookSettings, matchbook.source),
+    "sportsgameodds": SourceKind(
+        settings.SportsGameOddsSettings, sportsgameodds.source, variables={"key_env": "SPORTS_GAME_ODDS_API_KEY"},
+        leagues=sportsgameodds.LEAGUES,
+    ),
+    "odds_api_io": SourceKind(
+        settings.OddsApiIoSettings, odds_api_io.source, variables={"key_env": "ODDS_API_IO_KEY"},
+        leagues=odds_api_io.LEAGUES,
     ),
 }  # fmt: skip
 

@@ -1,23 +1,29 @@
 """Requests that failed."""
 
 UNREACHABLE, REFUSED, RATE_LIMITED, TIMEOUT, FAILED = "unreachable", "refused", "rate_limited", "timeout", "failed"
+HTTP_UNAUTHORIZED, HTTP_FORBIDDEN = 401, 403
 _TOO_MANY, _REFUSED = 429, {400, 401, 402, 403, 404, 405, 410, 422}  # statuses
 
 
 class Failure(Exception):  # noqa: N818  it is expected, and not a bug
     """A failed request; the message is for the operator and contains no secrets."""
 
-    def __init__(self, reason: str, *, wait: float | None = None, fatal: bool = False, kind: str = FAILED) -> None:
+    def __init__(
+        self, reason: str, *, wait: float | None = None, fatal: bool = False, kind: str = FAILED,
+        status: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(reason)
         self.wait = wait  # the wait that the source asks for
         self.fatal = fatal  # retrying will not help: an invalid key, for example
         self.kind = kind
+        self.status = status  # of an HTTP response
 
 
 def of_status(status: int, text: str = "", wait: float | None = None) -> Failure:
     """Return the failure that an HTTP response is."""
     kind = RATE_LIMITED if status == _TOO_MANY else REFUSED if status in _REFUSED else FAILED
-    return Failure(f"status {status}" + (f": {text}" if text else ""), wait=wait, fatal=kind == REFUSED, kind=kind)
+    reason = f"status {status}" + (f": {text}" if text else "")
+    return Failure(reason, wait=wait, fatal=kind == REFUSED, kind=kind, status=status)
 
 
 class FetchError(RuntimeError):

@@ -23,7 +23,15 @@ from oddsengine.feeds.reading import quotes_table
 from oddsengine.matching import Matcher, PlayerNames, placed_quotes, price_of
 from oddsengine.progress import Progress
 from oddsengine.sources import KINDS, read_feed
-from oddsengine.sources.failure import FAILED, RATE_LIMITED, REFUSED, TIMEOUT, Failure, FetchError
+from oddsengine.sources.failure import (
+    FAILED,
+    HTTP_FORBIDDEN,
+    HTTP_UNAUTHORIZED,
+    RATE_LIMITED,
+    TIMEOUT,
+    Failure,
+    FetchError,
+)
 from oddsengine.sources.receiver import Source
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import SettingsError, SettingsTable, is_list
@@ -149,8 +157,9 @@ def fetch(
     ----------
     name
         A kind of source: ``the_odds_api``, ``interface`` (a node), ``optic``, ``betfair``, ``kalshi``, ``polymarket``,
-        ``table``, ``football_data`` or ``betfair_history``. Or several sources: a mapping of names to their settings,
-        each with its `kind` unless that is its name.
+        ``sx_bet``, ``smarkets``, ``matchbook``, ``sportsgameodds``, ``odds_api_io``, ``table``, ``football_data`` or
+        ``betfair_history``. Or several sources: a mapping of names to their settings, each with its `kind` unless that
+        is its name.
     timeout
         Seconds until all sources must be read. Meanwhile failed requests are repeated, later each time.
     progress
@@ -364,7 +373,7 @@ async def _read(
 def _error(name: str, failure: Failure, fetcher: Source) -> FetchError:
     """The error of a failure, with what to do about it."""
     advice = ""
-    if failure.kind == REFUSED and any(code in str(failure) for code in ("401", "403")):
+    if failure.status in (HTTP_UNAUTHORIZED, HTTP_FORBIDDEN):
         advice = "; check the key"
     elif failure.kind == RATE_LIMITED and failure.wait:
         advice = f"; it asks to wait {failure.wait:g} s"

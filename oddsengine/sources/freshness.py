@@ -5,6 +5,7 @@ from oddsengine.sources.settings import (
     FeedSettings,
     InterfaceSettings,
     KalshiSettings,
+    PolledSettings,
     PolymarketSettings,
     TableSettings,
     TheOddsApiSettings,
@@ -32,7 +33,7 @@ def too_slow_in_play(feed: FeedSettings) -> str:
 def _beyond(feed: FeedSettings, oldest: float, when: str, *, seen: bool) -> str:
     settings = {}
     if (
-        isinstance(feed, TheOddsApiSettings | TableSettings)
+        isinstance(feed, TheOddsApiSettings | TableSettings | PolledSettings)
         or (isinstance(feed, InterfaceSettings | PolymarketSettings) and not feed.stream)
         or (isinstance(feed, KalshiSettings) and not feed.key_env)
     ):

@@ -4,8 +4,7 @@ Each league is read in turns: its open events with their milestones, then the ma
 whose lists have the best price of both sides. With a key, books come from the stream (`kalshi_stream`), and lists are
 read rarely, for new markets and statuses, or at once when the stream is lost.
 
-All requests share a bucket of tokens. "Too many requests" comes without a time to wait: the request is repeated after
-an increasing one, and the others wait too.
+Requests keep to the tokens of the account (`polling`). "Too many requests" comes without a time to wait.
 """
 
 import asyncio
@@ -18,7 +17,8 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.kalshi_format import next_cursor
 from oddsengine.feeds.kalshi_series import SERIES
-from oddsengine.sources.failure import RATE_LIMITED, REFUSED, Failure
+from oddsengine.sources.failure import HTTP_UNAUTHORIZED, Failure
+from oddsengine.sources.polling import PacedWeb, Query, TokenBucket
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -28,29 +28,8 @@ from oddsengine.sources.web import Web
 __all__ = ["SERIES", "KalshiSource"]
 
 _EVENTS, _MARKETS, _TARGETS, _BOOKS = 200, 1000, 100, 100  # of one request; more than its limit is refused
-_MOST_PAGES = 200
 _CALL = 10.0  # tokens of a request; a batch costs as many as its items would alone
-_BURST_S = 1.0
 _STREAM = "stream"
-Query = list[tuple[str, str | int | float | bool | None]]
-
-
-class TokenBucket:
-    """A token bucket that holds the tokens of one second."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._spent_until = 0.0  # when the tokens taken so far are there again
-
-    async def take(self, tokens: float) -> None:
-        """Wait for tokens."""
-        now = asyncio.get_running_loop().time()
-        self._spent_until = max(self._spent_until, now - _BURST_S) + tokens / self._rate
-        await asyncio.sleep(max(0.0, self._spent_until - now))
-
-    def pause(self, seconds: float) -> None:
-        """Pause all requests for some seconds."""
-        self._spent_until = max(self._spent_until, asyncio.get_running_loop().time() + seconds)
 
 
 class KalshiSource:
@@ -77,23 +56,24 @@ class KalshiSource:
         await self._disconnected(receiver)  # an earlier run may have ended with a bug
         async with Web(self.feed, self._secrets) as web, asyncio.TaskGroup() as group:
             for winners in self._leagues:
-                group.create_task(self._league(web, receiver, winners))
+                paced = PacedWeb(self.feed, self.feed.url, web, self._bucket, receiver, winners)
+                group.create_task(self._league(paced, receiver, winners))
             if self._stream is not None:
                 group.create_task(self._follow(receiver))
 
     # ---- lists ----
 
-    async def _league(self, web: Web, receiver: Receiver, winners: str) -> None:
+    async def _league(self, web: PacedWeb, receiver: Receiver, winners: str) -> None:
         await keep_trying(
             self.feed, receiver, lambda backoff: self._turn(web, receiver, winners, backoff), winners
         )  # fmt: skip
 
-    async def _turn(self, web: Web, receiver: Receiver, winners: str, backoff: Backoff) -> float:
+    async def _turn(self, web: PacedWeb, receiver: Receiver, winners: str, backoff: Backoff) -> float:
         """Read all that a league has now, and wait for its next turn."""
         feed, reader = self.feed, self.reader
         receiver.expect(feed.name, winners, 2.0 * self._interval + feed.timeout, polled=True)
         query: Query = [("series_ticker", winners), ("status", "open"), ("with_milestones", "true"), ("limit", _EVENTS)]
-        pages = await self._pages(web, receiver, winners, "/events", query)
+        pages = await _pages(web, "/events", query)
         await self._apply(receiver, winners, pages, lambda: reader.add_events(winners, pages))
         await self._name(web, receiver, winners)
         async with self._lock:
@@ -120,25 +100,25 @@ class KalshiSource:
         """Seconds between two turns of a league."""
         return self.feed.refresh if self._streaming else self.feed.interval
 
-    async def _list(self, web: Web, receiver: Receiver, winners: str, series: str) -> None:
+    async def _list(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> None:
         query: Query = [
             ("series_ticker", series), ("status", "open"), ("mve_filter", "exclude"), ("limit", _MARKETS),
         ]  # fmt: skip
-        pages = await self._pages(web, receiver, winners, "/markets", query)
+        pages = await _pages(web, "/markets", query)
         await self._apply(
             receiver, winners, pages, lambda: self.reader.read_markets(series, pages, receiver.now())
         )  # fmt: skip
         await self._name(web, receiver, winners)
 
-    async def _charge(self, web: Web, receiver: Receiver, winners: str, series: str) -> None:
+    async def _charge(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> None:
         """Request the fee of a series, once; until then it is that of the book."""
         async with self._lock:
             if self.reader.has_fee(series):
                 return
-        body = await self._get(web, receiver, winners, f"/series/{series}", [])
+        body = (await web.get(f"/series/{series}", [], _CALL)).body
         await self._apply(receiver, winners, [body], lambda: self.reader.add_series(series, body, receiver.now()))
 
-    async def _name(self, web: Web, receiver: Receiver, winners: str) -> None:
+    async def _name(self, web: PacedWeb, receiver: Receiver, winners: str) -> None:
         """Request the names of teams and players that lack them."""
         while True:
             async with self._lock:
@@ -146,21 +126,21 @@ class KalshiSource:
             if not wanted:
                 return
             query: Query = [*(("ids", one) for one in wanted), ("page_size", _TARGETS)]
-            body = await self._get(web, receiver, winners, "/structured_targets", query)
+            body = (await web.get("/structured_targets", query, _CALL)).body
             await self._apply(
                 receiver, winners, [body], lambda: self.reader.add_targets(body, wanted, receiver.now())  # noqa: B023
             )  # fmt: skip
 
-    async def _order_books(self, web: Web, receiver: Receiver, winners: str) -> None:
+    async def _order_books(self, web: PacedWeb, receiver: Receiver, winners: str) -> None:
         async with self._lock:
             tickers = self.reader.open_markets(winners)
         for at in range(0, len(tickers), _BOOKS):
             batch = tickers[at : at + _BOOKS]
             query: Query = [("tickers", ticker) for ticker in batch]
             try:
-                body = await self._get(web, receiver, winners, "/markets/orderbooks", query, _CALL * len(batch))
+                body = (await web.get("/markets/orderbooks", query, _CALL * len(batch))).body
             except Failure as failure:
-                if failure.kind != REFUSED or "401" not in str(failure):
+                if failure.status != HTTP_UNAUTHORIZED:
                     raise
                 self._no_books = True
                 receiver.warn(self.feed.name, "order books need a key; prices are those of lists of markets")
@@ -168,36 +148,6 @@ class KalshiSource:
             await self._apply(
                 receiver, winners, [body], lambda: self.reader.read_order_books(body, receiver.now())  # noqa: B023
             )  # fmt: skip
-
-    async def _pages(self, web: Web, receiver: Receiver, part: str, path: str, query: Query) -> list[bytes]:
-        """Request all pages of a list."""
-        pages: list[bytes] = []
-        cursor = ""
-        while len(pages) < _MOST_PAGES:
-            more: Query = [("cursor", cursor)] if cursor else []
-            body = await self._get(web, receiver, part, path, query + more)
-            before, cursor = cursor, await parsed(self.feed, receiver, body, next_cursor, body)
-            pages.append(body)
-            if not cursor:
-                return pages
-            if cursor == before:
-                break
-        raise Failure(f"the pages of {path} do not end")
-
-    async def _get(
-        self, web: Web, receiver: Receiver, part: str, path: str, query: Query, tokens: float = _CALL
-    ) -> bytes:  # fmt: skip
-        """Request a body; "too many requests" is not the end of a turn."""
-        backoff = Backoff(self.feed.backoff, self.feed.backoff_cap)
-        while True:
-            await self._bucket.take(tokens)
-            try:
-                return (await web.get(self.feed.url.rstrip("/") + path, query)).body
-            except Failure as failure:
-                if failure.kind != RATE_LIMITED:
-                    raise
-                receiver.failed(self.feed.name, failure, part)
-                self._bucket.pause(backoff.wait(failure))
 
     async def _apply(
         self, receiver: Receiver, part: str, bodies: Sequence[bytes], parse: Callable[[], Payload]
@@ -274,6 +224,15 @@ class KalshiSource:
             if message is None or renewed.quotes:
                 await self._deliver(receiver, _STREAM, renewed)
             return list(self.reader.doubtful)
+
+
+async def _pages(web: PacedWeb, path: str, query: Query) -> list[bytes]:
+    """Request all pages of a list."""
+
+    def following(body: bytes) -> Query:
+        return [("cursor", cursor)] if (cursor := next_cursor(body)) else []
+
+    return [page.body for page in await web.pages(path, query, following, _CALL)]
 
 
 def _stream(feed: KalshiSettings, key: str, private_key: str) -> Any:

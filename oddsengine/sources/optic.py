@@ -13,6 +13,7 @@ import msgspec
 from oddsengine.feeds import Payload
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.sources.failure import Failure
+from oddsengine.sources.polling import chunks
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -116,8 +117,8 @@ class _Sport:
 
     async def _request_odds(self, receiver: Receiver, fixtures: Sequence[str]) -> None:
         feed = self._feed
-        for batch in _chunks(fixtures, _FIXTURES):
-            for books in _chunks(feed.books, _BOOKS):
+        for batch in chunks(fixtures, _FIXTURES):
+            for books in chunks(feed.books, _BOOKS):
                 query: Rows = [("fixture_id", one) for one in batch]
                 query += [("sportsbook", one) for one in books]
                 query += [("market", one) for one in feed.markets] + [("odds_format", "AMERICAN")]
@@ -136,7 +137,3 @@ def _on_arrival(payload: Payload) -> Payload:
     """
     quotes = [{name: value for name, value in row.items() if name != "last_seen_at"} for row in payload.quotes]
     return payload._replace(quotes=quotes)
-
-
-def _chunks(items: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [items[at : at + size] for at in range(0, len(items), size)]

@@ -24,6 +24,7 @@ Variable = Annotated[
     str, Meta(pattern="^([A-Za-z_][A-Za-z0-9_]*)?$", description="the name of an environment variable")
 ]
 Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
+Rate = Annotated[float, Meta(ge=0.01, le=100_000, description="a number of requests a second from 0.01 up")]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
 WebSocketUrl = Annotated[
     str, Meta(pattern=r"^wss?://[^/:]+(:\d{1,5})?(/.*)?$", description="a URL that starts with ws:// or wss://")
@@ -47,6 +48,15 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
     backoff_cap: Seconds = 60.0
     down_after: Seconds = 120.0  # without a payload or heartbeat
     body_bytes: Count = 64_000_000  # maximum length of a body, line or event
+
+
+class PolledSettings(FeedSettings, frozen=True, kw_only=True):
+    """A source that is read in turns."""
+
+    sports: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one league or sport")]
+    url: Url
+    interval: Seconds = 30.0  # between two turns
+    rate: Rate = 5.0  # requests a second
 
 
 class TheOddsApiSettings(FeedSettings, frozen=True, kw_only=True):
@@ -147,6 +157,59 @@ class PolymarketSettings(FeedSettings, frozen=True, kw_only=True):
     events_interval: Seconds = 60.0  # between two lists of events
     silence: Seconds = 15.0
     socket_tokens: Annotated[int, Meta(ge=2, le=500, description="a whole number from 2 to 500")] = 200
+
+
+class SxBetSettings(PolledSettings, frozen=True, kw_only=True):
+    """SX Bet; `sports` are our ids of leagues or sports, or its labels of leagues."""
+
+    url: Url = "https://api.sx.bet"
+    key_env: Variable = ""  # sent if there is one
+    main_lines: Switch = True  # only the main line of spreads and totals; each market is a request
+    within: Seconds = 604_800.0  # until the start of a game
+
+
+class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
+    """Smarkets; `sports` are our ids of leagues or sports."""
+
+    url: Url = "https://api.smarkets.com/v3"
+    rate: Rate = 3.0
+    markets: Texts = (
+        "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "DRAW_NO_BET", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER",
+        "BOTH_TEAMS_TO_SCORE",
+    )  # its market types  # fmt: skip
+    within: Seconds = 604_800.0  # until the start of a game
+
+
+class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
+    """Matchbook; `sports` are our ids of leagues or sports."""
+
+    url: Url = "https://api.matchbook.com/edge/rest"
+    rate: Rate = 2.0
+    markets: Texts = ()  # its market types; empty: all
+    depth: Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")] = 5  # levels of each side
+    within: Seconds = 604_800.0  # until the start of a game
+
+
+class SportsGameOddsSettings(PolledSettings, frozen=True, kw_only=True):
+    """SportsGameOdds; `sports` are its ids of leagues, `books` its ids of bookmakers."""
+
+    key_env: Required
+    url: Url = "https://api.sportsgameodds.com/v2"
+    interval: Seconds = 120.0  # between two turns; each event of a turn counts
+    rate: Rate = 1.0
+    alternates: Switch = False  # also alternate lines
+    within: Seconds = 172_800.0  # until the start of a game
+
+
+class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
+    """Odds-API.io; `sports` are its sports, or its leagues within them (basketball/usa-nba)."""
+
+    key_env: Required
+    books: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its bookmakers")]
+    url: Url = "https://api2.odds-api.io/v3"
+    interval: Seconds = 300.0  # between two turns
+    rate: Rate = 1.0
+    within: Seconds = 172_800.0  # until the start of a game
 
 
 class DocumentSettings(FeedSettings, frozen=True, kw_only=True):

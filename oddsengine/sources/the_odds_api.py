@@ -17,7 +17,7 @@ from oddsengine.feeds import FeedError
 from oddsengine.feeds.names import book
 from oddsengine.feeds.the_odds_api import RequestScope, ScoresParser, TheOddsApi
 from oddsengine.sources.credits import Target, nearness, plan, until_renewal
-from oddsengine.sources.failure import TIMEOUT, Failure
+from oddsengine.sources.failure import HTTP_UNAUTHORIZED, RATE_LIMITED, TIMEOUT, Failure
 from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
@@ -29,6 +29,8 @@ _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events
 _PLAN_S = 60.0  # maximum, since games come nearer
 _DETAILS = ("includeLinks", "includeSids", "includeBetLimits")
+_MULTIPLIERS, _PICKS = ("includeMultipliers",), "us_dfs"  # prices of picks, and the region of their books
+_SPENT = ("credit", "limit", "quota")  # what a refusal says that is not about the key
 _A_TURN = 20  # requests between two plans
 _BOOKS_A_REGION = 10  # this many bookmakers cost as much as a region
 _SCORES, _SCORES_COST = "scores", 1  # without past days
@@ -59,6 +61,8 @@ class TheOddsApiSource:
         self.feed = feed
         self._key, self._secrets = env["key_env"], secrets
         self._format = odds_format(feed)
+        picks = any(catalog.book(book(key)).parlay_only for key in feed.books)
+        self._multipliers = _MULTIPLIERS if picks or (not feed.books and _PICKS in feed.regions) else ()
         # American prices are recognised, should the source not follow the request.
         american = False if self._format == "decimal" else None
         self._reader = TheOddsApi(american=american, markets=(*feed.markets, *feed.props))
@@ -155,7 +159,7 @@ class TheOddsApiSource:
         markets = feed.props if event else feed.markets
         query: dict[str, str | int] = {"markets": ",".join(markets), "oddsFormat": self._format, "dateFormat": "iso"}
         if feed.details:
-            query |= dict.fromkeys(_DETAILS, "true")
+            query |= dict.fromkeys((*_DETAILS, *self._multipliers), "true")
         query |= {"bookmakers": ",".join(feed.books)} if feed.books else {"regions": ",".join(feed.regions)}
         path = f"/v4/sports/{sport}/events/{event}/odds" if event else f"/v4/sports/{sport}/odds"
         self._requested_at[name] = asyncio.get_running_loop().time()
@@ -173,7 +177,12 @@ class TheOddsApiSource:
         await receiver.deliver(self.feed.name, payload, _part(name))
 
     async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> HttpBody:
-        answer = await web.get(self.feed.url.rstrip("/") + path, {"apiKey": self._key, **query})
+        try:
+            answer = await web.get(self.feed.url.rstrip("/") + path, {"apiKey": self._key, **query})
+        except Failure as failure:
+            if failure.status == HTTP_UNAUTHORIZED and any(word in str(failure).lower() for word in _SPENT):
+                raise Failure(f"the plan is used up: {failure}", fatal=True, kind=RATE_LIMITED) from None
+            raise
         self._left = _number(answer.headers.get("x-requests-remaining"), self._left)
         self._used = _number(answer.headers.get("x-requests-used"), self._used)
         return answer

@@ -294,6 +294,22 @@ def test_odds_api_says_what_is_wrong(body: bytes, words: str) -> None:
         TheOddsApi().read(body, ASKED)
 
 
+def test_a_multiplier_is_kept_with_a_pick_and_is_no_price_of_a_single_bet() -> None:
+    picks = [
+        outcome("Over", 1.84, point=9.5 + at, description="A. Guard", multiplier=given)
+        for at, given in enumerate((1.5, None, 1, "x", [2]))
+    ]
+    pick, single = (
+        TheOddsApi().read(encoded([game(maker(book, player_points=picks))]), RequestScope.of(["player_points"]))
+        for book in ("underdog", "draftkings")
+    )
+    assert [row.get("multiplier") for row in pick.quotes] == [1.5, None, 1.0, None, None]
+    assert not pick.refused
+    assert [row["line"] for row in single.quotes] == [10.5, 11.5, 12.5, 13.5]
+    assert not any("multiplier" in row for row in single.quotes)
+    assert single.refused == {"a price with a multiplier, of a book that takes single bets": 1}
+
+
 # ---- the interface ----
 
 

@@ -11,8 +11,9 @@ from support.polymarket import NFL, book, change, event, levels, match, offer, t
 
 import oddsengine as oe
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.decoding import number
 from oddsengine.feeds.polymarket import PolymarketMarkets
-from oddsengine.feeds.polymarket_events import League, number, read_events, read_leagues, read_page
+from oddsengine.feeds.polymarket_events import League, read_events, read_leagues, read_page
 from oddsengine.feeds.reading import quotes_table
 from oddsengine.live.engine import Engine
 from oddsengine.tables.schema import OddsTable, OddsWarning

@@ -6,19 +6,26 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from support import kalshi
+from support import kalshi, matchbook, odds_api_io, smarkets, sportsgameodds, sx_bet
 from support.polymarket import book, change, match, offer, three_way
 from support.polymarket import event as game_event
 
 from oddsengine.feeds import Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.kalshi import KalshiMarkets
+from oddsengine.feeds.matchbook import MatchbookPrices, read_sports
 from oddsengine.feeds.node import InterfaceStream, read_page
+from oddsengine.feeds.odds_api_io import OddsApiIo
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import League
 from oddsengine.feeds.polymarket_events import read_page as read_events_page
+from oddsengine.feeds.smarkets import SmarketsPrices, read_events
+from oddsengine.feeds.smarkets import read_markets as smarkets_markets
+from oddsengine.feeds.sportsgameodds import SportsGameOdds
+from oddsengine.feeds.sx_bet import SxBetMarkets, read_leagues, read_markets
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
+from oddsengine.feeds.turns import Received
 
 Json = dict[str, Any]
 MARKETS = ("h2h", "spreads", "totals")
@@ -359,7 +366,78 @@ def _kalshi_samples() -> dict[str, Sample]:
     return {f"kalshi_{name}": Sample(encoded(given), _kalshi(read)) for name, (given, read) in lists.items()}
 
 
+SX_MARKETS = sx_bet.page(
+    sx_bet.winner(), sx_bet.soccer("0xt", ("Over 2.5", "Under 2.5"), 2, line=2.5, mainLine=True), key="abc"
+)  # fmt: skip
+SX_BOOK = sx_bet.book([(0.5, 5.0), (0.49, 1.0)], [(0.48, 3.0)])
+
+
+def _sx_bet(how: str) -> Callable[[], Bound]:
+    def make() -> Bound:
+        reader, now = SxBetMarkets(), sx_bet.START
+        leagues = read_leagues(encoded(sx_bet.sports_list()), encoded(sx_bet.league_list()))
+
+        def read(markets: bytes, book: bytes) -> Payload:
+            listing = read_markets([markets], leagues, now)
+            return reader.read("nfl", listing, {one.hash: Received(book, now) for one in listing.markets})
+
+        read(encoded(SX_MARKETS), encoded(SX_BOOK))
+        if how == "markets":
+            return Bound(reader, lambda data: read(data, encoded(SX_BOOK)))
+        return Bound(reader, lambda data: read(encoded(SX_MARKETS), data))
+
+    return make
+
+
+SMARKETS: dict[str, Any] = {
+    "events": {"events": [smarkets.event()], "pagination": {"next_page": None}},
+    "markets": {"markets": [smarkets.market(), smarkets.market("m2", "OVER_UNDER", "2.5")]},
+    "contracts": {"contracts": [*smarkets.RESULT, *smarkets.OVER_UNDER]},
+    "quotes": {f"c{n}": smarkets.quotes([(4500, 100.0), (4600, 9.0)], [(4300, 50.0)]) for n in range(1, 6)},
+}
+
+
+def _smarkets(how: str) -> Callable[[], Bound]:
+    def make() -> Bound:
+        reader, now = SmarketsPrices(), smarkets.START
+
+        def read(**given: bytes) -> Payload:
+            bodies = {name: encoded(value) for name, value in SMARKETS.items()} | given
+            listed = read_events([bodies["events"]], now)
+            own = smarkets_markets([bodies["markets"]], listed, ("WINNER_3_WAY", "OVER_UNDER"))
+            return reader.read("x", listed, own, [bodies["contracts"]], [Received(bodies["quotes"], now)])
+
+        read()
+        return Bound(reader, lambda data: read(**{how: data}))
+
+    return make
+
+
+MATCHBOOK = matchbook.page(matchbook.event(), matchbook.event(matchbook.TOTAL | {"id": 7}, ident=101))
+
+
+def _matchbook() -> Bound:
+    reader, sports, now = MatchbookPrices(), read_sports(encoded(matchbook.sports_list())), matchbook.START
+    return Bound(reader, lambda data: reader.read("x", [Received(data, now)], sports, now))
+
+
+def _sportsgameodds() -> Bound:
+    reader, now = SportsGameOdds(), sportsgameodds.START
+    return Bound(reader, lambda data: reader.read("NFL", [Received(data, now)]))
+
+
+def _odds_api_io() -> Bound:
+    reader, now = OddsApiIo(), odds_api_io.START
+    return Bound(reader, lambda data: reader.read("basketball/usa-nba", [Received(data, now)]))
+
+
 SAMPLES: dict[str, Sample] = {
+    "sportsgameodds": Sample(encoded(sportsgameodds.page(sportsgameodds.event())), _sportsgameodds),
+    "odds_api_io": Sample(encoded([odds_api_io.event()]), _odds_api_io),
+    **{f"smarkets_{name}": Sample(encoded(given), _smarkets(name)) for name, given in SMARKETS.items()},
+    "matchbook": Sample(encoded(MATCHBOOK), _matchbook),
+    "sx_bet_markets": Sample(encoded(SX_MARKETS), _sx_bet("markets")),
+    "sx_bet_book": Sample(encoded(SX_BOOK), _sx_bet("book")),
     **_kalshi_samples(),
     "polymarket_events": Sample(encoded(POLYMARKET), _polymarket("events")),
     "polymarket_books": Sample(encoded(BOOKS), _polymarket("books")),

@@ -44,10 +44,12 @@ def served(serve: Handler) -> Iterator[str]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
     thread.start()
     begun.wait()
-    yield addresses[0]
-    loop.call_soon_threadsafe(end.set)
-    thread.join()
-    loop.close()
+    try:
+        yield addresses[0]
+    finally:
+        loop.call_soon_threadsafe(end.set)
+        thread.join()
+        loop.close()
 
 
 def fetched(serve: Handler, **settings: Any) -> FetchedOdds:

@@ -33,7 +33,8 @@ from websockets.asyncio.server import ServerConnection
 
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
-from oddsengine.sources.kalshi import KalshiSource, TokenBucket
+from oddsengine.sources.kalshi import KalshiSource
+from oddsengine.sources.polling import TokenBucket
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import KalshiSettings, SettingsError
 from oddsengine_service.feeds.hub import Hub

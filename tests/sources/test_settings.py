@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
+from oddsengine.sources import KINDS
 from oddsengine.sources.documents import football_data, table
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.retry import Backoff
@@ -173,10 +174,7 @@ def test_a_feed_from_the_environment_needs_a_kind(text: str, tmp_path: Path) -> 
     with pytest.raises(SettingsError) as error:
         load(written(tmp_path, text), {"ODDSENGINE_FEEDS_MY_FILE_PATH": "odds.csv"})
     assert str(error.value).startswith("environment: ODDSENGINE_FEEDS_MY_FILE_PATH is not a setting; allowed: ")
-    assert str(error.value).endswith(
-        "ODDSENGINE_FEEDS_MY_FILE_KIND beside it, one of the_odds_api, interface, optic, betfair, polymarket, "
-        "betfair_history, football_data, table, kalshi"
-    )
+    assert str(error.value).endswith(f"ODDSENGINE_FEEDS_MY_FILE_KIND beside it, one of {', '.join(KINDS)}")
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:

@@ -1,0 +1,309 @@
+"""Smarkets, an exchange: its events, their markets, the contracts of these, and quotes.
+
+A price is a probability in units of 0.0001, and a quantity the payout in units of 0.0001. Offers are what can be
+backed, bids what can be laid. In a market of two contracts, to lay one is to back the other: the better of both
+ladders is the quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays
+are no quotes.
+
+Outcomes are told by the type of a contract (HOME, OVER), and by its name if it has none.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
+from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
+from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of, with_line
+from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.feeds.tracking import ListedIds
+from oddsengine.feeds.turns import Received, Turn
+
+BOOK = "smarkets"
+SOURCE = "Smarkets"
+TYPES = {
+    "soccer": "football_match", "football": "american_football_match", "basketball": "basketball_match",
+    "baseball": "baseball_match", "hockey": "ice_hockey_match", "tennis": "tennis_match", "mma": "mma_match",
+    "boxing": "boxing_match", "cricket": "cricket_match", "darts": "darts_match", "snooker": "snooker_match",
+    "rugby_union": "rugby_union_match", "rugby_league": "rugby_league_match", "handball": "handball_match",
+    "volleyball": "volleyball_match",
+}  # fmt: skip
+"""Its types of events by our sports."""
+
+_SPORTS = {name: sport for sport, name in TYPES.items()}
+_NAMES = {
+    "WINNER_3_WAY": "moneyline_3way", "WINNER_2_WAY": "moneyline", "MATCH_WINNER": "moneyline",
+    "DRAW_NO_BET": "draw_no_bet", "ASIAN_HANDICAP": "asian_handicap", "HANDICAP": "point_spread",
+    "OVER_UNDER": "total_points", "BOTH_TEAMS_TO_SCORE": "both_teams_to_score",
+}  # fmt: skip
+_LINED = ("ASIAN_HANDICAP", "HANDICAP")
+_TOTAL = "OVER_UNDER"
+_OPEN = ("open", "live")
+_LEAGUE = 3  # part of a slug such as /sport/football/england-premier-league/2026/...
+_ONE = 10_000.0
+_PAIR, _THREE_WAY = 2, "moneyline_3way"
+_WORDS = {"HOME": "home", "AWAY": "away", "DRAW": "draw", "OVER": "over", "UNDER": "under", "YES": "yes", "NO": "no"}
+Ident = str | int
+
+
+class _Event(msgspec.Struct):
+    id: Ident
+    name: Text
+    type: str = ""
+    state: str = ""
+    full_slug: str = ""
+    start_datetime: Time = None
+
+
+class _MarketType(msgspec.Struct):
+    name: Text = ""
+    param: str | float | None = None
+
+
+class _Market(msgspec.Struct):
+    id: Ident
+    event_id: Ident
+    name: Text = ""
+    state: str = ""
+    market_type: _MarketType | None = None
+
+
+class _ContractType(msgspec.Struct):
+    name: str | None = None
+
+
+class _Contract(msgspec.Struct):
+    id: Ident
+    market_id: Ident
+    name: Name
+    contract_type: _ContractType | None = None
+
+
+class _Quote(msgspec.Struct):
+    price: float
+    quantity: float
+
+
+class _Quotes(msgspec.Struct):
+    bids: list[_Quote]
+    offers: list[_Quote]
+
+
+class SmarketsMarket(NamedTuple):
+    """An open market of a game."""
+
+    id: str
+    game: Game
+    name: str
+    kind: str  # its type
+    param: float | None  # the line of a total
+
+
+class SmarketsGames(NamedTuple):
+    """The games of some pages, and what was left out of them."""
+
+    games: Mapping[str, Game]
+    refused: Counter[str]
+
+
+def read_events(
+    pages: Sequence[bytes], now: datetime, *, league: str = "", within: float = 1e9
+) -> SmarketsGames:  # fmt: skip
+    """Parse pages of events: those of one of our leagues, if it is given, that start at most so many seconds from now.
+
+    Raises `FeedError` if a page is not valid.
+    """
+    refused: Counter[str] = Counter()
+    games: dict[str, Game] = {}
+    until = now + timedelta(seconds=within)
+    for body in pages:
+        for event in _items(body, "events", Level(_Event, "an event"), refused):
+            game = _game(event, now)
+            if not game.home:
+                refused["an event that is not a game of two"] += 1
+            elif (not league or game.league == league) and (game.start is None or game.start <= until):
+                games[game.id] = game
+    return SmarketsGames(games, refused)
+
+
+def next_page(body: bytes, seen: set[str]) -> str:
+    """Return the place of the next page, empty if there is none.
+
+    Pages go on after the last one, with events that were there before: `seen` are those of earlier pages, and those of
+    this one are added. Raises `FeedError` if this is not a page.
+    """
+    ids = {str(event.id) for event in _items(body, "events", Level(_Event, "an event"), Counter())}
+    new = ids - seen
+    seen |= new
+    place = inside(plain(body, SOURCE), "pagination", "next_page")
+    return place if new and isinstance(place, str) else ""
+
+
+def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence[str]) -> list[SmarketsMarket]:
+    """Parse lists of the markets of games: the open ones of some types. Raises `FeedError` if one is not valid."""
+    out: dict[str, SmarketsMarket] = {}
+    for body in bodies:
+        for one in _items(body, "markets", Level(_Market, "a market"), listed.refused):
+            game = listed.games.get(str(one.event_id))
+            kind = one.market_type.name if one.market_type else ""
+            if game is not None and one.state in _OPEN and kind in kinds:
+                param = number(one.market_type.param) if one.market_type else None
+                out[str(one.id)] = SmarketsMarket(str(one.id), game, one.name, kind, param)
+    return list(out.values())
+
+
+class SmarketsPrices:
+    """What was listed before, by part of the exchange.
+
+    Examples
+    --------
+    >>> SmarketsPrices().read("nfl", SmarketsGames({}, Counter()), [], [], []).quotes
+    []
+    """
+
+    def __init__(self) -> None:
+        self._listed = ListedIds()
+
+    def read(
+        self, part: str, listed: SmarketsGames, markets: Sequence[SmarketsMarket], contracts: Sequence[bytes],
+        quotes: Sequence[Received],
+    ) -> Payload:  # fmt: skip
+        """Parse contracts and quotes of markets. Raises `FeedError` if one is not valid; the state is unchanged."""
+        turn = Turn()
+        turn.refused.update(listed.refused)
+        turn.games.update(listed.games)
+        books = _books(quotes, turn.refused)
+        of_market: dict[str, dict[str, _Contract]] = {}
+        for body in contracts:
+            for one in _items(body, "contracts", Level(_Contract, "a contract"), turn.refused):
+                of_market.setdefault(str(one.market_id), {})[str(one.id)] = one
+        for market_ in markets:
+            self._prices(market_, of_market.get(market_.id, {}), books, turn)
+        return turn.payload(self._listed, part)
+
+    @staticmethod
+    def _prices(
+        one: SmarketsMarket, contracts: Mapping[str, _Contract], books: Mapping[str, tuple[_Quotes, datetime]],
+        turn: Turn,
+    ) -> None:  # fmt: skip
+        kind = _kind(one)
+        outcomes = {ident: _outcome(contract, one, kind) for ident, contract in contracts.items()}
+        for ident, outcome in outcomes.items():
+            if outcome is None:
+                turn.refused["a contract that is not understood"] += 1
+                continue
+            if ident not in books:
+                continue
+            own, at = books[ident]
+            if kind.name == _THREE_WAY and one.game.sport == "soccer":
+                other_bet = against(outcome["selection_type"], one.game.home, one.game.away)
+                lays = crossed(_backed(own.bids, turn.refused))
+                if other_bet is not None and lays:
+                    turn.put(outcome | other_bet | price_of(lays) | {"id": f"{ident}/lay", "last_seen_at": at})
+            levels = _backed(own.offers, turn.refused)
+            others = [other for other in outcomes if other != ident]
+            if len(outcomes) == _PAIR and (other := others[0]) in books and outcomes[other] is not None:
+                levels = better(levels, crossed(_backed(books[other][0].bids, turn.refused)))
+                at = min(at, books[other][1])
+            if not levels:
+                continue
+            turn.put(outcome | price_of(levels) | {"id": ident, "last_seen_at": at})
+            if not kind.in_catalog:
+                turn.unmapped[BOOK, kind.name] += 1
+
+
+def _items(body: bytes, what: str, level: Level, refused: Counter[str]) -> list[Any]:
+    fault = f"not a payload of {SOURCE}: it has no list of {what}"
+    return valid_items(inside(plain(body, SOURCE), what), level, refused, SOURCE, fault)[0]
+
+
+def _game(event: _Event, now: datetime) -> Game:
+    sport = _SPORTS.get(event.type, "")
+    parts = event.full_slug.split("/")
+    where = league(parts[_LEAGUE], sport) if len(parts) > _LEAGUE else ""
+    start = moment(event.start_datetime)
+    live = event.state == "live" or (start is not None and start <= now)
+    return Game(str(event.id), sport, where, *teams_of(event.name), start, "live" if live else "upcoming")
+
+
+def _books(quotes: Sequence[Received], refused: Counter[str]) -> dict[str, tuple[_Quotes, datetime]]:
+    """Return the quotes of contracts, and when they arrived."""
+    books: dict[str, tuple[_Quotes, datetime]] = {}
+    for body, at in quotes:
+        document = plain(body, SOURCE)
+        if not isinstance(document, dict):
+            raise FeedError(f"not a payload of {SOURCE}: it has no quotes")
+        before = len(books)
+        for ident, given in document.items():
+            try:
+                books[ident] = msgspec.convert(given, _Quotes), at
+            except (msgspec.ValidationError, RecursionError):
+                refused["quotes that are not valid"] += 1
+        if document and len(books) == before:
+            raise FeedError(f"not a payload of {SOURCE}: none of its {len(document)} quotes is valid")
+    return books
+
+
+def _backed(quotes: Sequence[_Quote], refused: Counter[str]) -> Ladder:
+    """Return what quotes are as bets of a backer."""
+    levels: list[tuple[float | None, float | None]] = []
+    for quote in quotes:
+        p = quote.price / _ONE
+        levels.append((1.0 / p, p * quote.quantity / _ONE) if 0.0 < p < 1.0 else (None, None))
+    return ladder(levels, refused)
+
+
+def _kind(one: SmarketsMarket) -> MarketName:
+    """Return the market of a type."""
+    name = _NAMES.get(one.kind)
+    if name == "total_points" and one.game.sport == "soccer":
+        name = "total_goals"
+    if name is None:
+        return MarketName(one.kind, False, False, False, False, False)  # noqa: FBT003
+    return market(name, one.game.sport)
+
+
+def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict[str, Any] | None:
+    """Return the row of a contract without its price; None if it is not clear what it is."""
+    game = one.game
+    text, line = with_line(contract.name)
+    given = contract.contract_type.name if contract.contract_type else ""
+    meaning = _WORDS.get((given or "").upper()) or side_of(text, game.home, game.away)
+    meaning = meaning or catalog.selection_words().get(catalog.normalise(text), "")
+    selection = {"home": game.home, "away": game.away}.get(meaning, contract.name)
+    if one.kind == _TOTAL:
+        total = with_line(one.name.removesuffix(" goals").removesuffix(" points"))[1]
+        lines = {value for value in (one.param, line, total) if value is not None}
+        line, selection = (lines.pop() if len(lines) == 1 else None), meaning.title()
+        if line is None or meaning not in ("over", "under"):
+            return None
+    elif one.kind in _LINED:
+        if line is None:
+            line = _handicap(one.name, {"home": game.home, "away": game.away}.get(meaning, ""))
+        if line is None or meaning not in ("home", "away"):
+            return None
+    elif kind.in_catalog:
+        if not meaning:
+            return None
+        line = None
+    else:
+        line = None
+    return {
+        "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
+        "away_team": game.away, "event_start_time": game.start, "is_live": game.status == "live",
+        "market_type": kind.name, "market_id": one.id, "external_event_id": game.id,
+        "selection": selection, "selection_type": meaning or None, "line": line, "selection_id": str(contract.id),
+    }  # fmt: skip
+
+
+def _handicap(name: str, team: str) -> float | None:
+    """Return the line of a team in a name such as "Asian Handicap Fulham -2.5 / Chelsea +2.5"."""
+    for part in name.split("/"):
+        text, line = with_line(part)
+        if team and f" {catalog.normalise(text)}".endswith(f" {catalog.normalise(team)}"):
+            return line
+    return None

@@ -1,0 +1,52 @@
+"""What polled sources have in common: a turn reads all prices of a part of the source, such as a league.
+
+Prices of an earlier turn that are no longer listed are removed.
+"""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from oddsengine.feeds.payload import Game, Payload
+from oddsengine.feeds.tracking import ListedIds
+
+
+class Received(NamedTuple):
+    """A body, and when it arrived."""
+
+    body: bytes
+    at: datetime
+
+
+class Turn:
+    """The games and prices of one turn.
+
+    Examples
+    --------
+    >>> turn = Turn()
+    >>> turn.put({"id": "1", "sportsbook": "a", "market_type": "moneyline"})
+    >>> len(turn.payload(ListedIds(), "nba").quotes)
+    1
+    """
+
+    def __init__(self) -> None:
+        self.games: dict[str, Game] = {}
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.unmapped: Counter[tuple[str, str]] = Counter()
+        self.refused: Counter[str] = Counter()
+
+    def put(self, row: dict[str, Any]) -> None:
+        """Add a price; one with the id of another is left out."""
+        if row["id"] in self.rows:
+            self.refused["a price given twice"] += 1
+        else:
+            self.rows[row["id"]] = row
+
+    def payload(self, listed: ListedIds, part: str) -> Payload:
+        """Return all of it, and the ids of earlier prices of this part that are gone."""
+        now = {id_: (row["sportsbook"], row["market_type"]) for id_, row in self.rows.items()}
+        removed = listed.gone(part, now, None, None)
+        listed.replace(part, now, None, None)
+        return Payload(
+            list(self.games.values()), list(self.rows.values()), (), removed, self.unmapped, +self.refused
+        )  # fmt: skip

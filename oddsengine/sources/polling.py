@@ -1,0 +1,145 @@
+"""Sources that are asked for everything in turns: requests at a limited rate, page by page, part by part.
+
+All requests of a source share a bucket of tokens. "Too many requests" is not the end of a turn: the request is repeated
+after the wait that the source asks for, or an increasing one, and the others wait too.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from oddsengine.feeds import Payload
+from oddsengine.feeds.turns import Received
+from oddsengine.sources.failure import RATE_LIMITED, Failure
+from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.retry import Backoff, keep_trying, parsed
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import FeedSettings, PolledSettings
+from oddsengine.sources.web import Web
+
+MOST_PAGES = 200
+_BURST_S = 1.0
+Query = list[tuple[str, str | int | float | bool | None]]
+T = TypeVar("T")
+
+
+class TokenBucket:
+    """A token bucket that holds the tokens of one second."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._spent_until = 0.0  # when the tokens taken so far are there again
+
+    async def take(self, tokens: float) -> None:
+        """Wait for tokens."""
+        now = asyncio.get_running_loop().time()
+        self._spent_until = max(self._spent_until, now - _BURST_S) + tokens / self._rate
+        await asyncio.sleep(max(0.0, self._spent_until - now))
+
+    def pause(self, seconds: float) -> None:
+        """Pause all requests for some seconds."""
+        self._spent_until = max(self._spent_until, asyncio.get_running_loop().time() + seconds)
+
+
+class PacedWeb:
+    """Requests for one part of a source, within the rate of the whole source."""
+
+    def __init__(
+        self, feed: FeedSettings, url: str, web: Web, bucket: TokenBucket, receiver: Receiver, part: str
+    ) -> None:  # fmt: skip
+        self._feed, self._url, self._web, self._bucket = feed, url.rstrip("/"), web, bucket
+        self._receiver, self._part = receiver, part
+
+    def now(self) -> datetime:
+        return self._receiver.now()
+
+    async def get(self, path: str, query: Query, tokens: float = 1.0) -> Received:
+        """Request a body, again if there were too many requests."""
+        backoff = Backoff(self._feed.backoff, self._feed.backoff_cap)
+        while True:
+            await self._bucket.take(tokens)
+            try:
+                answer = await self._web.get(self._url + path, query)
+            except Failure as failure:
+                if failure.kind != RATE_LIMITED:
+                    raise
+                self._receiver.failed(self._feed.name, failure, self._part)
+                self._bucket.pause(backoff.wait(failure))
+            else:
+                return Received(answer.body, self._receiver.now())
+
+    async def pages(
+        self, path: str, query: Query, following: Callable[[bytes], Query], tokens: float = 1.0
+    ) -> list[Received]:  # fmt: skip
+        """Request all pages of a list; `following` says what asks for the page after one, nothing if that is the last.
+
+        What it says replaces parameters of the same name.
+        """
+        pages: list[Received] = []
+        more: Query = []
+        while len(pages) < MOST_PAGES:
+            names = {name for name, _ in more}
+            page = await self.get(path, [*((name, value) for name, value in query if name not in names), *more], tokens)
+            before, more = more, await self.parsed([page.body], lambda: following(page.body))  # noqa: B023
+            pages.append(page)
+            if not more:
+                return pages
+            if more == before:
+                break
+        raise Failure(f"the pages of {path} do not end")
+
+    async def parsed(self, bodies: Sequence[bytes], parse: Callable[[], T]) -> T:
+        """Parse bodies; those that are not valid are saved, and raise `Failure`."""
+        return await parsed(self._feed, self._receiver, b"\n".join(bodies), parse)
+
+
+def chunks(items: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Divide items into lists of up to `size`.
+
+    Examples
+    --------
+    >>> chunks(["a", "b", "c"], 2)
+    [['a', 'b'], ['c']]
+    """
+    return [items[at : at + size] for at in range(0, len(items), size)]
+
+
+Read = Callable[[PacedWeb, str], Awaitable[Payload]]
+
+
+class PolledSource:
+    """A fetcher that reads the parts of a source every `interval`; `read` reads all that one has now."""
+
+    def __init__(
+        self, feed: PolledSettings, secrets: Secrets, read: Read, headers: Mapping[str, str] | None = None
+    ) -> None:  # fmt: skip
+        self.feed = feed
+        self._secrets, self._read, self._headers = secrets, read, headers
+        self._parts = list(dict.fromkeys(feed.sports))
+        self._waiting = set(self._parts)
+        self._took: dict[str, float] = {}  # seconds of the last turn
+
+    async def run(self, receiver: Receiver) -> None:
+        feed, bucket = self.feed, TokenBucket(self.feed.rate)
+        async with Web(feed, self._secrets, self._headers) as web, asyncio.TaskGroup() as group:
+            for part in self._parts:
+                paced = PacedWeb(feed, feed.url, web, bucket, receiver, part)
+                group.create_task(self._follow(paced, receiver, part))
+
+    async def _follow(self, web: PacedWeb, receiver: Receiver, part: str) -> None:
+        await keep_trying(self.feed, receiver, lambda backoff: self._turn(web, receiver, part, backoff), part)
+
+    async def _turn(self, web: PacedWeb, receiver: Receiver, part: str, backoff: Backoff) -> float:
+        """Read a part, and deliver it."""
+        feed, loop = self.feed, asyncio.get_running_loop()
+        began = loop.time()
+        longest = 2.0 * (feed.interval + self._took.get(part, 0.0)) + feed.timeout
+        receiver.expect(feed.name, part, longest, polled=True)
+        await receiver.deliver(feed.name, await self._read(web, part), part)
+        self._took[part] = loop.time() - began
+        backoff.reset()
+        self._waiting.discard(part)
+        if not self._waiting:
+            receiver.caught_up(feed.name)
+        return feed.interval

@@ -1,0 +1,129 @@
+"""Odds-API.io's markets: free names, prices as texts, and the line of the home side."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from feeds.test_samples import encoded
+from support.odds_api_io import START, event, listed, market
+
+from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.odds_api_io import OddsApiIo, read_events
+from oddsengine.feeds.turns import Received
+
+NOW = START - timedelta(hours=2)
+
+
+def read(*events: Any, reader: OddsApiIo | None = None, part: str = "basketball/usa-nba") -> Payload:
+    return (reader or OddsApiIo()).read(part, [Received(encoded(list(events)), NOW)])
+
+
+def meant(payload: Payload) -> list[tuple[Any, ...]]:
+    names = ("market_type", "selection_type", "line", "odds_decimal")
+    return [tuple(row[name] for name in names) for row in payload.quotes]
+
+
+def test_prices_are_texts_and_the_line_is_that_of_home() -> None:
+    payload = read(event())
+    assert meant(payload) == [
+        ("moneyline", "home", None, 1.8), ("moneyline", "away", None, 2.1),
+        ("point_spread", "home", -2.5, 1.91), ("point_spread", "away", 2.5, 1.95),
+        ("point_spread", "home", -3.5, 2.05), ("point_spread", "away", 3.5, 1.8),
+        ("total_points", "over", 220.5, 1.9), ("total_points", "under", 220.5, 1.9),
+    ]  # fmt: skip
+    assert {row["sportsbook"] for row in payload.quotes} == {"bet365"}
+    (game,) = payload.games
+    assert game[:6] == ("1", "basketball", "nba", "Boston Celtics", "Los Angeles Lakers", START)
+    assert not payload.refused
+    assert not payload.unmapped
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "part", "wanted"),
+    [
+        ("ML", {"home": 2, "draw": 3, "away": 4}, "football", "moneyline_3way"),
+        ("ML", {"home": 2, "away": 4}, "football", "ML"),
+        ("ML", {"home": 2, "draw": 3, "away": 4}, "ice-hockey", "moneyline_regulation"),
+        ("ML", {"home": 2, "draw": 9, "away": 4}, "basketball", "ML"),
+        ("ML HT", {"home": 2, "draw": 3, "away": 4}, "football", "1st_half_moneyline_3way"),
+        ("Totals", {"hdp": 2.5, "over": 2, "under": 2}, "football", "total_goals"),
+        ("Totals HT", {"hdp": 1.5, "over": 2, "under": 2}, "football", "1st_half_total_goals"),
+        ("Spread HT", {"hdp": -1.5, "home": 2, "away": 2}, "basketball", "1st_half_point_spread"),
+        ("Asian Handicap", {"hdp": -0.25, "home": 2, "away": 2}, "football", "asian_handicap"),
+        ("Draw No Bet", {"home": 2, "away": 2}, "football", "draw_no_bet"),
+        ("Both Teams To Score", {"yes": 2, "no": 2}, "football", "both_teams_to_score"),
+        ("Team Total Home", {"hdp": 1.5, "over": 2, "under": 2}, "football", "home_team_total"),
+        ("Corners Totals", {"hdp": 9.5, "over": 2, "under": 2}, "football", "Corners Totals"),
+    ],
+)  # fmt: skip
+def test_names_of_markets(name: str, entry: Any, part: str, wanted: str) -> None:
+    payload = read(event({"Bet365": [market(name, entry)]}), part=part)
+    assert {row["market_type"] for row in payload.quotes} == {wanted}
+    assert len(payload.quotes) == len(entry) - ("hdp" in entry)
+    assert bool(payload.unmapped) == (wanted == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "reason"),
+    [
+        ("ML", {"home": "1.0", "away": 2}, "an invalid price"), ("ML", {"home": "x", "away": 2}, "an invalid price"),
+        ("ML", {"home": [2], "away": 2}, "an invalid price"), ("Spread", {"home": 2}, "a price without its line"),
+        ("Totals", {"over": 2}, "a price without its line"),
+        ("Totals", {"hdp": 2.5, "label": "Somebody", "over": 2}, "a price with a label in a market of games"),
+    ],
+)  # fmt: skip
+def test_prices_that_are_not_clear_are_left_out(name: str, entry: Any, reason: str) -> None:
+    payload = read(event({"Bet365": [market(name, entry)]}))
+    assert len(payload.quotes) == ("away" in entry)
+    assert payload.refused == {reason: 1}
+
+
+def test_props_keep_their_name_and_label() -> None:
+    entry = {"hdp": 20.5, "label": "A. Guard (Points)", "over": 1.9}
+    payload = read(event({"Bet365": [market("Guard Specials", entry)]}))
+    (row,) = payload.quotes
+    assert (row["market_type"], row["selection"], row["line"]) == ("Guard Specials", "A. Guard (Points) Over", 20.5)
+    assert payload.unmapped == {("bet365", "Guard Specials"): 1}
+
+
+def test_events_that_are_over_or_far_are_not_asked_for() -> None:
+    given = [
+        listed(1), listed(2, status="settled"), listed(3, NOW + timedelta(days=3)), listed(4, status="live"),
+        listed(5, status="Cancelled"),
+    ]  # fmt: skip
+    assert read_events(encoded(given), NOW, within=172_800.0) == ["1", "4"]
+
+
+def test_a_game_that_is_over_has_no_prices_and_what_is_gone_is_removed() -> None:
+    reader = OddsApiIo()
+    assert len(read(event(), reader=reader).quotes) == 8
+    less = event({"Bet365": [market("ML", {"home": 1.8, "away": 2.1})]})
+    assert len(read(less, reader=reader).removed) == 6
+    over = read(event(status="finished"), reader=reader)
+    assert (len(over.quotes), len(over.removed), over.games[0].status) == (0, 2, "ended")
+
+
+def test_live_prices() -> None:
+    assert {row["is_live"] for row in read(event(status="live")).quotes} == {True}
+    assert {row["is_live"] for row in read(event(start=NOW)).quotes} == {True}
+
+
+def test_parts_that_are_not_valid_cost_only_themselves() -> None:
+    given = event({"Bet365": [market("ML", {"home": 1.8, "away": 2.1}), {"name": 5}], "Stake": []})
+    payload = read(given, {"id": None}, event(id=2, home=""))
+    assert len(payload.quotes) == 2
+    assert payload.refused == {
+        "a market that is not valid": 1, "an event that is not valid": 1, "an event that is not a game of two": 1,
+    }  # fmt: skip
+
+
+NO_MARKETS = b'[{"id": 1, "home": "A", "away": "B", "bookmakers": {"x": 5}}]'
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[5]", b'{"error": "x"}', NO_MARKETS])
+def test_what_is_no_list_is_said(body: bytes) -> None:
+    reader = OddsApiIo()
+    read(event(), reader=reader)
+    with pytest.raises(FeedError, match=r"not a payload of Odds-API\.io"):
+        reader.read("basketball", [Received(body, NOW)])
+    assert len(read(reader=reader).removed) == 8

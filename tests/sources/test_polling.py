@@ -1,0 +1,281 @@
+"""What all sources that are read in turns have in common, against a local server of each."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pytest
+from sources.test_fetching import served
+from support import odds_api_io, sportsgameodds
+from support.lists import Lists
+from support.local_servers import Answering, http, new_hub, prices, running, until
+from support.matchbook import Matchbook
+from support.smarkets import Smarkets, quotes
+from support.sx_bet import SxBet, winner
+
+import oddsengine as oe
+from oddsengine.sources import KINDS, read_feed
+from oddsengine.sources.failure import FetchError
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.settings import PolledSettings, SettingsTable
+from oddsengine_cli import main
+
+KEY = "0123456789abcdef"
+QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0, interval=0.05)
+
+
+class Kind(NamedTuple):
+    """A kind of source: its server, its settings, and the paths of its first list and of its prices."""
+
+    serve: Callable[[], Lists]
+    settings: dict[str, Any]
+    first: str
+    priced: str
+    source: str  # as its errors name it
+    empty: Callable[[Any], None]  # ends all games of its server
+    fresh: Callable[[Any], None]  # changes a price
+
+
+def _closed(exchange: SxBet) -> None:
+    exchange.markets = []
+
+
+def _no_events(server: Any) -> None:
+    server.events = []
+
+
+def _quoted(exchange: Smarkets) -> None:
+    exchange.quotes["c1"] = quotes([(4000, 10.0)])
+
+
+def _priced(server: Any) -> None:
+    text = json.dumps(server.events)
+    for before, after in (("2.2,", "2.3,"), ('"-112"', '"-120"'), ("2.05,", "2.15,")):
+        text = text.replace(before, after)
+    server.events = json.loads(text)
+
+
+def _moved(exchange: SxBet) -> None:
+    exchange.books["0xw"]["data"]["outcomeTwo"][0]["percentageOdds"] = "50000000000000000000"
+
+
+POLLED = {
+    "sx_bet": Kind(
+        lambda: SxBet(winner()), {"sport": "nfl"}, "/markets/active", "/orderbook-v3/snapshot", "SX Bet", _closed,
+        _moved,
+    ),
+    "smarkets": Kind(
+        Smarkets, {"sport": "england_premier_league"}, "/events/", "/quotes/", "Smarkets", _no_events, _quoted
+    ),
+    "matchbook": Kind(
+        Matchbook, {"sport": "england_premier_league"}, "/lookups/sports", "/events", "Matchbook", _no_events, _priced
+    ),
+    "sportsgameodds": Kind(
+        sportsgameodds.Aggregator, {"sport": "nfl", "key": KEY}, "/events", "/events", "SportsGameOdds", _no_events,
+        _priced,
+    ),
+    "odds_api_io": Kind(
+        odds_api_io.Aggregator, {"sport": "nba", "key": KEY, "books": ["Bet365"]}, "/events", "/odds/multi",
+        "Odds-API.io", _no_events, _priced,
+    ),
+}  # fmt: skip
+every = pytest.mark.parametrize("name", POLLED)
+
+
+def fetched(name: str, server: Lists, **more: Any) -> Any:
+    with served(server) as url:
+        return oe.fetch(name, **{"url": url, **QUICK} | POLLED[name].settings | more)
+
+
+def source(name: str, url: str, **more: Any) -> Any:
+    """The fetcher of a node."""
+    given = {"kind": name, "url": url, **QUICK} | POLLED[name].settings | more
+    given["sports"] = [given.pop("sport")] if "sport" in given else given["sports"]
+    given["sports"] = [KINDS[name].leagues.get(sport, sport) for sport in given["sports"]]
+    env = {"key_env": given.pop("key", "")}
+    if env["key_env"]:
+        given["key_env"] = "KEY"
+    feed = read_feed(SettingsTable("test", f"feeds.{name}", given, {}, set()), name)
+    return KINDS[name].fetcher(feed, env, Secrets())
+
+
+@contextmanager
+def told(name: str, reason: str, server: Lists) -> Iterator[None]:
+    """What the status of a node's feed says."""
+
+    async def check() -> None:
+        hub = new_hub()
+        async with http(server) as url, running(hub, source(name, url)):
+            await until(lambda: reason in hub.statuses()[0].reason, reason)
+
+    yield
+    asyncio.run(check())
+
+
+def test_all_polled_kinds_are_here() -> None:
+    assert set(POLLED) == {name for name, kind in KINDS.items() if issubclass(kind.settings, PolledSettings)}
+
+
+async def busy(answering: Answering) -> None:
+    await answering.answer({"error": "too many requests"}, 429)
+
+
+async def later(answering: Answering) -> None:
+    await answering.answer({"error": "too many requests"}, 429, {"retry-after": "0.3"})
+
+
+async def cut(answering: Answering) -> None:
+    await answering.answer({"events": [{"id": "1", "name": "a longer body than this"}]}, cut=20)
+
+
+def answering_with(body: Any, status: int = 200) -> Callable[[Answering], Any]:
+    async def answer(answering: Answering) -> None:
+        await answering.answer(body, status)
+
+    return answer
+
+
+@every
+@pytest.mark.parametrize("which", ["first", "priced"])
+def test_too_many_requests_are_repeated_later_and_nothing_is_read_twice(name: str, which: str) -> None:
+    server = POLLED[name].serve()
+    path = getattr(POLLED[name], which)
+    spoiled = server.spoil(path, busy, busy, busy)
+    assert fetched(name, server).height >= 2
+    assert len(spoiled) == 3
+    others = [f"{one.path} {one.query}" for _, one in server.asked if not one.path.endswith(path)]
+    assert len(others) == len(set(others))
+
+
+@every
+def test_the_wait_that_it_asks_for_is_kept(name: str) -> None:
+    server = POLLED[name].serve()
+    server.spoil(POLLED[name].priced, later)
+    fetched(name, server)
+    times = [at for at, request in server.asked if request.path.endswith(POLLED[name].priced)]
+    assert times[1] - times[0] >= 0.3
+
+
+@every
+@pytest.mark.parametrize("which", ["first", "priced"])
+def test_a_truncated_answer_is_read_again(name: str, which: str) -> None:
+    server = POLLED[name].serve()
+    spoiled = server.spoil(getattr(POLLED[name], which), cut)
+    assert fetched(name, server).height >= 2
+    assert spoiled
+
+
+@every
+@pytest.mark.parametrize(
+    "body", [b"<html>Security Check</html>", b'{"data": 5', [[1]], {"data": {"events": 5}}, 7, None]
+)
+@pytest.mark.parametrize("which", ["first", "priced"])
+def test_an_answer_of_another_shape_is_said(name: str, which: str, body: Any) -> None:
+    server = POLLED[name].serve()
+    server.spoil(getattr(POLLED[name], which), *[answering_with(body)] * 1000)
+    with told(name, f"not a payload of {POLLED[name].source}", server):
+        pass
+
+
+@every
+@pytest.mark.parametrize(("status", "kind"), [(401, "refused"), (403, "refused"), (500, "failed")])
+def test_an_error_of_the_server_is_said(name: str, status: int, kind: str) -> None:
+    server = POLLED[name].serve()
+    server.spoil(POLLED[name].first, *[answering_with({"error": "no"}, status)] * 1000)
+    with pytest.raises(FetchError, match=f"status {status}") as error, served(server) as url:
+        oe.fetch(name, **{"url": url, **QUICK} | POLLED[name].settings | {"timeout": 0.5})
+    assert error.value.kind == kind
+    assert ("check the key" in str(error.value)) == (status != 500)
+
+
+@every
+def test_requests_keep_to_the_rate(name: str) -> None:
+    server = POLLED[name].serve()
+
+    async def check() -> None:
+        hub = new_hub()
+        async with http(server) as url, running(hub, source(name, url, rate=20.0, interval=0.01)):
+            await until(lambda: len(server.asked) >= 45, "requests")
+
+    asyncio.run(check())
+    times = [at for at, _ in server.asked]
+    for first, last in pairwise(range(0, 45, 22)):  # 20 were not spent in the second before
+        assert times[last] - times[first] >= (22 - 21) / 20.0 - 0.05
+    assert times[44] - times[0] >= (44 - 21) / 20.0 - 0.05
+
+
+@every
+def test_polled_prices_follow_the_source(name: str) -> None:
+    kind = POLLED[name]
+    server = kind.serve()
+
+    async def check() -> None:
+        hub = new_hub()
+        async with http(server) as url, running(hub, source(name, url)):
+            await until(lambda: prices(hub), "prices")
+            before = prices(hub)
+            kind.fresh(server)
+            await until(lambda: prices(hub) not in ({}, before), "another price")
+            kind.empty(server)
+            await until(lambda: not prices(hub), "the end of the game")
+            assert hub.statuses()[0].status == "ok"
+
+    asyncio.run(check())
+
+
+def test_a_turn_that_takes_long_is_not_late() -> None:
+    """Where one takes longer than the interval, the next one has as long."""
+    server = POLLED["sx_bet"].serve()
+    found: set[str] = set()
+
+    async def check() -> None:
+        hub = new_hub()
+        given = {"rate": 2.0, "timeout": 0.2, "interval": 0.01}  # four requests a turn, the first two at once
+        async with http(server) as url, running(hub, source("sx_bet", url, **given)):
+            await until(lambda: prices(hub), "prices")
+            first = len(server.asked)
+
+            def passed() -> bool:
+                found.add(hub.statuses()[0].status)
+                return len(server.asked) >= first + 5
+
+            await until(passed, "a second turn")
+
+    asyncio.run(check())
+    assert found == {"ok"}
+
+
+@every
+def test_a_failure_removes_nothing(name: str) -> None:
+    kind = POLLED[name]
+    server = kind.serve()
+
+    async def check() -> None:
+        hub = new_hub()
+        async with http(server) as url, running(hub, source(name, url)):
+            await until(lambda: prices(hub), "prices")
+            before = prices(hub)
+            server.spoil(kind.priced, *[answering_with({"error": "no"}, 500)] * 1000)
+            await until(lambda: "status 500" in hub.statuses()[0].reason, "the reason")
+            assert prices(hub) == before
+            server.special = None
+            await until(lambda: hub.statuses()[0].status == "ok", "the end of the failure")
+
+    asyncio.run(check())
+
+
+@every
+def test_the_command_scans_it(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = POLLED[name].settings | QUICK
+    for variable, secret in (("key_env", settings.pop("key", "")),):
+        if secret:
+            monkeypatch.setenv(KINDS[name].variables[variable], secret)
+    sport = settings.pop("sport")
+    with served(POLLED[name].serve()) as url:
+        texts = {key: ",".join(value) if isinstance(value, list) else value for key, value in settings.items()}
+        given = [f"--set={name}.{key}={text}" for key, text in (texts | {"url": url}).items()]
+        assert main(["scan", "--live", name, "--sport", sport, *given]) == 0
+    assert name in capsys.readouterr().err

@@ -1,0 +1,52 @@
+"""A source of lists on this machine: what it is asked, and what it answers instead of its lists if a test says so."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from support.local_servers import Answering, Request
+
+Json = dict[str, Any]
+Special = Callable[[Request, Answering], Awaitable[bool]]
+
+
+class Lists:
+    """A server; a subclass says what a path has: a body, or a body and a status."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[float, Request]] = []
+        self.special: Special | None = None  # answers a request, or returns false
+
+    def paths(self) -> list[str]:
+        return [request.path for _, request in self.asked]
+
+    async def __call__(self, request: Request, answering: Answering) -> None:
+        self.asked.append((asyncio.get_running_loop().time(), request))
+        if self.special is not None and await self.special(request, answering):
+            return
+        found = self.reply(request)
+        body, status = found if isinstance(found, tuple) else (found, 200)
+        await answering.answer(body, status)
+
+    def reply(self, request: Request) -> Any:
+        raise NotImplementedError
+
+    def spoil(self, path: str, *answers: Callable[[Answering], Awaitable[None]]) -> list[Request]:
+        """Answer the first requests whose path has this end otherwise, or all of them by the last one if it repeats."""
+        spoiled: list[Request] = []
+
+        async def special(request: Request, answering: Answering) -> bool:
+            if not request.path.endswith(path) or len(spoiled) >= len(answers):
+                return False
+            spoiled.append(request)
+            await answers[len(spoiled) - 1](answering)
+            return True
+
+        self.special = special
+        return spoiled
+
+
+def paged(rows: list[Any], at: int, size: int) -> tuple[list[Any], int | None]:
+    """A page of rows, and where the next one begins."""
+    end = at + size
+    return rows[at:end], end if end < len(rows) else None
