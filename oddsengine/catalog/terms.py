@@ -48,8 +48,8 @@ class Settlement(NamedTuple):
 
     @property
     def rule(self) -> tuple[str, float | str | None]:
-        """What two books are compared by."""
-        return self.pays, self.limit
+        """What two books are compared by; a bet that always stands pays nothing else."""
+        return "" if self.limit == "ever" else self.pays, self.limit
 
     @property
     def stands(self) -> tuple[float, float]:
