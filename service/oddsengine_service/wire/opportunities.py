@@ -76,6 +76,7 @@ class Ev(msgspec.Struct, frozen=True):
     agreeing_books: int | None
     max_bet: Number
     still_there: Number
+    tie_probability: Number
 
 
 EV = RowEncoding(
@@ -151,6 +152,15 @@ class Arbitrage(_OfMarket, frozen=True):
     home_team: str | None
     away_team: str | None
     book_count: int
+    terms_differ: bool
+    terms_worst_case: Number
+    terms: list[str]
+    terms_results: list[Number]
+
+
+def _results(frame: pl.DataFrame) -> list[list[float | None]]:
+    """Results of the cases in which legs settle differently."""
+    return [list(map(rounded, results or ())) for results in frame["terms_results"].to_list()]
 
 
 def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
@@ -160,7 +170,7 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
     return {
         "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
-        "legs.timestamp": "last_seen_at", "legs.stake_percent": stake,
+        "legs.timestamp": "last_seen_at", "legs.stake_percent": stake, "terms_results": _results(frame),
     }  # fmt: skip
 
 
@@ -218,6 +228,10 @@ class LowHold(_OfMarket, frozen=True):
     unconfirmed: bool
     team_side: str | None
     market_segment: str | None
+    terms_differ: bool
+    terms_worst_case: Number
+    terms: list[str]
+    terms_results: list[Number]
     game_state: GameState | None = None  # for tiers with game states
 
 
@@ -232,6 +246,7 @@ def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     return {
         "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
         "game_state": [None] * frame.height, "start_time": "event_start_time", **_PRICE_OF_SIDE,
+        "terms_results": _results(frame),
         "side.odds.probability": "implied_probability",
         "side.odds_ids": [dict(zip(*pair, strict=True)) for pair in zip(books, ids, strict=True)],
         "side.max_bets": [
@@ -307,6 +322,10 @@ class Middle(_OfMarket, frozen=True):
     team_side: str | None
     market_segment: str | None
     probability_source: str
+    terms_differ: bool
+    terms_worst_case: Number
+    terms: list[str]
+    terms_results: list[Number]
 
 
 def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
@@ -324,6 +343,7 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     names = zip(teams, frame["home_team"].to_list(), frame["away_team"].to_list(), strict=True)
     return {
         "roi_percentage": "expected_value",
+        "terms_results": _results(frame),
         "start_time": "event_start_time",
         **_PRICE_OF_SIDE,
         "side.book": "sportsbook",
