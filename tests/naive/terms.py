@@ -52,5 +52,5 @@ def _stands(case: str, rule: Any, moment: Mapping[Any, float]) -> bool:
     if case == "postponed":
         return moment["hours"] <= (moment[rule.limit] if isinstance(rule.limit, str) else float(rule.limit))
     if case == "retirement":
-        return moment["sets"] >= {"ball": 0.0, "match": NEVER}.get(rule.limit, rule.limit)
+        return bool(moment["sets"] >= {"ball": 0.0, "match": NEVER}.get(rule.limit, rule.limit))
     return False

@@ -81,13 +81,10 @@ def _terms(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """What the legs settle on, by case; terms that are unknown are null."""
     out: dict[str, dict[str, Any]] = {}
     for row in frame.to_dicts():
-        case = out.setdefault(
-            row["case"],
-            {"case": row["case"], "differ": row["differ"], "result_percent": rounded(row["result_percent"]), "legs": []},
-        )
+        about = {"case": row["case"], "differ": row["differ"], "result_percent": rounded(row["result_percent"])}
         dated = row["date"] and row["date"].isoformat()
         leg = {"sportsbook": row["sportsbook"], "terms": row["terms"], "source": row["source"], "date": dated}
-        case["legs"].append(leg)
+        out.setdefault(row["case"], about | {"legs": []})["legs"].append(leg)
     return list(out.values())
 
 
@@ -184,6 +181,7 @@ endpoints = (
         ExplainQuery,
         cache="never",
         doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "
-        "what the bets settle on in a tie, a postponement and so on (`terms`); prices that were not used and why; and, for +EV bets, the history of the fair probability (`fair_line`).",
+        "what the bets settle on in a tie, a postponement and so on (`terms`); prices that were not used and why; and, "
+        "for +EV bets, the history of the fair probability (`fair_line`).",
     ),
 )  # fmt: skip
