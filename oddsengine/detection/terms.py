@@ -187,12 +187,12 @@ def columns(question: Question, rows: Ints, total: Floats) -> dict[str, Any]:
         none = {"terms": board.repeated([], n, TEXTS), "terms_results": board.repeated([], n, _NUMBERS)}
         return {"terms_differ": differ, "terms_worst_case": board.nullable(worst), **none}
     differ[unlike] = True
-    place = np.full(n, unlike.size)  # the last of the lists is empty
+    place = np.full(n, unlike.size, np.uint32)  # the last of the lists is empty
     place[unlike] = np.arange(unlike.size)
     texts: list[list[str]] = [[]] * (unlike.size + 1)
     figures: list[list[float | None]] = [[]] * (unlike.size + 1)
-    kinds, which = np.unique(code[unlike], axis=0, return_inverse=True)
-    for k, codes in enumerate(kinds.tolist()):
+    _, first, which = np.unique(_combined(code[unlike], len(of.legs)), return_index=True, return_inverse=True)
+    for k, codes in enumerate(code[unlike[first]].tolist()):
         here = unlike[which == k]
         legs = [each for each in codes if each >= 0]
         implied = 1.0 / question.view.net[rows[here, : len(legs)]]
@@ -200,14 +200,23 @@ def columns(question: Question, rows: Ints, total: Floats) -> dict[str, Any]:
         result = 100.0 * np.stack([results(case, implied) for case in cases], axis=1)
         worst[here] = np.fmin.reduce(result, axis=1)
         said = [f"{case.name}: {case.text}" for case in cases]
-        for at, numbers in zip(place[here].tolist(), result.tolist(), strict=True):
-            texts[at], figures[at] = said, [None if math.isnan(number) else number for number in numbers]
+        for row, numbers in zip(place[here].tolist(), result.tolist(), strict=True):
+            texts[row], figures[row] = said, [None if math.isnan(number) else number for number in numbers]
+    at = pl.Series(place)
     return {
         "terms_differ": differ,
         "terms_worst_case": board.nullable(worst),
-        "terms": pl.Series(texts, dtype=TEXTS)[place],
-        "terms_results": pl.Series(figures, dtype=_NUMBERS)[place],
+        "terms": pl.Series(texts, dtype=TEXTS)[at],
+        "terms_results": pl.Series(figures, dtype=_NUMBERS)[at],
     }
+
+
+def _combined(code: Longs, most: int) -> Longs:
+    """One number for the codes of all legs, each below `most`, or -1."""
+    out = np.zeros(code.shape[0], np.int64)
+    for leg in code.T:
+        out = out * (most + 1) + leg + 1
+    return out
 
 
 def _unlike(rules: Longs) -> Bools:
