@@ -14,13 +14,14 @@ Adding a book or a market name is a change of data.
 | `listings()`, `listing(name, sport)` | names and descriptions of market types | market_texts.csv, player_stats.csv |
 | `selection_words()`, `categories()` | words of selections, words of filters | markets.toml |
 | `fair_table()` | constants of the fair price at the close | fair.toml |
+| `terms(book, sport, family, league, period)` | what a bet settles on in a tie, a cancellation and so on | terms.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
 | `team(name, sport, league)`, `certain_team`, `team_name`, `teams()`, `team_aliases(sport)` | teams | teams.csv |
 | `numerical_id(domain, id)` | the number of an id, never reused | numbers.csv |
 | `normalise(text)`, `normalised(expr)` | normalised names | |
 
-`load(path)` loads your own catalog file, which adds or changes books, links, leagues, teams and market names. It must
-be called before the first lookup; own.py shows the format.
+`load(path)` loads your own catalog file, which adds or changes books, links, leagues, teams, market names and terms. It
+must be called before the first lookup; own.py shows the format.
 """
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
@@ -64,9 +65,11 @@ from oddsengine.catalog.numbers import numerical_id
 from oddsengine.catalog.own import forget, load
 from oddsengine.catalog.sports import ScoreShapes, Shape, Sport, sport, sports
 from oddsengine.catalog.teams import Team, certain_team, team, team_aliases, team_name, teams
+from oddsengine.catalog.terms import CASES, Settlement, Terms, terms
 from oddsengine.catalog.thresholds import Thresholds, changed, shipped, thresholds
 
 __all__ = [
+    "CASES",
     "EV_FLAGS",
     "FULL_GAME",
     "REGIONS",
@@ -80,9 +83,11 @@ __all__ = [
     "Listing",
     "MarketType",
     "ScoreShapes",
+    "Settlement",
     "Shape",
     "Sport",
     "Team",
+    "Terms",
     "Thresholds",
     "Twin",
     "Twins",
@@ -129,6 +134,7 @@ __all__ = [
     "team_aliases",
     "team_name",
     "teams",
+    "terms",
     "thresholds",
     "tier_books",
     "twinned",

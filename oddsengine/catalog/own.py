@@ -1,4 +1,4 @@
-"""Your own catalog file: additional books, leagues, teams and market names, or changes to existing ones.
+"""Your own catalog file: additional books, leagues, teams, market names and terms, or changes to existing ones.
 
     [books.corner_shop]
     name = "Corner Shop"
@@ -15,17 +15,23 @@
     aliases = ["The Ducks"]
     [markets."Winner (90 min)"]
     means = "moneyline_3way"
+    [terms.corner_shop_nfl]
+    books = ["corner_shop"]
+    leagues = ["nfl"]
+    tie = "void"
+    postponed = { within = 24, pays = "void" }
     [thresholds.stale]
     prematch_s = 300
 
-Thresholds have the tables and keys of guards.toml. A key replaces the catalog's value under that id; `aliases` and
-`in_league` extend it. The file is validated and applied as a whole, or not at all. It must be loaded before the first
-lookup.
+Thresholds have the tables and keys of guards.toml, terms those of terms.toml. A key replaces the catalog's value under
+that id; `aliases` and `in_league` extend it. New entries of terms come last. The file is validated and applied as a
+whole, or not at all. It must be loaded before the first lookup.
 """
 
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +40,11 @@ from oddsengine.catalog.books import CURRENCIES, REGIONS, TIERS, book
 from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import league
 from oddsengine.catalog.links import TEMPLATES, allowed, fault, host_fault
-from oddsengine.catalog.markets import market_type
+from oddsengine.catalog.markets import families, market_type
 from oddsengine.catalog.names import normalise, plain
 from oddsengine.catalog.sports import sports
 from oddsengine.catalog.teams import team
+from oddsengine.catalog.terms import AFTER, ALLOWED, PAYS, PROPS, WITHIN, shipped_terms, terms
 from oddsengine.catalog.thresholds import Thresholds
 from oddsengine.catalog.thresholds import fault as threshold_fault
 
@@ -99,6 +106,37 @@ def _hosts(value: Any) -> str:
     return "" if fine else 'a list of hosts in lower case, such as ["go.example.com"]'
 
 
+def _ids(of: str, known: Callable[[], Iterable[str]] | None = None) -> Check:
+    """Check a list of ids; `known` are all there are."""
+
+    def check(value: Any) -> str:
+        fine = isinstance(value, list) and value and not any(map(_name, value))
+        strange = sorted({*value} - {*known()}) if fine and known else []
+        return (
+            "" if fine and not strange else f"a list of ids of {of}{f', which has no {strange[0]}' if strange else ''}"
+        )
+
+    return check
+
+
+def _date(value: Any) -> str:
+    return "" if isinstance(value, date) and not isinstance(value, datetime) else "a date, such as 2026-11-28"
+
+
+def _limited(key: str, words: tuple[str, ...], unit: str) -> Check:
+    """Check a case that depends on a limit, which is a word or a number."""
+    allowed = f"{{ {key} = a number of {unit} or one of {', '.join(words)}, pays = one of {', '.join(PAYS)} }}"
+
+    def check(value: Any) -> str:
+        if not isinstance(value, dict) or not {key} <= set(value) <= {key, "pays"}:
+            return allowed
+        limit = value[key]
+        number = isinstance(limit, (int, float)) and not isinstance(limit, bool) and 0.0 < limit < 10_000.0
+        return "" if (number or limit in words) and value.get("pays", "void") in PAYS else allowed
+
+    return check
+
+
 # Keys by section; the first ones are required in new entries.
 _FIELDS: Mapping[str, Mapping[str, Check]] = {
     "books": {
@@ -122,6 +160,18 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
     "leagues": {"name": _name, "sport": _sport, "country": _text, "aliases": _names},
     "teams": {"name": _name, "aliases": _names, "in_league": _names},
     "markets": {"means": _name},
+    "terms": {
+        "books": _ids("books"),
+        "sports": _ids("sports.toml", sports),
+        "leagues": _ids("leagues"),
+        "families": _ids("markets.toml or player_stats.csv", lambda: (*families(), PROPS)),
+        "periods": _ids("markets.toml", lambda: files.toml("markets.toml")["periods"]),
+        **{case: _one_of(*words) for case, words in ALLOWED.items()},
+        "postponed": _limited("within", WITHIN, "hours"),
+        "retirement": _limited("after", AFTER, "sets"),
+        "source": _text,
+        "date": _date,
+    },
 }
 _REQUIRED = {
     "books": ("name",),
@@ -129,6 +179,7 @@ _REQUIRED = {
     "teams": ("name",),
     "markets": ("means",),
     "links": ("home",),
+    "terms": ("books",),
 }
 
 
@@ -137,6 +188,8 @@ def _shipped(section: str) -> Mapping[str, Any]:
         return files.entries(f"{section}.csv")
     if section == "books":
         return files.toml("books.toml")
+    if section == "terms":
+        return shipped_terms()
     table: dict[str, Any] = files.toml("links.toml")["books"] if section == "links" else {}
     return table
 
@@ -211,6 +264,11 @@ def _checked(tables: Mapping[str, Any]) -> files.Changes:
     for section, owner, names in (
         ("teams", "leagues", [entry["league"] for entry in changes.get("teams", {}).values()]),
         ("links", "books", list(changes.get("links", {}))),
+        (
+            "terms",
+            "leagues",
+            [name for entry in changes.get("terms", {}).values() for name in entry.get("leagues", ())],
+        ),
     ):
         for name in names:
             if name not in changes.get(owner, {}) and name not in _shipped(owner):
@@ -220,7 +278,7 @@ def _checked(tables: Mapping[str, Any]) -> files.Changes:
 
 def _read_all() -> None:
     """Build every table to detect names that are used twice."""
-    book(""), league(""), team("", ""), allowed(""), market_type("none")
+    book(""), league(""), team("", ""), allowed(""), market_type("none"), terms("", "", "")
 
 
 def load(path: str | Path) -> None:

@@ -83,6 +83,8 @@ def _notes(row: Row, *more: str) -> str:
         words.insert(0, "live")
     if row.get("is_alternate_line"):
         words.append("alt")
+    if row.get("terms_differ"):
+        words.append("terms differ")
     return ", ".join([*words, *(word for word in more if word)])
 
 

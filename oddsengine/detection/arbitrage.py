@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detection import ids
+from oddsengine.detection import ids, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, LEG
@@ -78,6 +78,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
             np.where(available, board.references(question, market, best), board.NOBODY)
         ],
         "legs": _legs(question, legs),
+        **terms.columns(question, legs.rows, legs.total),
         **facts,
     }
     return board.frame(columns, schema, base)

@@ -7,7 +7,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, spans
-from oddsengine.detection import ids, tails
+from oddsengine.detection import ids, tails, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import EV_SCHEMA, TEXTS
@@ -77,6 +77,7 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
     facts = board.market_facts(question, hits.row, base)
     shared, sister = _sisters(question, hits.row, edge)
     push = _pushes(question, market)
+    tie = terms.tie_probability(question, hits.row)
     arb = _arbs(question, market)
     close = _close(question, hits, market)
     sharp_book = question.labels.books[board.references(question, market, hits.row)]
@@ -111,8 +112,8 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
         ),
         "net_odds": net,
         "push_probability": board.nullable(push),
-        # The board's ladder knows nothing of a model's pushes; without one of its own the figure would be too large.
-        "ev_per_stake": board.nullable(percent * (1.0 - (push if v.method == MODEL else np.nan_to_num(push)))),
+        "ev_per_stake": board.nullable(_per_stake(v, percent, net, push, tie)),
+        "tie_probability": board.nullable(tie),
         "shared_feed": sister,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,
@@ -122,6 +123,13 @@ def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.D
         **facts,
     }
     return board.frame(columns, schema, base)
+
+
+def _per_stake(v: Offers, percent: Floats, net: Floats, push: Floats, tie: Floats) -> Floats:
+    """EV per unit staked, in percent: a push returns the stake, and a tie of `tie` pays half of what a winner gets."""
+    # The board's ladder knows nothing of a model's pushes; without one of its own the figure would be too large.
+    played = percent * (1.0 - (push if v.method == MODEL else np.nan_to_num(push)))
+    return np.where(np.isnan(tie), played, (1.0 - tie) * played + tie * 100.0 * (0.5 * net - 1.0))
 
 
 class _Close(NamedTuple):

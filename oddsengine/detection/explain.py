@@ -17,6 +17,7 @@ from oddsengine.detection.finders import Commission
 from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.results import bet, total_team
 from oddsengine.detection.sweep import Wants, ages, market_fair
+from oddsengine.detection.terms import listed
 from oddsengine.identity.groups import Ints, Longs
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
@@ -43,6 +44,10 @@ class Explanation:
         One row per price of the market: book, selection, line, quoted and net odds, the book's own fair probability,
         age, role: ``leg``, ``reference``, ``offer``, ``other`` (a book outside `books`) or ``set aside``, and, if
         there are several legs, the stake of each in percent of the total, for equal payouts.
+    terms
+        What each leg settles on where the game does not end in the usual way, one row per case and leg: what it does
+        in words, null if that is unknown, with source and date; whether legs differ, and the worst known result in
+        percent of the total stake. Without rows if nothing is known of any leg.
     rejected
         Prices that were not used and why: rejected by a guard or identity, or better than the leg but not admissible
         with the other legs.
@@ -54,6 +59,7 @@ class Explanation:
     method: str
     fair: pl.DataFrame
     prices: pl.DataFrame
+    terms: pl.DataFrame
     rejected: pl.DataFrame
 
     def __repr__(self) -> str:
@@ -90,10 +96,23 @@ class Explanation:
                     "Prices of the market:",
                     str(self.prices),
                     "",
+                    *self._terms(),
                     "Passed over:" if self.rejected.height else "Passed over: nothing.",
                     *([str(self.rejected)] if self.rejected.height else []),
                 ]
             )
+
+    def _terms(self) -> list[str]:
+        """The terms of the legs side by side; nothing if none are known."""
+        if not self.terms.height:
+            return []
+        lines = [
+            {"case": case, **dict(zip(books, said, strict=True)), "result_percent": result}
+            for case, books, said, result in self.terms.group_by("case", maintain_order=True)
+            .agg("sportsbook", pl.col("terms").fill_null("unknown"), pl.col("result_percent").first())
+            .rows()
+        ]
+        return ["What the bets settle on:", str(pl.DataFrame(lines)), ""]
 
     def _bets(self) -> list[str]:
         """Describe each leg: outcome with its line, book, odds and stake."""
@@ -234,6 +253,7 @@ def _explanation(question: Question, kind: str, opportunity: dict[str, Any], mar
         devig_method(v.method),
         fair_,
         _prices(question, rows, legs, reference),
+        listed(question, legs),
         _passed_over(question, rows, legs),
     )
 

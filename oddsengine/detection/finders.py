@@ -182,7 +182,8 @@ def find_arbitrage(
     Returns
     -------
     polars.DataFrame
-        `ARBITRAGE_SCHEMA`, largest profit first; the best arbitrage of each market.
+        `ARBITRAGE_SCHEMA`, largest profit first; the best arbitrage of each market. The profit is for a game that is
+        played and has a winner; `terms_differ` flags legs that settle differently otherwise (docs/terms.md).
 
     Examples
     --------

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.detection import ids
+from oddsengine.detection import ids, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import HOLD_SIDE, LOW_HOLD_SCHEMA
@@ -53,6 +53,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
             {"LIVE_GAME": live, "POTENTIALLY_STALE_ODDS": old, "VERY_STALE_ODDS": very, "UNCONFIRMED": doubt}
         ),
         "unconfirmed": doubt,
+        **terms.columns(question, legs.rows, legs.total),
         **facts,
     }
     return board.frame(columns, schema, base)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.columns import spans
-from oddsengine.detection import ids, tails
+from oddsengine.detection import ids, tails, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import MIDDLE_SIDE, MIDDLES_SCHEMA
@@ -218,6 +218,7 @@ def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
             }
         ),
         "unconfirmed": doubt,
+        **terms.columns(question, hit.legs.rows, hit.legs.total),
         **facts,
     }
     return board.frame(columns, schema, base)

@@ -14,6 +14,13 @@ import polars as pl
 _TIME = pl.Datetime("us", "UTC")
 TEXTS = pl.List(pl.String)
 
+_TERMS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "terms_differ": pl.Boolean,
+    "terms_worst_case": pl.Float64,  # the least of `terms_results`
+    "terms": TEXTS,  # cases in which the legs are known to settle differently, and what they settle on
+    "terms_results": pl.List(pl.Float64),  # of these: percent of the total stake, null if nobody knows it beforehand
+}
+
 EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "event_name": pl.String,
     "selection": pl.String,
@@ -32,6 +39,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "warnings": TEXTS,
     "push_probability": pl.Float64,
     "ev_per_stake": pl.Float64,
+    "tie_probability": pl.Float64,  # of contracts that pay half in a tie
     # The reference.
     "reference": pl.String,  # "close", else the book or "consensus"
     "sharp_book": pl.String,
@@ -115,6 +123,7 @@ ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "possibly_stale": pl.Boolean,
     "oldest_odds_age_seconds": pl.Float64,
     "unconfirmed": pl.Boolean,
+    **_TERMS,
     "team_side": pl.String,
     "market_segment": pl.String,
     "stat_category": pl.String,
@@ -163,6 +172,7 @@ LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "possibly_stale": pl.Boolean,
     "oldest_odds_age_seconds": pl.Float64,
     "unconfirmed": pl.Boolean,
+    **_TERMS,
     "team_side": pl.String,
     "market_segment": pl.String,
     "stat_category": pl.String,
@@ -217,6 +227,7 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "odds_age_seconds": pl.Float64,
     "warnings": TEXTS,
     "unconfirmed": pl.Boolean,
+    **_TERMS,
     "team_side": pl.String,
     "market_segment": pl.String,
     "stat_category": pl.String,

@@ -31,6 +31,7 @@ from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best_prices, between, page_between, row_states, scan
 from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.query.values import team_names
+from oddsengine.tables.levels import levels_of_text
 
 if TYPE_CHECKING:
     from oddsengine.query.index import Index
@@ -64,6 +65,11 @@ class OwnTexts(NamedTuple):
     def split(cls, link: str) -> "OwnTexts":
         """Split the joined texts stored on the board."""
         return cls(*link.split(SEPARATOR))
+
+    @property
+    def ladder(self) -> list[tuple[float, float]]:
+        """Odds and stakes of its levels."""
+        return levels_of_text(self.levels)
 
 
 class LegPrice(NamedTuple):

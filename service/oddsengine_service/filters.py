@@ -50,6 +50,14 @@ Search = Annotated[str | None, Param("Part of a team, player or selection name, 
 MinOdds = Annotated[float | None, Param("Minimum American odds.")]
 MaxOdds = Annotated[float | None, Param("Maximum American odds.")]
 IsMainLine = Annotated[bool | None, Param("true: main lines only; false: other lines only.")]
+Terms = Annotated[
+    str | None,
+    Param(
+        "`same`: without arbitrages, middles and low holds whose legs are known to settle differently in some case "
+        "(`terms_differ`); by default these are listed.",
+        choices=("same",),
+    ),
+]
 IsPlayerProp = Annotated[bool | None, Param("true: player props only; false: everything else.")]
 State = Annotated[
     str | None,

@@ -848,7 +848,7 @@ EV: dict[str, Any] = dict(
 )  # fmt: skip
 OUR_EV: dict[str, Any] = dict(
     row=pl.UInt32, team_side=_T, market_segment=_T, selection_type=_T, net_odds=_F,
-    push_probability=_F, ev_per_stake=_F, is_alternate_line=_B, shared_feed=_TEXTS, odds_id=_T,
+    push_probability=_F, ev_per_stake=_F, tie_probability=_F, is_alternate_line=_B, shared_feed=_TEXTS, odds_id=_T,
     unconfirmed=_B,
     reference=_T, ev_vs_sharp=_F, ev_low=_F, ev_high=_F, ev_error=_F, prob_positive=_F, still_there=_F,
     flags=_TEXTS, kelly_shrunk=_F,
@@ -862,9 +862,12 @@ ARBITRAGE: dict[str, Any] = dict(
     legs=["sportsbook", "selection", "odds_american", "odds_decimal", "implied_probability", "stake_percent",
     "last_seen_at", "external_event_id", "selection_id", "market_id", "row"], detected_at=_TIME,
 )  # fmt: skip
+OUR_TERMS: dict[str, Any] = dict(
+    terms_differ=_B, terms_worst_case=_F, terms=_TEXTS, terms_results=pl.List(_F),
+)  # fmt: skip
 OUR_ARBITRAGE: dict[str, Any] = dict(
     home_team=_T, away_team=_T, team_side=_T, market_segment=_T, book_count=_I,
-    unconfirmed=_B, sharp_book=_T,
+    unconfirmed=_B, sharp_book=_T, **OUR_TERMS,
 )  # fmt: skip
 PRICE = ("odds_american", "odds_decimal", "implied_probability", "fair_probability", "row")
 MIDDLE_SIDE = ("sportsbook", "selection", "line", *PRICE, "stake_percent", "odds_age_seconds", "deep_link")
@@ -877,7 +880,7 @@ OUR_MIDDLES: dict[str, Any] = dict(
     home_team=_T, away_team=_T, event_start_time=_TIME, is_live=_B, worst_case_loss=_F, best_case_profit=_F,
     break_even_percent=_F, is_guaranteed_profit=_B, key_numbers=pl.List(_I), probability_source=_T,
     odds_age_seconds=_F, is_player_prop=_B, player_name=_T, stat_category=_T, team_side=_T,
-    market_segment=_T, warnings=_TEXTS, unconfirmed=_B,
+    market_segment=_T, warnings=_TEXTS, unconfirmed=_B, **OUR_TERMS,
 )  # fmt: skip
 HOLD_SIDE = ("selection", "books", "line", *PRICE, "rows", "deep_links")
 LOW_HOLD: dict[str, Any] = dict(
@@ -888,7 +891,7 @@ LOW_HOLD: dict[str, Any] = dict(
 OUR_LOW_HOLD: dict[str, Any] = dict(
     side3=HOLD_SIDE, is_alternate_line=_B, is_player_prop=_B, player_name=_T, stat_category=_T,
     team_side=_T, market_segment=_T, oldest_odds_age_seconds=_F, possibly_stale=_B, warnings=_TEXTS,
-    unconfirmed=_B,
+    unconfirmed=_B, **OUR_TERMS,
 )  # fmt: skip
 PUBLISHED = {
     "ev": (EV, OUR_EV),

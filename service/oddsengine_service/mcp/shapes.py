@@ -80,6 +80,7 @@ positive = fields(
     "agreeing_books", "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
     "max_bet",
 )  # fmt: skip
+_TERMS = ("terms_differ", "terms", "terms_results:terms_results_percent")
 _GAME = ("id", "event_id", "event_name:event", "sport", "league", "start_time:starts_at", "is_live", "market_type")
 
 
@@ -87,7 +88,7 @@ def arbitrage(row: Row, now: datetime) -> Row:
     """One arbitrage, with the share of the total stake on each leg."""
     out = chosen(
         row, *_GAME, "profit_percent", "implied_total:implied_total_percent",
-        "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
+        "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings", *_TERMS,
     )  # fmt: skip
     legs = []
     for leg in row["legs"]:
@@ -100,7 +101,7 @@ def middle(row: Row, _: datetime) -> Row:
     out = chosen(
         row, *_GAME, "middle_numbers:both_bets_win_on", "middle_probability", "expected_value:expected_value_percent",
         "worst_case_loss:worst_case_per_100_staked", "best_case_profit:best_case_per_100_staked",
-        "is_guaranteed_profit", "odds_age_seconds:oldest_price_age_seconds", "unconfirmed", "warnings",
+        "is_guaranteed_profit", "odds_age_seconds:oldest_price_age_seconds", "unconfirmed", "warnings", *_TERMS,
     )  # fmt: skip
     return out | {"sides": [_side(side, "book:sportsbook") for side in sides_of(row)]}
 
@@ -108,7 +109,7 @@ def middle(row: Row, _: datetime) -> Row:
 def low_hold(row: Row, _: datetime) -> Row:
     out = chosen(
         row, *_GAME, "hold_percentage:hold_percent", "odds_age_seconds:oldest_price_age_seconds", "possibly_stale",
-        "unconfirmed", "warnings",
+        "unconfirmed", "warnings", *_TERMS,
     )  # fmt: skip
     return out | {"sides": [_side(side, "books:sportsbooks") for side in sides_of(row)]}
 

@@ -23,6 +23,7 @@ _PRICES = (
 )
 _EDGE = "Percent fields are percent (2.5 is 2.5 %), probabilities and fractions 0 to 1. Estimates, not certainties."
 _STALE = "`possibly_stale`, `unconfirmed` or `warnings` mean: check the price at the book before acting on it."
+_TERMS = "`terms`: where the legs are known to settle differently, and the result then, in percent of the total stake."
 
 
 class RowRange(Query):
@@ -95,20 +96,20 @@ TOOLS: tuple[Tool, ...] = (
     Tool("find_arbitrage", "/opportunities/arbitrage",
          "Best prices at two or more books that guarantee a profit if every leg is placed at its price.",
          ("sport", "league", "sportsbook", "market", "event", "live", "min_profit", "max_odds_age", "date_range",
-          "group", "sort"), shapes.arbitrage, notes=(
+          "group", "terms", "sort"), shapes.arbitrage, notes=(
               "profit_percent is of the total stake; stake_percent of the legs sum to 100.", _EDGE, _STALE,
-              "A price may change or be limited before it is bet; the other legs are then ordinary bets.")),
+              "A price may change or be limited before it is bet; the other legs are then ordinary bets.", _TERMS)),
     Tool("find_middles", "/opportunities/middles",
          "Two bets on different lines that both win if the result falls between.",
-         ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "min_size", "date_range", "sort"),
-         shapes.middle, notes=(
+         ("sport", "league", "sportsbook", "market", "event", "live", "min_ev", "min_size", "date_range", "terms",
+          "sort"), shapes.middle, notes=(
              "Money is per 100 staked on both bets together; worst_case_per_100_staked below 0 is a loss.", _EDGE,
-             _STALE)),
+             _STALE, _TERMS)),
     Tool("find_low_hold", "/opportunities/low_hold", "Markets with the lowest hold at the best prices.",
-         ("sport", "league", "sportsbook", "market", "event", "live", "max_hold", "date_range", "sort"),
+         ("sport", "league", "sportsbook", "market", "event", "live", "max_hold", "date_range", "terms", "sort"),
          shapes.low_hold, notes=(
              "hold_percent is the loss from betting all sides at these prices; below 0 it is an arbitrage.", _EDGE,
-             _STALE)),
+             _STALE, _TERMS)),
     Tool("get_account_info", "/account", "This key's tier, features and limits.", notes=("max_books 999 means all.",)),
     Tool("explain_opportunity", local.EXPLAIN,
          "Explains one opportunity: the reference, fair probabilities, every book's price, and prices not used, with "

@@ -81,7 +81,7 @@ on("sport", "change", () => {
   drawEvents();
   changed();
 });
-for (const [id, name] of [["league", "league"], ["only", "market"], ["when", "when"]]) on(id, "change", () => filtered(name, $(id).value));
+for (const [id, name] of [["league", "league"], ["only", "market"], ["when", "when"], ["terms", "terms"]]) on(id, "change", () => filtered(name, $(id).value));
 on("find", "input", () => {
   lists.filter.words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean);
   filtered("find", $("find").value.trim());

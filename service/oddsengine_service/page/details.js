@@ -155,6 +155,7 @@ class Details {
     this.#chart();
     this.#prices();
     this.#why();
+    this.#terms();
     const mark = marks.get(it.id);
     if (document.activeElement !== $("details-note")) $("details-note").value = mark?.note ?? "";
     write($("details-hide"), mark?.hidden ? "Show again" : "Hide");
@@ -230,6 +231,17 @@ class Details {
       el("p", { class: "dim" }, said.formula),
       said.rejected.length ? el("details", {}, el("summary", {}, `${said.rejected.length} prices were not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
     ] : []));
+  }
+
+  // What the bets settle on where the game does not end in the usual way, side by side.
+  #terms() {
+    const cases = this.#said?.terms ?? [];
+    $("details-terms").closest("section").hidden = !cases.length;
+    $("details-terms").tBodies[0].replaceChildren(...cases.map(({ case: name, differ, result_percent: result, legs }) => el(
+      "tr", {}, el("th", { scope: "row" }, spelled(name)),
+      el("td", {}, ...legs.map(({ sportsbook, terms, source, date }) => el("span", { class: "leg-terms", title: source ? `${source}, ${date}` : "" }, el("b", {}, called("sportsbooks", sportsbook)), ` ${terms ?? "has unknown terms"}`))),
+      el("td", {}, !differ ? "" : result === null ? "unknown" : percent(result)),
+    )));
   }
 
   // ---- calculators ----

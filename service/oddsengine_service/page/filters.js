@@ -2,7 +2,7 @@
 
 const THRESHOLDS = { ev: "min_ev", arbitrage: "min_profit", low_hold: "max_hold", middles: "min_ev" };
 const LEAST = { ev: 1 }; // where a list begins, if nothing is said: below, most is gone or noise before it is bet
-const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", sharp: "devig_book", method: "devig_method" };
+const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", terms: "terms", sharp: "devig_book", method: "devig_method" };
 const LIVE = { pre: "false", live: "true" };
 let saved = []; // of this key, from the service
 
@@ -11,7 +11,7 @@ const alike = (one, other) => one === other || (families[one] !== undefined && f
 const ofMarket = (wanted, type) => wanted === type || (categories[wanted] ?? []).some((each) => alike(each, type) || (each === "player_*" && isProp(type)));
 
 function fits(it, filter, least) {
-  const { sport, league, market, when, words, low, high, hours, stands, books } = filter;
+  const { sport, league, market, when, words, low, high, hours, stands, terms, books } = filter;
   if (!filter.hidden && marks.get(it.id)?.hidden) return false;
   if (sport && it.row.sport !== sport) return false;
   if (league && it.row.league !== league) return false;
@@ -22,6 +22,7 @@ function fits(it, filter, least) {
   if (high !== "" && it.legs.some((leg) => leg.american > high)) return false;
   if (hours !== "" && (it.start === null || it.start > clock() + hours * 3_600_000)) return false;
   if (stands !== "" && it.kind === "ev" && !(it.row.still_there >= stands)) return false;
+  if (terms === "same" && it.row.terms_differ) return false;
   if (books && !it.legs.every((leg) => leg.books.some((book) => books.has(book)))) return false;
   return words.every((word) => it.text.includes(word));
 }
@@ -55,6 +56,7 @@ const numberOf = (query, name) => (query.get(name) === null || Number.isNaN(Numb
 function filterOf(query) {
   const filter = {};
   for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours", "stands"].includes(name) ? numberOf(query, param) : query.get(param) ?? "";
+  if (filter.terms !== "same") filter.terms = "";
   filter.when = Object.keys(LIVE).find((each) => LIVE[each] === filter.when) ?? "";
   filter.words = filter.find.toLowerCase().split(/\s+/).filter(Boolean);
   const books = query.get("sportsbook");
@@ -108,12 +110,12 @@ function drawFilters() {
   const books = [...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]));
   choose($("sharp"), [["", [["", "Automatic"], ...books]]], filter.sharp);
   choose($("method"), [["", [["", "Automatic"], ...methods.map((each) => [each, spelled(each)])]]], filter.method);
-  for (const [id, value] of [["when", filter.when], ["find", filter.find], ["low", filter.low], ["high", filter.high], ["hours", filter.hours], ["stands", filter.stands === "" ? "" : Math.round(100 * filter.stands)], ["least", lists.least[lists.kind]]]) {
+  for (const [id, value] of [["when", filter.when], ["find", filter.find], ["low", filter.low], ["high", filter.high], ["hours", filter.hours], ["stands", filter.stands === "" ? "" : Math.round(100 * filter.stands)], ["terms", filter.terms], ["least", lists.least[lists.kind]]]) {
     if (document.activeElement !== $(id) && $(id).value !== String(value)) $(id).value = value;
   }
   $("group").checked = filter.group;
   write($("books"), filter.books === null ? "All" : filter.books.size === 1 ? called("sportsbooks", [...filter.books][0]) : `${filter.books.size} books`);
-  const count = ["low", "high", "hours", "stands", "sharp", "method"].filter((name) => filter[name] !== "").length;
+  const count = ["low", "high", "hours", "stands", "terms", "sharp", "method"].filter((name) => filter[name] !== "").length;
   write($("more-filters"), count ? `More (${count})` : "More");
   choose($("saved"), [["", [["", saved.length ? "Choose" : "None"], ...saved.map((each) => [each.name, each.name])]]], $("saved").value);
   $("forget").disabled = $("saved").value === "";

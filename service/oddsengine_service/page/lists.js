@@ -88,6 +88,7 @@ const chips = ({ id, row, gone, eventId }) => [
   marks.get(id)?.hidden && el("span", { class: "chip gone" }, "Hidden"),
   marks.get(id)?.note && el("span", { class: "chip note", title: marks.get(id).note }, marks.get(id).note),
   row.possibly_stale && el("span", { class: "chip", title: "One of the prices has not been confirmed" }, "May be old"),
+  row.terms_differ && el("span", { class: "chip", title: row.terms.join("; ") }, "Terms differ"),
 ];
 const gameLine = (it, after = null) => el(
   "span", { class: "under game" },
@@ -180,7 +181,7 @@ class Lists {
   orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
   least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, LEAST[kind] ?? ""]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
-  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", sharp: "", method: "", books: null, group: true, hidden: false };
+  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", sharp: "", method: "", books: null, group: true, hidden: false };
   folded = 0; // rows of sister books that stand in another's
   kind = "ev";
   still = false; // somebody points at a row: none moves away below the hand

@@ -40,6 +40,7 @@ class OpportunityFilter(NamedTuple):
     low: float | None = None  # American prices of all legs
     high: float | None = None
     include: tuple[str, ...] = ()  # as in `Engine.view`
+    same_terms: bool = False  # without those whose legs settle differently
 
     @property
     def view(self) -> ViewKey:
@@ -130,6 +131,8 @@ class OpportunityGroup:
         if wanted.event is not None and find.event not in wanted.event:
             return False
         if wanted.live is not None and find.live != wanted.live:
+            return False
+        if wanted.same_terms and find.terms_differ:
             return False
         if wanted.low is not None and find.low < american(wanted.low):
             return False

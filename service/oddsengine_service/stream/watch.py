@@ -40,6 +40,7 @@ class Opportunity(msgspec.Struct, frozen=True, gc=False):
     league: str
     market: str
     live: bool
+    terms_differ: bool
     raw: msgspec.Raw
     steady: int  # a hash of all but ages; what is compared
 
@@ -192,6 +193,7 @@ def _opportunities(name: str, table: pl.DataFrame) -> Iterator[Opportunity]:
         pl.col(kind.value).alias("value"), kind.low.alias("low"), kind.high.alias("high"),
         pl.col("event_id").alias("event"), pl.col("sport", "league").fill_null(""),
         pl.col("market_type").alias("market"), "is_live",
+        pl.col("terms_differ") if "terms_differ" in table.columns else pl.lit(value=False).alias("terms_differ"),
     )  # fmt: skip
     columns = [
         map(sys.intern, column) if column.dtype == pl.String else column.to_list() for column in about

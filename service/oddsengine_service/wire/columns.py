@@ -30,7 +30,7 @@ AGES = (
 _SIX_DIGITS = frozenset({
     "odds_decimal", "decimal", "odds_decimal_net", "fair_probability", "implied_probability", "probability",
     "middle_probability", "key_number_probability", "push_probability", "prob_positive", "kelly_percent",
-    "kelly_shrunk", "still_there",
+    "kelly_shrunk", "still_there", "tie_probability",
 })  # fmt: skip
 _AMERICAN = frozenset({"odds_american", "no_vig_odds", "american"})
 _TIMES = frozenset({"start_time", "detected_at", "timestamp"})

@@ -14,7 +14,6 @@ from oddsengine.catalog.reasons import NAMES, reason
 from oddsengine.columns import Floats, Ints
 from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardReader, OddsRows, OwnTexts, values
-from oddsengine.tables.levels import levels_of_text
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.http.params import MOST_TEXT, WORDS_PATTERN
@@ -299,14 +298,15 @@ def _links(rows: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any],
     for at, text in enumerate(rows.links):
         if text is None:
             continue
-        _, url, name, event, market, selection, largest, _, _, *exchange = OwnTexts.split(text)
+        own = OwnTexts.split(text)
+        _, url, name, event, market, selection, largest, _, _, *exchange = own
         names[at] = name or names[at]
         external[at], markets[at], selections[at] = event or None, market or None, selection or None
         most[at] = _number(largest)
         if any(exchange):
             volume[at], day[at], interest[at] = map(_number, exchange[:3])
             token[at] = exchange[3] or None
-            levels[at] = [Level(*each) for each in levels_of_text(exchange[4])] or None
+            levels[at] = [Level(*each) for each in own.ladder] or None
             commission[at], fee[at] = map(_number, exchange[5:])
         if url and (state or "{state}" not in url):
             deep[at] = catalog.localised(url, state) or None

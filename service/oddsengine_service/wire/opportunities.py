@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
-from oddsengine.detection.ladders import largest_of_legs
+from oddsengine import catalog, largest_arbitrages
 from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import Number, rounded
@@ -77,6 +76,7 @@ class Ev(msgspec.Struct, frozen=True):
     agreeing_books: int | None
     max_bet: Number
     still_there: Number
+    tie_probability: Number
 
 
 EV = RowEncoding(
@@ -156,6 +156,15 @@ class Arbitrage(_OfMarket, frozen=True):
     largest_payout: Number
     largest_profit: Number
     largest_currency: str | None
+    terms_differ: bool
+    terms_worst_case: Number
+    terms: list[str]
+    terms_results: list[Number]
+
+
+def _results(frame: pl.DataFrame) -> list[list[float | None]]:
+    """Results of the cases in which legs settle differently."""
+    return [list(map(rounded, results or ())) for results in frame["terms_results"].to_list()]
 
 
 def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
@@ -163,16 +172,13 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
     stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
-    stakes, payout, profit, currency = zip(
-        *(largest_of_legs(legs, {}) for legs in frame["legs"].to_list()), strict=True
-    )
-    sizes = pl.DataFrame({"payout": payout, "profit": profit}, schema=dict.fromkeys(("payout", "profit"), pl.Float64))
+    sizes = largest_arbitrages(frame.select("legs"))
     return {
         "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
-        "legs.timestamp": "last_seen_at", "legs.stake_percent": stake,
-        "largest_stakes": [some and [rounded(each) for each in some] for some in stakes],
-        "largest_payout": sizes["payout"].to_numpy(), "largest_profit": sizes["profit"].to_numpy(),
-        "largest_currency": list(currency),
+        "legs.timestamp": "last_seen_at", "legs.stake_percent": stake, "terms_results": _results(frame),
+        "largest_stakes": [some and list(map(rounded, some)) for some in sizes["largest_stakes"].to_list()],
+        **{name: sizes[name].to_numpy() for name in ("largest_payout", "largest_profit")},
+        "largest_currency": sizes["largest_currency"].to_list(),
     }  # fmt: skip
 
 
@@ -230,6 +236,10 @@ class LowHold(_OfMarket, frozen=True):
     unconfirmed: bool
     team_side: str | None
     market_segment: str | None
+    terms_differ: bool
+    terms_worst_case: Number
+    terms: list[str]
+    terms_results: list[Number]
     game_state: GameState | None = None  # for tiers with game states
 
 
@@ -244,6 +254,7 @@ def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     return {
         "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
         "game_state": [None] * frame.height, "start_time": "event_start_time", **_PRICE_OF_SIDE,
+        "terms_results": _results(frame),
         "side.odds.probability": "implied_probability",
         "side.odds_ids": [dict(zip(*pair, strict=True)) for pair in zip(books, ids, strict=True)],
         "side.max_bets": [
@@ -319,6 +330,10 @@ class Middle(_OfMarket, frozen=True):
     team_side: str | None
     market_segment: str | None
     probability_source: str
+    terms_differ: bool
+    terms_worst_case: Number
+    terms: list[str]
+    terms_results: list[Number]
 
 
 def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
@@ -336,6 +351,7 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     names = zip(teams, frame["home_team"].to_list(), frame["away_team"].to_list(), strict=True)
     return {
         "roi_percentage": "expected_value",
+        "terms_results": _results(frame),
         "start_time": "event_start_time",
         **_PRICE_OF_SIDE,
         "side.book": "sportsbook",

@@ -50,6 +50,7 @@ class FilterQuery(Places):
     min_profit: MinProfit = 0.5
     min_odds: filters.MinOdds = None
     max_odds: filters.MaxOdds = None
+    terms: filters.Terms = None
     state: filters.State = None
     include: filters.Include = None
 
@@ -260,7 +261,7 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
         "subscribed", channels=own, sports=query.sport, sportsbooks=query.sportsbook, leagues=query.league,
         markets=query.market, eventIds=query.event, min_ev=query.min_ev, min_profit=query.min_profit,
         min_odds=query.min_odds, max_odds=query.max_odds, subscription=wants.hash,
-        **({"meta": meta} if meta else {}),
+        **({"terms": query.terms} if query.terms else {}), **({"meta": meta} if meta else {}),
     )  # fmt: skip
 
 

@@ -457,6 +457,63 @@ def test_rows_say_whether_their_price_stands(visit: Visiting) -> None:
     expect(page.locator("#stands")).to_have_value("50")
 
 
+def of_two_legs(id_: str, event: str, **other: Any) -> dict[str, Any]:
+    """An arbitrage of a contract and a bet."""
+    now = datetime.now(UTC)
+    leg = {"odds_american": 100, "odds_decimal": 2.1, "implied_probability": 0.47, "stake_percent": 50.0, "line": None}
+    row = {
+        "id": id_, "event_id": event, "event_name": f"Guests @ {event}", "sport": "football", "league": "nfl",
+        "market_type": "moneyline", "line": None, "profit_percent": 1.2, "is_live": False, "home_team": event,
+        "away_team": "Guests", "start_time": (now + timedelta(hours=2)).isoformat(), "player_name": None,
+        "detected_at": now.isoformat(), "terms_differ": False, "terms_worst_case": None, "terms": [],
+        "legs": [{**leg, "sportsbook": "kalshi", "selection": event, "odds_id": "a"},
+                 {**leg, "sportsbook": "draftkings", "selection": "Guests", "odds_id": "b"}],
+    }  # fmt: skip
+    return {**row, **other}
+
+
+def test_rows_say_where_their_legs_settle_differently(visit: Visiting) -> None:
+    v = visit()
+    v.accepted = "404"
+    text = "tie: kalshi pays 0.50, draftkings returns the stake"
+    unlike = of_two_legs("g1:moneyline:1111111111111111", "g1", terms_differ=True, terms=[text], terms_worst_case=-8.96)
+    alike = of_two_legs("g2:moneyline:2222222222222222", "g2")
+    rows = {row["id"]: row for row in (unlike, alike)}
+    legs = [{"sportsbook": book, "terms": said, "source": source, "date": source and "2026-08-12"}
+            for book, said, source in (("kalshi", "pays 0.50", "its rules"), ("draftkings", None, None))]  # fmt: skip
+    told = {
+        "prices": [], "rejected": [], "fair": [], "formula": "", "reference": "close", "devig_method": "power",
+        "terms": [{"case": "tie", "differ": True, "result_percent": -8.96, "legs": legs}],
+    }  # fmt: skip
+    v.stream("opportunities", *beginning(("arb:detected", list(rows.values()))))
+    v.page.route("**/opportunities/explain/*", lambda route: route.fulfill(json={"data": told}))
+    v.page.route(
+        "**/opportunities/arbitrage/*",
+        lambda route: route.fulfill(json={"data": rows["g1:moneyline:1111111111111111"]}),
+    )
+    page = v.page
+    page.goto(v.origin + "/?list=arbitrage")
+    expect(page.locator(ROWS)).to_have_count(2)
+    chip = page.locator(f"{ROWS} .chip", has_text="Terms differ")
+    expect(chip).to_have_count(1)
+    expect(chip).to_have_attribute("title", text)
+    page.locator(f"{ROWS}[data-id='g1:moneyline:1111111111111111'] [data-open]").click()
+    expect(page.locator("#details-terms tbody tr")).to_have_count(1)
+    assert texts(page, "#details-terms tbody th") == ["Tie"]
+    assert [part for cell in texts(page, "#details-terms tbody td") for part in cell.split("\n")] == [
+        "Kalshi pays 0.50", "DraftKings has unknown terms", "−8.96 %"
+    ]  # fmt: skip
+    page.keyboard.press("Escape")
+    page.click("#more-filters")
+    page.select_option("#terms", "same")
+    expect(page.locator(ROWS)).to_have_count(1)
+    assert "terms=same" in page.url
+    page.reload()
+    expect(page.locator(ROWS)).to_have_count(1)
+    page.click("#more-filters")
+    expect(page.locator("#terms")).to_have_value("same")
+
+
 def test_an_address_opens_a_row_which_is_looked_up_again(visit: Visiting, server: Running) -> None:
     v = visit()
     v.accepted = "404"

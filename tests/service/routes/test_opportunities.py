@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support.handler_calls import answer, found, node, world
 
@@ -115,6 +115,7 @@ def fits(row: dict[str, Any], q: dict[str, Any], age: str, prices: list[float]) 
         "live" not in q or row["is_live"] == q["live"],
         "is_player_prop" not in q or row["is_player_prop"] == q["is_player_prop"],
         "is_main_line" not in q or row.get("is_alternate_line") != q["is_main_line"],
+        "terms" not in q or not row["terms_differ"],
         "team" not in q or plays(q["team"].split(","), row),
         "max_odds_age" not in q or (row[age] is not None and row[age] <= q["max_odds_age"]),
         "min_odds" not in q or min(prices) >= q["min_odds"],
@@ -157,7 +158,9 @@ def books_asked(q: dict[str, Any], tier: str) -> frozenset[str] | None:
     own = books_of(tier)
     if "sportsbook" not in q:
         return own
-    return frozenset(q["sportsbook"].split(","))
+    asked = frozenset(q["sportsbook"].split(","))
+    assume(own is None or asked <= own)  # else the request is refused
+    return asked
 
 
 COLUMNS = {
@@ -195,6 +198,7 @@ SHARED = {
     "offset": st.integers(0, 60),
 }
 MAIN = {"is_main_line": st.booleans()}
+LEGS = {"terms": st.just("same")}
 
 
 def queries(more: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -256,6 +260,7 @@ def test_ev_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> None:
 @given(
     queries(
         MAIN
+        | LEGS
         | {
             "min_profit": st.sampled_from([-5.0, -1.0, 0.0, 0.5, 1.0]),
             "group": st.just("best"),
@@ -286,7 +291,8 @@ def test_arbitrage_is_what_plain_loops_find(q: dict[str, Any], tier: str) -> Non
 
 @given(
     queries(
-        {
+        LEGS
+        | {
             "min_ev": st.sampled_from([-50.0, -1.0, 0.0, 0.7]),
             "max_ev": st.sampled_from([-1.0, 0.5]),
             "min_size": st.sampled_from([0.0, 1.5, 2.0, 4.0]),
@@ -321,6 +327,7 @@ def test_middles_are_what_plain_loops_find(q: dict[str, Any], tier: str) -> None
 @given(
     queries(
         MAIN
+        | LEGS
         | {
             "max_hold": st.sampled_from([0.0, 0.5, 2.0, 3.3, 7.0]),
             "min_hold": st.sampled_from([0.5, 1.0]),
@@ -353,13 +360,14 @@ EV_FIELDS = """
     is_player_prop player_name player_id stat_category possibly_stale oldest_odds_age_seconds warnings detected_at
     ev_percent devig_book team_side market_segment selection_type push_probability ev_per_stake
     is_alternate_line shared_feed odds_id unconfirmed odds_decimal_net reference ev_vs_sharp ev_low ev_high ev_error
-    prob_positive flags kelly_shrunk independent_books agreeing_books max_bet still_there
+    prob_positive flags kelly_shrunk independent_books agreeing_books max_bet still_there tie_probability
 """
 ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
     is_alternate_line possibly_stale oldest_odds_age_seconds warnings game_state ev_available ev_percentage
     is_player_prop player_name player_id stat_category legs detected_at ev_percent devig_book team_side market_segment
     home_team away_team book_count unconfirmed largest_stakes largest_payout largest_profit largest_currency
+    terms_differ terms_worst_case terms terms_results
 """
 LEG_FIELDS = """
     sportsbook selection odds_american odds_decimal implied_probability stake_percent timestamp
@@ -370,13 +378,15 @@ MIDDLE_FIELDS = """
     expected_value quality_score detected_at home_team away_team start_time roi_percentage worst_case_loss
     best_case_profit break_even_percent odds_age_seconds is_guaranteed_profit guaranteed_roi key_numbers
     key_number_probability market_overround is_live is_player_prop player_name player_id stat_category is_team_total
-    team_name warnings team_side market_segment probability_source unconfirmed
+    team_name warnings team_side market_segment probability_source unconfirmed terms_differ terms_worst_case terms
+    terms_results
 """
 SIDE_FIELDS = "book selection line odds stake_percent odds_age_seconds deep_link odds_id max_bet"
 HOLD_FIELDS = """
     id event_id event_name sport league market_type line home_team away_team start_time hold_percentage is_live
     all_books side1 side2 detected_at side3 is_alternate_line is_player_prop player_name player_id stat_category
     confidence odds_age_seconds possibly_stale warnings team_side market_segment unconfirmed game_state
+    terms_differ terms_worst_case terms terms_results
 """
 
 

@@ -29,7 +29,7 @@ from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, Mi
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
 SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "probability", "middle_probability",
        "kelly_percent", "push_probability", "prob_positive", "still_there", "kelly_shrunk", "odds_decimal_net",
-       "key_number_probability"}  # fmt: skip
+       "key_number_probability", "tie_probability"}  # fmt: skip
 AMERICAN = {"odds_american", "no_vig_odds", "american"}
 BOOKS = {"sportsbook", "book"}
 OTHER_NAMES = {
@@ -194,6 +194,8 @@ def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Ma
         if isinstance(value, list):
             return [fields(nested[0], each, other) for each in value]
         return fields(nested[0], value, OF_SIDES if name.startswith("side") else {})
+    if name == "terms_results":
+        return [rounded(each) for each in value or ()]
     if name in ("books", "all_books"):
         return [catalog.book(book).id for book in value]
     if value is None:

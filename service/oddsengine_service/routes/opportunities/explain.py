@@ -21,6 +21,7 @@ from oddsengine_service.http.problems import Problem, quoted
 from oddsengine_service.routes.odds import books_for
 from oddsengine_service.routes.opportunities.lists import TAG, reference
 from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.numbers import rounded
 
 MOST_PRICES, MOST_POINTS = 40, 500
 _FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "middle": "middles"}
@@ -68,11 +69,23 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
         "devig_method": explanation.method,
         "fair": [_plain(each) for each in explanation.fair.to_dicts()],
         "prices": [_plain(each) for each in prices[:MOST_PRICES]],
+        "terms": _terms(explanation.terms),
         "rejected": [_plain(each) for each in rejected[:MOST_PRICES]],
         "left_out": max(0, len(prices) - MOST_PRICES) + max(0, len(rejected) - MOST_PRICES),
         "formula": _FORMULAS[explanation.kind],
         **_fair_line(context, explanation, event),
     }
+
+
+def _terms(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """What the legs settle on, by case; terms that are unknown are null."""
+    out: dict[str, dict[str, Any]] = {}
+    for row in frame.to_dicts():
+        about = {"case": row["case"], "differ": row["differ"], "result_percent": rounded(row["result_percent"])}
+        dated = row["date"] and row["date"].isoformat()
+        leg = {"sportsbook": row["sportsbook"], "terms": row["terms"], "source": row["source"], "date": dated}
+        out.setdefault(row["case"], about | {"legs": []})["legs"].append(leg)
+    return list(out.values())
 
 
 def _fair_line(context: Context, explanation: Explanation, event: str) -> dict[str, Any]:
@@ -168,6 +181,7 @@ endpoints = (
         ExplainQuery,
         cache="never",
         doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "
-        "prices that were not used and why; and, for +EV bets, the history of the fair probability (`fair_line`).",
+        "what the bets settle on in a tie, a postponement and so on (`terms`); prices that were not used and why; and, "
+        "for +EV bets, the history of the fair probability (`fair_line`).",
     ),
 )  # fmt: skip

@@ -46,6 +46,8 @@ def matching(table: OpportunityTable, query: Any, kind: OpportunityKind, now: An
     for name, column in (("live", "is_live"), ("is_player_prop", "is_player_prop")):
         if query.get(name) is not None:
             parts.append(table.flags(column) == query.get(name))
+    if query.get("terms") is not None:
+        parts.append(~table.flags("terms_differ"))
     if query.get("is_main_line") is not None and kind.alternate is not None:
         parts.append(table.flags(kind.alternate) != query.is_main_line)
     if query.get("max_odds_age") is not None:  # an unknown age fails the condition

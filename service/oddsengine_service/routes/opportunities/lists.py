@@ -58,6 +58,12 @@ class _CommonQuery(Pages, Prices):
     ] = None
 
 
+class _LegsQuery(_CommonQuery):
+    """Parameters of lists of bets that belong together."""
+
+    terms: filters.Terms = None
+
+
 class MatchingRows(NamedTuple):
     """Opportunities that match a request: their indices in a table, in order."""
 
@@ -314,7 +320,7 @@ _ARBITRAGE = _ListKind(
 )  # fmt: skip
 
 
-class ArbitrageQuery(_CommonQuery):
+class ArbitrageQuery(_LegsQuery):
     """Parameters of lists of arbitrages."""
 
     is_main_line: filters.IsMainLine = None
@@ -349,7 +355,7 @@ _HOLD = _ListKind(KINDS["low_hold"], _hold_view, "live max_hold sort", _last_upd
 MIDDLES = _ListKind(KINDS["middles"], _middle_view, "live min_ev min_size sort", _last_update)
 
 
-class LowHoldQuery(_CommonQuery):
+class LowHoldQuery(_LegsQuery):
     """Parameters of lists of low-hold opportunities."""
 
     is_main_line: filters.IsMainLine = None
@@ -360,7 +366,7 @@ class LowHoldQuery(_CommonQuery):
     sort: Annotated[str, _sort(_HOLD, "Sort order, ascending; prefix with - to reverse.")] = "hold"
 
 
-class MiddlesQuery(_CommonQuery):
+class MiddlesQuery(_LegsQuery):
     """Parameters of lists of middles."""
 
     include: filters.Refs = None
