@@ -17,7 +17,7 @@ function decimalsIn(input) {
   return texts.map((text) => priceOf(text) || text.trim()).join(",");
 }
 // What the levels of an exchange's price after the first take, and how much an arbitrage has over all levels.
-const deeper = (levels) => `then ${levels.slice(1, 4).map((each) => `${cash(each.stake)} at ${priced(each.odds_decimal)}`).join(", ")}`;
+const deeper = (levels) => `then ${levels.slice(1, 4).map((each) => `${cash(each.stake)} at ${oddsText(each.odds_decimal)}`).join(", ")}`;
 const largest = ({ largest_stakes: stakes, largest_profit: profit }) => (profit > 0
   ? el("span", { class: "under", title: "Over all levels of the prices, as far as their limits are known" }, `at most ${cash(stakes.reduce((sum, each) => sum + each, 0))} staked for ${cash(profit)}`) : "");
 let marks = new Map(); // by id of an opportunity: hidden, note
@@ -42,7 +42,7 @@ function chart(lines, fairLine, sharpLine) {
     "svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": words },
     ...ticks.flatMap((value) => [
       svg("line", { class: "grid", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
-      svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, priced(value)),
+      svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, oddsText(value)),
     ]),
     svg("text", { x: left, y: height - 6 }, new Date(first).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })),
     svg("text", { x: width - 8, y: height - 6, "text-anchor": "end" }, "now"),
@@ -215,7 +215,7 @@ class Details {
       return el(
         "tr", {}, el("th", { scope: "row" }, called("sportsbooks", each.sportsbook), each.role === "reference" ? el("span", { class: "chip" }, "Reference") : each.role === "leg" ? el("span", { class: "chip good" }, "This bet") : ""),
         el("td", {}, el(why ? "s" : "b", {}, odds(each.odds_american, each.odds_decimal))),
-        el("td", {}, each.own_fair_probability ? priced(1 / each.own_fair_probability) : ""),
+        el("td", {}, each.own_fair_probability ? oddsText(1 / each.own_fair_probability) : ""),
         el("td", {}, fair ? percent(100 * (fair * (each.odds_decimal_after_commission ?? each.odds_decimal) - 1), 1) : ""),
         el("td", {}, row ? aged(seenAt(row)) : each.age_seconds !== undefined ? span(each.age_seconds) : ""),
         el("td", {}, row?.max_bet ? cash(row.max_bet) : "", row?.levels ? el("span", { class: "under" }, deeper(row.levels)) : ""),

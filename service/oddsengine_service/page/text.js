@@ -54,7 +54,7 @@ function odds(american, decimal) {
   const rounded = Math.round(american), whole = rounded === -100 ? 100 : rounded;
   return whole < 0 ? `−${-whole}` : `+${whole}`;
 }
-const priced = (decimal) => odds(decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1), decimal);
+const oddsText = (decimal) => odds(decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1), decimal);
 const decimalOf = (american) => (american === null ? null : american > 0 ? 1 + american / 100 : 1 - 100 / american);
 // A price of any precision, as somebody would type it, and back: in decimal odds, nan if it is no price.
 const typed = (decimal) => {
