@@ -365,6 +365,7 @@ def test_live_prices_without_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         of_loop(served.__aexit__(None, None, None))
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE_S)
+        loop.close()
 
 
 @pytest.mark.parametrize(
