@@ -24,6 +24,8 @@ LIMIT, LEVELS_AT = LINKS.index("max_bet"), LINKS.index(LEVELS)
 SEPARATOR = "\x1f"
 _EXCHANGES = (3, 4)  # numbers of trailing `LINKS` that are omitted if all of them are empty: only exchanges have them
 
+_NOTHING = SEPARATOR * (len(LINKS) - sum(_EXCHANGES) - 1)
+
 
 def joined(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
     """The columns `LINKS` of each row joined to one text; None if all are empty."""
@@ -47,8 +49,16 @@ def joined(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
         joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
     for end in ends:
         joined = [text.removesuffix(end) for text in joined]
-    nothing = SEPARATOR * (len(LINKS) - sum(_EXCHANGES) - 1)
-    return [None if text == nothing else text for text in joined]
+    return [None if text == _NOTHING else text for text in joined]
+
+
+def without_depth(link: str | None) -> str | None:
+    """The texts of a row without its levels and charges."""
+    if link is None or link.count(SEPARATOR) < LEVELS_AT:
+        return link
+    own, exchange = link.split(SEPARATOR)[:LEVELS_AT], SEPARATOR * _EXCHANGES[1]
+    text = SEPARATOR.join(own).removesuffix(exchange)
+    return None if text == _NOTHING else text
 
 
 def depth_parts(link: str | None) -> tuple[str, tuple[str, str]]:

@@ -30,7 +30,7 @@ from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, MOST_LEVELS, levels_text
+from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, MOST_LEVELS, MOST_STAKE, levels_text
 from oddsengine.tables.schema import (
     MOST_CHARACTERS,
     MOST_DECIMAL,
@@ -423,7 +423,7 @@ def _valid_depth(levels: Sequence[Any] | None, commission: float | None, fee: fl
     few = levels is None or len(levels) <= MOST_LEVELS
     return (
         few
-        and all(1.0 < each.odds_decimal < np.inf and 0.0 <= each.stake < np.inf for each in levels or ())
+        and all(1.0 < each.odds_decimal < np.inf and 0.0 <= each.stake <= MOST_STAKE for each in levels or ())
         and (commission is None or 0.0 <= commission < 1.0)
         and (fee is None or 0.0 <= fee <= 1.0)
     )

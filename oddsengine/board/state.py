@@ -21,6 +21,7 @@ from oddsengine._jit import kernel
 from oddsengine.board.changes import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.facts import Before, Facts
 from oddsengine.board.flap import Levels
+from oddsengine.board.links import without_depth
 from oddsengine.board.names import Names
 from oddsengine.board.rows import (
     LATE,
@@ -28,6 +29,7 @@ from oddsengine.board.rows import (
     MEMBER,
     MOVED,
     NEW,
+    NO_PRICE,
     QUOTED,
     SEEN,
     STATUS,
@@ -416,8 +418,17 @@ class Board:
         slots, what = self._quotes(quoted, batch.now, known)
         member = (what & MEMBER) != 0
         what &= np.uint8(255 - MEMBER)
-        for at, link in enumerate(batch.links) if batch.links.count(None) < len(batch.links) else ():
-            if link is not None and what[at] & SEEN and self._link(int(slots[at]), link):
+        bare = batch.links.count(None) == len(batch.links)
+        if bare and rows.own.any():
+            bare = not rows.own[slots[slots >= 0]].any()
+        for at, link in enumerate(batch.links) if not bare else ():
+            if not what[at] & SEEN:
+                continue
+            if link is None:  # levels and charges are of the price that they came with; other texts stay
+                if quoted.flags[at] & NO_PRICE or not rows.own[slots[at]]:
+                    continue
+                link = without_depth(rows.links[slots[at]])  # noqa: PLW2901
+            if self._link(int(slots[at]), link):
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now
         rows.pending[slots[(what & MOVED) != 0]] = REPRICED  # even if only what is shown changed: it is searched
@@ -478,7 +489,7 @@ class Board:
             slots, what = slots[place], what[place]
         return slots, what
 
-    def _link(self, slot: int, link: str) -> bool:
+    def _link(self, slot: int, link: str | None) -> bool:
         """Store a row's own texts. Returns True if they changed."""
         links = self.rows.links
         known = links[slot] if slot < len(links) else None

@@ -17,6 +17,7 @@ from oddsengine.maths.depth import largest_arbitrage
 from oddsengine.pricing.references import commission_rates
 from oddsengine.tables.levels import COMMISSION, FEE, LEVELS
 
+_SAME = 1.0 + 1e-9
 _RATES = {"USD": 1.0, "USDC": 1.0}
 
 
@@ -116,7 +117,9 @@ def largest_of_legs(
         named = [next(iter(rates))]
     ladders, shares, fees = [], [], []
     for leg, book in zip(listed, books, strict=True):
-        ladder = [(level["odds_decimal"], level["stake"] * worth[book.currency]) for level in leg.get(LEVELS) or ()]
+        most = leg["odds_decimal"] * _SAME  # a level that is better contradicts the price
+        levels = [level for level in leg.get(LEVELS) or () if level["odds_decimal"] <= most]
+        ladder = [(level["odds_decimal"], level["stake"] * worth[book.currency]) for level in levels]
         if not ladder and leg["max_bet"] is not None:
             ladder = [(leg["odds_decimal"], leg["max_bet"] * worth[book.currency])]
         if not ladder:

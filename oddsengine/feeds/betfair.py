@@ -378,6 +378,11 @@ class BetfairMarkets:
         where = league(competition, sport)
         return Game(definition.eventId, sport, where, home, away, moment(definition.marketTime), status)
 
+    def _has_handicaps(self, event: str) -> bool:
+        """Whether an event has a market of handicaps, whose prices are for the same bets as lays of its sides."""
+        known = (state.definition for state in self._markets.values())
+        return any(one is not None and one.eventId == event and one.marketType in _ASIAN for one in known)
+
     def _rows(
         self,
         market_id: str,
@@ -408,7 +413,7 @@ class BetfairMarkets:
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
             name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
             if meant.market.name == _THREE_WAY and game.sport == "soccer":
-                laid = _against(state, definition, runner, name, game)
+                laid = None if self._has_handicaps(game.id) else _against(state, definition, runner, name, game)
                 out[f"{row_id}/lay"] = None if laid is None else shared | laid | {"id": f"{row_id}/lay"}
             bets = _offer(state.ladders, key, other.get(key))
             if not bets or runner.status != "ACTIVE":

@@ -10,6 +10,15 @@ from typing import Any, NamedTuple
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 
+_BET = (
+    "sportsbook", "event_id", "market_type", "selection", "line", "player_name", "stat_category", "team_side",
+    "market_segment", "is_live",
+)  # fmt: skip
+
+
+def _worth(row: dict[str, Any]) -> tuple[bool, float]:
+    return row.get("is_active", True) is not False, row.get("odds_decimal") or 0.0
+
 
 class Received(NamedTuple):
     """A body, and when it arrived."""
@@ -42,11 +51,22 @@ class Turn:
         else:
             self.rows[row["id"]] = row
 
+    def _best(self) -> dict[str, dict[str, Any]]:
+        """The rows by id; of several prices of a book for one bet, such as a lay and a handicap, the best."""
+        best: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for row in self.rows.values():
+            bet = tuple(row.get(name) for name in _BET)
+            known = best.setdefault(bet, row)
+            if _worth(row) > _worth(known):
+                best[bet] = row
+        return {row["id"]: row for row in best.values()}
+
     def payload(self, listed: ListedIds, part: str) -> Payload:
         """Return all of it, and the ids of earlier prices of this part that are gone."""
-        now = {id_: (row["sportsbook"], row["market_type"]) for id_, row in self.rows.items()}
+        rows = self._best()
+        now = {id_: (row["sportsbook"], row["market_type"]) for id_, row in rows.items()}
         removed = listed.gone(part, now, None, None)
         listed.replace(part, now, None, None)
         return Payload(
-            list(self.games.values()), list(self.rows.values()), (), removed, self.unmapped, +self.refused
+            list(self.games.values()), list(rows.values()), (), removed, self.unmapped, +self.refused
         )  # fmt: skip

@@ -78,8 +78,11 @@ def walk(
     start = np.flatnonzero(np.diff(ladder, prepend=-1))
     if not start.size:
         return Walk(ladder, room, room, room)
-    before = np.cumsum(room) - room
-    placed = np.clip(stake - (before - np.repeat(before[start], np.diff(np.append(start, ladder.size)))), 0.0, room)
+    counts = np.diff(np.append(start, ladder.size))
+    of, place = np.repeat(np.arange(start.size), counts), np.arange(ladder.size) - np.repeat(start, counts)
+    rooms = np.zeros((start.size, int(counts.max())))  # one ladder a row: they do not see each other
+    rooms[of, place] = room
+    placed = np.clip(stake - (np.cumsum(rooms, axis=1)[of, place] - room), 0.0, room)
     return Walk(ladder[start], *(np.add.reduceat(values, start) for values in (placed, placed / cost, room)))
 
 

@@ -11,13 +11,14 @@ import asyncio
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.kalshi_format import next_cursor
 from oddsengine.feeds.kalshi_series import SERIES
-from oddsengine.sources.failure import HTTP_UNAUTHORIZED, Failure
+from oddsengine.sources.failure import HTTP_UNAUTHORIZED, RATE_LIMITED, Failure
 from oddsengine.sources.polling import PacedWeb, Query, TokenBucket
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
@@ -29,6 +30,7 @@ __all__ = ["SERIES", "KalshiSource"]
 
 _EVENTS, _MARKETS, _TARGETS, _BOOKS = 200, 1000, 100, 100  # of one request; more than its limit is refused
 _CALL = 10.0  # tokens of a request; a batch costs as many as its items would alone
+_FEES_S = 21_600.0  # after which the fee of a series is read again
 _STREAM = "stream"
 
 
@@ -42,6 +44,7 @@ class KalshiSource:
         self._secrets = secrets
         self._leagues = list(dict.fromkeys(SERIES.get(sport, sport) for sport in feed.sports))
         self._bucket = TokenBucket(feed.rate)
+        self._charged: dict[str, float] = {}  # by series: when its fee was read
         self._lock = asyncio.Lock()  # of the reader, which parses in threads; payloads are delivered in their order
         self._waiting = set(self._leagues)
         self._listed = asyncio.Event()  # every league was read once
@@ -81,8 +84,8 @@ class KalshiSource:
         for series in all_series:
             if feed.series and series not in (winners, *feed.series):
                 continue
-            await self._charge(web, receiver, winners, series)
-            await self._list(web, receiver, winners, series)
+            if await self._charge(web, receiver, winners, series):
+                await self._list(web, receiver, winners, series)
         if feed.order_books and self._stream is None and not self._no_books:
             await self._order_books(web, receiver, winners)
         receiver.alive(feed.name, winners)
@@ -110,13 +113,22 @@ class KalshiSource:
         )  # fmt: skip
         await self._name(web, receiver, winners)
 
-    async def _charge(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> None:
-        """Request the fee of a series, once; until then it is that of the book."""
-        async with self._lock:
-            if self.reader.has_fee(series):
-                return
-        body = (await web.get(f"/series/{series}", [], _CALL)).body
+    async def _charge(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> bool:
+        """Request the fee of a series every few hours. Returns whether it is known: without it prices are not right."""
+        now = asyncio.get_running_loop().time()
+        if now < self._charged.get(series, -inf) + _FEES_S:
+            return True
+        try:
+            body = (await web.get(f"/series/{series}", [], _CALL)).body
+        except Failure as failure:
+            if failure.kind == RATE_LIMITED or series == winners:
+                raise
+            receiver.warn(self.feed.name, f"the fee of {series} cannot be read: {failure}")
+            async with self._lock:
+                return self.reader.has_fee(series)
         await self._apply(receiver, winners, [body], lambda: self.reader.add_series(series, body, receiver.now()))
+        self._charged[series] = now
+        return True
 
     async def _name(self, web: PacedWeb, receiver: Receiver, winners: str) -> None:
         """Request the names of teams and players that lack them."""

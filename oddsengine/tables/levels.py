@@ -20,8 +20,10 @@ LEVELS_TYPE = pl.List(pl.Struct({"odds_decimal": pl.Float64(), "stake": pl.Float
 DEPTH_SCHEMA: dict[str, pl.DataType] = {LEVELS: LEVELS_TYPE, COMMISSION: pl.Float64(), FEE: pl.Float64()}
 MOST_LEVELS = 100
 """Maximum number of levels of a price."""
+MOST_STAKE = 1e12
+"""Largest stake of a level."""
 BAD_LEVELS = (
-    f"not up to {MOST_LEVELS} levels, each with odds_decimal above 1 and a stake of at least 0, as structs or as text "
+    f"not up to {MOST_LEVELS} levels, each with odds_decimal above 1 and a stake from 0 to {MOST_STAKE:g}, as structs or as text "
     "such as 2.2:100 2.16:200"
 )
 BAD_CHARGES = {COMMISSION: "not from 0 to below 1", FEE: "not from 0 to 1"}
@@ -63,7 +65,7 @@ def read_levels(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     else:
         return pl.Series(column.name, [None] * column.len(), LEVELS_TYPE), column.is_not_null()
     odds, stake = (pl.col(name).cast(pl.Float64, strict=False) for name in _FIELDS)
-    fine = odds.is_finite() & (odds > 1.0) & stake.is_finite() & (stake >= 0.0) & ~pl.col("lost")
+    fine = odds.is_finite() & (odds > 1.0) & stake.is_between(0.0, MOST_STAKE) & ~pl.col("lost")
     grouped = (
         flat.with_columns(odds, stake)
         .group_by("at", maintain_order=True)

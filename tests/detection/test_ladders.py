@@ -12,7 +12,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.detection.question import ask
 from oddsengine.detection.sweep import Wants
-from oddsengine.maths.depth import fill, largest_arbitrage
+from oddsengine.maths.depth import fill, largest_arbitrage, walk
 from oddsengine.maths.odds import charged
 
 BOOKS = ("fanduel", "betfair_exchange", "kalshi", "corner_shop")
@@ -108,6 +108,7 @@ def test_a_stake_that_is_none(stake: Any) -> None:
         ("2.0:-1", "not up to 100 levels"),
         ("2.0:1:1", "not up to 100 levels"),
         ("nan:1", "not up to 100 levels"),
+        ("2.0:1e13", "not up to 100 levels"),
         (" ".join(["2.0:1"] * 101), "not up to 100 levels"),
     ],
 )
@@ -153,6 +154,22 @@ def test_the_largest_size_is_that_of_the_ladders() -> None:
     assert (row["largest_stakes"], row["largest_profit"]) == (None, None)
     none = oe.find_arbitrage(odds, min_profit=50.0, max_profit=None)
     assert oe.largest_arbitrages(none).height == 0
+
+
+@pytest.mark.parametrize("huge", [1e12, 1e18])
+def test_ladders_do_not_see_each_other(huge: float) -> None:
+    found = walk(np.array([0, 0, 1, 1]), np.array([2.0, 1.9, 2.2, 2.0]), np.array([huge, huge, 10.0, 1e3]), 100.0)
+    assert found.stake.tolist() == [100.0, 100.0]
+    assert found.payout.tolist() == pytest.approx([200.0, 202.0])
+
+
+def test_levels_that_are_better_than_the_price_are_not_counted() -> None:
+    odds = table({("x1", "Over"): [(2.2, 100.0)], ("x2", "Under"): [(1.9, 80.0)]})
+    odds = odds.with_columns(
+        levels=pl.when(sportsbook="x1").then(pl.lit("3.0:500 2.2:100")).otherwise(pl.lit("1.9:80"))
+    )
+    row = oe.largest_arbitrages(oe.find_arbitrage(odds)).row(0, named=True)
+    assert row["largest_profit"] == pytest.approx(largest_arbitrage([[(2.2, 100.0)], [(1.9, 80.0)]]).profit)
 
 
 def legs(*books: str) -> pl.DataFrame:

@@ -43,6 +43,8 @@ from oddsengine.feeds.node import InterfaceStream, read_page
 from oddsengine.feeds.optic import FORMATS, OpticOdds
 from oddsengine.feeds.sse import EventParser, ServerSentEvent
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
+from oddsengine.feeds.tracking import ListedIds
+from oddsengine.feeds.turns import Turn
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 EVENT = FEATURED[0]["id"]
@@ -912,3 +914,28 @@ def test_betfair_lays_with_a_draw_are_the_other_side_with_half_a_goal() -> None:
     # In another sport a draw at the end of regular time is not what a handicap counts.
     _, (hockey,) = lines(one("MATCH_ODDS", *books, runners=three, **named | {"eventTypeId": "7524"}))
     assert all(row["line"] is None for row in hockey.quotes)
+
+
+def test_betfair_handicaps_of_a_match_take_the_place_of_lays() -> None:
+    """Both are bets on Leeds +0.5; the last to come would be the price."""
+    three = runners((11, "Arsenal", 0.0), (12, "Leeds", 0.0), (58805, "The Draw", 0.0))
+    match = one("MATCH_ODDS", {"id": 11, "batl": [[0, 1.52, 100]]}, runners=three,
+                eventTypeId="1", eventName="Arsenal v Leeds", eventId="9")  # fmt: skip
+    two = runners((11, "Arsenal", -0.5), (12, "Leeds", 0.5))
+    handicap = one("ASIAN_HANDICAP", {"id": 12, "hc": 0.5, "batb": [[0, 2.8, 5]]}, market="1.2", runners=two,
+                   eventTypeId="1", eventName="Arsenal v Leeds", eventId="9", bettingType="ASIAN_HANDICAP_DOUBLE_LINE")  # fmt: skip
+    reader, (image,) = lines(match)
+    assert [row["id"] for row in image.quotes] == ["1.1/11/0/lay"]
+    reader.read(encoded(handicap))
+    again = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "batl": [[0, 1.5, 100]]}]})))
+    assert (again.quotes, again.removed) == ([], ["1.1/11/0/lay"])
+
+
+def test_of_several_prices_of_a_book_for_one_bet_the_best_counts() -> None:
+    bet = {"sportsbook": "a", "market_type": "asian_handicap", "selection": "Leeds", "line": 0.5}
+    turn = Turn()
+    turn.put(bet | {"id": "1", "odds_decimal": 1.8})
+    turn.put(bet | {"id": "2", "odds_decimal": 1.9})
+    turn.put(bet | {"id": "3", "odds_decimal": 2.5, "is_active": False})
+    turn.put(bet | {"id": "4", "odds_decimal": 1.7, "line": 1.5})
+    assert [row["id"] for row in turn.payload(ListedIds(), "epl").quotes] == ["2", "4"]

@@ -136,6 +136,24 @@ def test_levels_outlive_snapshots_and_tapes(tmp_path: Path) -> None:
         assert other.table()["levels"].to_list() == engine.table()["levels"].to_list()
 
 
+@pytest.mark.parametrize("more", [{}, {"levels": []}], ids=["none", "empty"])
+def test_levels_and_charges_are_those_of_the_last_price(more: dict[str, Any]) -> None:
+    """Other texts stay if a quote has none."""
+    engine = Engine()
+    view = engine.view(stake=200, min_profit=-50, keep=True)
+    first = price("fanduel", "Over", 2.2, OVER, commission=0.1, deep_link="https://fanduel.example/1")
+    engine.step([first, price("draftkings", "Under", 1.9)], NOW)
+    suspended = {**price("fanduel", "Over", 2.0), "odds_decimal": None, "is_active": False}
+    engine.step([suspended], NOW + timedelta(seconds=1))
+    assert len(engine.table().filter(sportsbook="fanduel")["levels"][0]) == 3  # it says nothing of the price
+    engine.step([price("fanduel", "Over", 2.0, **more)], NOW + timedelta(seconds=2))
+    assert {"levels", "commission"}.isdisjoint(engine.table().columns)
+    assert "https://fanduel.example/1" in engine.table()["deep_link"].to_list()
+    legs = view.opportunities().arbitrage["legs"][0].to_list()
+    assert {leg["net_odds"] for leg in legs} == {2.0, 1.9}
+    equal(engine)
+
+
 def test_a_batch_that_is_undone_leaves_the_levels() -> None:
     engine = Engine()
     view = engine.view(stake=200, keep=True)

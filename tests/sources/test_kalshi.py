@@ -37,6 +37,7 @@ from oddsengine.sources.kalshi import KalshiSource
 from oddsengine.sources.polling import TokenBucket
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import KalshiSettings, SettingsError
+from oddsengine.tables.schema import OddsWarning
 from oddsengine_service.feeds.hub import Hub
 
 QUICK: dict[str, Any] = dict(timeout=1.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)
@@ -553,3 +554,18 @@ def test_the_fee_of_a_series_is_read_once_before_its_markets() -> None:
     paths = served_.paths()
     assert paths.count("/series/KXNFLGAME") == 1
     assert paths.index("/series/KXNFLGAME") < paths.index("/markets")
+
+
+def test_a_series_whose_fee_cannot_be_read_is_left_out() -> None:
+    served_ = Exchange()
+    served_.events = [milestone(events=(EVENT, event("KXNFLTOTAL")))]
+    served_.markets["KXNFLTOTAL"] = [over("KXNFLTOTAL", 44.5)]
+
+    async def none(_: Request, answering: Answering) -> bool:
+        await answering.answer({"error": {"code": "not_found"}}, 404)
+        return True
+
+    served_.answers["/series/KXNFLTOTAL"] = none
+    with pytest.warns(OddsWarning, match="the fee of KXNFLTOTAL cannot be read: status 404"):
+        odds = fetched(served_)
+    assert odds["market_type"].unique().to_list() == ["moneyline"]

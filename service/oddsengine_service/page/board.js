@@ -3,9 +3,10 @@
 const MOST_POINTS = 60; // of one price
 const HELD_MS = 30_000; // a suspended market keeps its place
 
-// What a price pays once the book's commission or fee is off.
-function net(book, decimal) {
-  const [commission, fee] = charges[book] ?? [0, 0];
+// What a price pays once its commission or fee is off: its own, or the book's.
+function net(price, decimal = price.odds_decimal) {
+  const [ofBook, feeOfBook] = charges[price.sportsbook] ?? [0, 0];
+  const [commission, fee] = [price.commission ?? ofBook, price.contract_fee ?? feeOfBook];
   const share = 1 / (1 + (decimal - 1) * (1 - commission));
   return 1 / (share + fee * share * (1 - share));
 }
@@ -264,7 +265,7 @@ class Board {
 
   #fill(row, line, books) {
     const worth = new Map();
-    for (const [book, price] of line.prices) if (books.includes(book) && !refused(price)) worth.set(book, net(book, price.odds_decimal));
+    for (const [book, price] of line.prices) if (books.includes(book) && !refused(price)) worth.set(book, net(price));
     const most = Math.max(...worth.values());
     const top = stalled() ? [] : [...worth.keys()].filter((book) => worth.get(book) > most - 1e-9).sort((a, b) => books.indexOf(a) - books.indexOf(b));
     let moved = "";
@@ -312,7 +313,7 @@ class Board {
   // The best price at each moment.
   #bestPath(line) {
     const paths = [...line.prices.values()].filter((price) => !refused(price))
-      .map((price) => (this.moves.get(price.id) ?? []).map(({ at, odds }) => ({ at, odds: odds && net(price.sportsbook, odds) }))).filter((points) => points.length);
+      .map((price) => (this.moves.get(price.id) ?? []).map(({ at, odds }) => ({ at, odds: odds && net(price, odds) }))).filter((points) => points.length);
     const times = [...new Set(paths.flatMap((points) => points.map((point) => point.at)))].sort((a, b) => a - b);
     const places = paths.map(() => 0);
     // Until half of the books are heard of, the best price is the best of a few.
