@@ -23,8 +23,8 @@ MOST_LEVELS = 100
 MOST_STAKE = 1e12
 """Largest stake of a level."""
 BAD_LEVELS = (
-    f"not up to {MOST_LEVELS} levels, each with odds_decimal above 1 and a stake from 0 to {MOST_STAKE:g}, as structs or as text "
-    "such as 2.2:100 2.16:200"
+    f"not up to {MOST_LEVELS} levels, each with odds_decimal above 1 and a stake from 0 to {MOST_STAKE:g}, as structs "
+    "or as text such as 2.2:100 2.16:200"
 )
 BAD_CHARGES = {COMMISSION: "not from 0 to below 1", FEE: "not from 0 to 1"}
 _FIELDS = ("odds_decimal", "stake")

@@ -923,7 +923,8 @@ def test_betfair_handicaps_of_a_match_take_the_place_of_lays() -> None:
                 eventTypeId="1", eventName="Arsenal v Leeds", eventId="9")  # fmt: skip
     two = runners((11, "Arsenal", -0.5), (12, "Leeds", 0.5))
     handicap = one("ASIAN_HANDICAP", {"id": 12, "hc": 0.5, "batb": [[0, 2.8, 5]]}, market="1.2", runners=two,
-                   eventTypeId="1", eventName="Arsenal v Leeds", eventId="9", bettingType="ASIAN_HANDICAP_DOUBLE_LINE")  # fmt: skip
+                   eventTypeId="1", eventName="Arsenal v Leeds", eventId="9",
+                   bettingType="ASIAN_HANDICAP_DOUBLE_LINE")  # fmt: skip
     reader, (image,) = lines(match)
     assert [row["id"] for row in image.quotes] == ["1.1/11/0/lay"]
     reader.read(encoded(handicap))
