@@ -8,7 +8,7 @@ import numpy as np
 
 from oddsengine.board.links import CHARGES, LADDER, depth_parts
 from oddsengine.columns import Bytes, Ints, Longs, grown, spans
-from oddsengine.pricing.commission import PriceTerms
+from oddsengine.pricing.commission import PriceDepth
 from oddsengine.tables.levels import FlatLevels, levels_of_text
 
 
@@ -61,7 +61,12 @@ class Depth:
         self._first[slots] = np.cumsum(sizes) - sizes
         self._used = at.size
 
-    def terms(self, slots: Ints | Longs, parts: Bytes, *, levels: bool) -> PriceTerms | None:
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has any."""
+        return not (self._held or self._charges)
+
+    def take(self, slots: Ints | Longs, parts: Bytes, *, levels: bool) -> PriceDepth | None:
         """Those of some rows, `parts` being what each has; None if it is nothing that is asked for."""
         charged = np.flatnonzero(parts & CHARGES)
         deep = np.flatnonzero(parts & LADDER) if levels else charged[:0]
@@ -71,4 +76,4 @@ class Depth:
         first, size = self._first[slots[deep]], self._size[slots[deep]]
         at = spans(first, first + size)
         flat = FlatLevels(np.repeat(deep, size), self._odds[at], self._stake[at])
-        return PriceTerms(charged, rates[:, 0], rates[:, 1], flat)
+        return PriceDepth(charged, rates[:, 0], rates[:, 1], flat)

@@ -2,7 +2,7 @@
 
 The term (wording and line) and the book of a price are looked up by 128-bit hashes of their text, which `Codes` maps to
 codes; the caller parses texts that are new. Only common forms are supported: texts as strings, numbers as numbers,
-times in ISO 8601, lists of flat objects in the fields of `quotes.LINKS`. For anything else, including invalid JSON,
+times in ISO 8601, lists of flat objects in the fields of `links.LINKS`. For anything else, including invalid JSON,
 `scan` returns None and the caller uses another parser.
 
 Columns of the kernels:
@@ -71,7 +71,7 @@ class ScannedColumns(NamedTuple):
     numbers: Floats  # (n, numbers), nan if missing
     moments: Longs  # (n, moments), `NO_TIME` if missing
     flags: Bytes  # bits defined in `rows`
-    other: Bytes  # 1: the row has a field of `quotes.LINKS`
+    other: Bytes  # 1: the row has a field of `links.LINKS`
 
 
 class Fields:

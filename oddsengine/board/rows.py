@@ -26,7 +26,7 @@ from oddsengine.board.links import depth_columns
 from oddsengine.columns import NONE, SECOND, dtype_of
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
 from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
-from oddsengine.pricing.commission import PriceTerms
+from oddsengine.pricing.commission import PriceDepth
 
 REJECTED = 32  # by the node that the quote comes from
 FLAGS_OF_QUOTE = LIVE | SUSPENDED | MISMATCH | REJECTED
@@ -137,13 +137,13 @@ class Rows:
 
     def own_columns(self) -> tuple[str, ...]:
         """Those of the columns `DEPTH_SCHEMA` that any row on the board has."""
-        own = self.own[: self.top]
-        return depth_columns(int(np.bitwise_or.reduce(own[self.state[: self.top] == ON]))) if own.any() else ()
+        if self.deep.is_empty:
+            return ()
+        return depth_columns(int(np.bitwise_or.reduce(self.own[: self.top][self.state[: self.top] == ON])))
 
-    def terms(self, slots: Ints, *, levels: bool) -> PriceTerms | None:
+    def price_depth(self, slots: Ints, *, levels: bool) -> PriceDepth | None:
         """Charges, and levels if asked for, of some rows; None if none of them has any."""
-        parts = self.own[slots]
-        return self.deep.terms(slots, parts, levels=levels) if parts.any() else None
+        return None if self.deep.is_empty else self.deep.take(slots, self.own[slots], levels=levels)
 
     def release(self, slots: Ints) -> None:
         """Free the slots of removed rows."""

@@ -418,16 +418,7 @@ class Board:
         slots, what = self._quotes(quoted, batch.now, known)
         member = (what & MEMBER) != 0
         what &= np.uint8(255 - MEMBER)
-        bare = batch.links.count(None) == len(batch.links)
-        if bare and rows.own.any():
-            bare = not rows.own[slots[slots >= 0]].any()
-        for at, link in enumerate(batch.links) if not bare else ():
-            if not what[at] & SEEN:
-                continue
-            if link is None:  # levels and charges are of the price that they came with; other texts stay
-                if quoted.flags[at] & NO_PRICE or not rows.own[slots[at]]:
-                    continue
-                link = without_depth(rows.links[slots[at]])  # noqa: PLW2901
+        for at, link in self._texts(batch, slots, what):
             if self._link(int(slots[at]), link):
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now
@@ -488,6 +479,22 @@ class Board:
             place[order] = np.arange(n)
             slots, what = slots[place], what[place]
         return slots, what
+
+    def _texts(self, batch: Batch, slots: Ints, what: Bytes) -> Iterator[tuple[int, str | None]]:
+        """The own texts of the rows of a batch, by quote, while they are stored.
+
+        A quote without texts leaves those of its row, but levels and charges are of the price that they came with.
+        """
+        rows, flags = self.rows, batch.quoted.flags
+        if batch.links.count(None) == len(batch.links) and not rows.own[slots[slots >= 0]].any():
+            return
+        for at, link in enumerate(batch.links):
+            if not what[at] & SEEN:
+                continue
+            if link is not None:
+                yield at, link
+            elif rows.own[slots[at]] and not flags[at] & NO_PRICE:
+                yield at, without_depth(rows.links[slots[at]])
 
     def _link(self, slot: int, link: str | None) -> bool:
         """Store a row's own texts. Returns True if they changed."""

@@ -137,17 +137,8 @@ def find_ev(
     check_number("max_ev", max_ev, optional=True)
     prepared = prepare(odds, guards, now)
     wants = Wants.from_thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
-    question = board.ask(
-        prepared,
-        books,
-        sharp,
-        method,
-        commission,
-        wants,
-        include=include,
-        model=modelled(model, prepared),
-        stake=stake,
-    )
+    own = modelled(model, prepared)
+    question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own, stake=stake)
     found = ev.build_rows(question, ev.find_hits(question), max_ev)
     _warn(found.height, question, sharp, fair=True)
     return found
@@ -397,17 +388,8 @@ def find_all(
         min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
         min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
     )  # fmt: skip
-    question = board.ask(
-        prepared,
-        books,
-        sharp,
-        method,
-        commission,
-        wants,
-        include=include,
-        model=modelled(model, prepared),
-        stake=stake,
-    )
+    own = modelled(model, prepared)
+    question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own, stake=stake)
     counts = set_aside(prepared)
     hits = ev.find_hits(question)
     arbs = arbitrage.find_hits(question)

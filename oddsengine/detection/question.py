@@ -30,7 +30,7 @@ from oddsengine.identity.table import Identity, identify, times
 from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
-from oddsengine.pricing.commission import PriceTerms
+from oddsengine.pricing.commission import PriceDepth
 from oddsengine.pricing.model import MODEL, ModelPrices
 from oddsengine.pricing.references import CLOSE, book_list, close_input, stake_of
 from oddsengine.tables.casts import TIME
@@ -222,14 +222,14 @@ def ask(
     wanted = book_list(books)
     identity = prepared.identity
     naming.check(identity.books, wanted, sharp, commission)
-    event, terms = event_hashes(prepared), PriceTerms.of_table(prepared.table, identity.groups.row)
+    event, depth = event_hashes(prepared), PriceDepth.of_table(prepared.table, identity.groups.row)
     if stake_of(stake) is not None and LEVELS in prepared.shown.columns:
         prepared = prepared._replace(shown=prepared.shown.with_columns(max_bet=most_of_levels(prepared.shown)))
     read_, named = estimated(prepared, event, fair) if name == CLOSE else None, hashes(prepared, event)
     looked = view(
         identity, prepared.guarded, prepared.off, wanted, sharp, name, commission, suspects="suspect" in more,
         board=read_, model=model if isinstance(model, ModelPrices) else None, ladder=named.ladder,
-        stake=stake, terms=terms,
+        stake=stake, depth=depth,
     )  # fmt: skip
     if isinstance(model, Fair):
         looked = replace(looked, close=model)

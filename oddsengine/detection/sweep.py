@@ -50,7 +50,7 @@ from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, SUSPECT
-from oddsengine.pricing.commission import PriceTerms
+from oddsengine.pricing.commission import PriceDepth
 from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
@@ -198,13 +198,13 @@ def view(
     model: ModelPrices | None = None,
     ladder: Words | None = None,
     stake: float | None = None,
-    terms: PriceTerms | None = None,
+    depth: PriceDepth | None = None,
 ) -> Offers:
     """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
     spec = view_spec(
         identity.books, identity.traits, books, sharp, method, commission, suspects=suspects, model=model, stake=stake
     )
-    prices = fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder, terms=terms)
+    prices = fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder, depth=depth)
     return offers(prices, Callers.of([spec]))
 
 

@@ -472,6 +472,9 @@ class Engine(Readable):
             if estimated is not None:
                 wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
                 estimated = estimated._replace(needed=wanted, known=rows.close)
+        depth = {
+            staked: rows.price_depth(g.row, levels=staked) for staked in {spec.stake is not None for spec in specs}
+        }
         searched, estimates = [], None
         moved = (rows.pending[g.row] & REPRICED) != 0
         with board.reached(some, where) as there:
@@ -479,7 +482,7 @@ class Engine(Readable):
                 seen = fair_prices(
                     g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
                     board=estimated, ladder=None if spec.model is None else names.ladders_of(g, spec.model),
-                    terms=rows.terms(g.row, levels=spec.stake is not None),
+                    depth=depth[spec.stake is not None],
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close

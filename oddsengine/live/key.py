@@ -65,9 +65,7 @@ class ViewKey(NamedTuple):
     @property
     def content(self) -> dict[str, Any]:
         """Its parameters by name, for tapes and snapshots."""
-        left_out = {"model"} | (
-            {"stake"} if self.stake is None else set()
-        )  # without it as in tapes of earlier versions
+        left_out = ("model",) if self.stake is not None else ("model", "stake")  # as before there was one
         return {name: value for name, value in self._asdict().items() if name not in left_out}
 
     @property

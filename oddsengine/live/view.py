@@ -201,11 +201,11 @@ class View:
             if w.method == CLOSE:
                 estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair)
             hashes, shapes = names.hashes(some.groups), names.forms
-            terms = rows.terms(slots, levels=w.stake is not None)
+            depth = rows.price_depth(slots, levels=w.stake is not None)
             extra = {name: DEPTH_SCHEMA[name] for name in rows.own_columns()}
             ladder = None if w.model is None else names.ladders_of(some.groups, w.model)
         # All that the board says is copied: steps go on.
-        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=ladder, terms=terms)
+        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=ladder, depth=depth)
         common = _common(
             offers(seen, Callers.of([mine])), self.wants, Scope.everything(some.groups), hashes, shapes, off
         )

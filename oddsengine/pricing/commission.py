@@ -4,7 +4,7 @@ A book with the commission c on winnings turns decimal odds d into 1 + (d - 1) (
 with the price p = 1 / d, turns them into 1 / (p + F p (1 - p)); this is how prediction markets charge. Rates and fees
 are in the catalog (`books.toml`), and callers may replace the commission of a book.
 
-A price may have charges of its own, such as those of its market, and levels (`PriceTerms`). What it offers is after its
+A price may have charges of its own, such as those of its market, and levels (`PriceDepth`). What it offers is after its
 own charges, and for the caller's stake if there is one. Fair prices are estimated from the best levels, after the
 charges of the books: a charge is the same on all sides of a market, and the fair price does not depend on the stake.
 """
@@ -23,7 +23,7 @@ from oddsengine.maths.odds import charged
 from oddsengine.tables.levels import COMMISSION, FEE, LEVELS, FlatLevels
 
 
-class PriceTerms(NamedTuple):
+class PriceDepth(NamedTuple):
     """Charges and levels of single prices, of those that have some; rows are places among all prices."""
 
     charged: Longs  # rows with charges other than their book's
@@ -32,7 +32,7 @@ class PriceTerms(NamedTuple):
     levels: FlatLevels  # of rows with levels, by row
 
     @classmethod
-    def of_table(cls, table: pl.DataFrame, rows: Ints | Longs) -> "PriceTerms | None":
+    def of_table(cls, table: pl.DataFrame, rows: Ints | Longs) -> "PriceDepth | None":
         """Those of some rows of a table; None if it has no columns of them."""
         columns = table.columns
         if not {LEVELS, COMMISSION, FEE}.intersection(columns):
@@ -47,24 +47,25 @@ class PriceTerms(NamedTuple):
 
 
 def offered(
-    odds: Floats, book: Ints | Longs, net: Floats, terms: PriceTerms, rate: Floats, fee: Floats, replaced: Bytes,
-    stake: float | None,
+    odds: Floats, book: Ints | Longs, net: Floats, depth: PriceDepth, rate: Floats, fee: Floats,
+    replaced: Bytes | None = None, stake: float | None = None,
 ) -> Floats:  # fmt: skip
     """Prices after the charges of each, and for a stake; never better than at the best level.
 
     - `odds`, `book` (per price): prices and the codes of their books
     - `net` (per price): prices after the charges of the books
-    - `rate`, `fee`, `replaced` (per book): commission, F, and 1 if they are the caller's, and apply to all its prices
+    - `rate`, `fee` (per book): commission, and F
+    - `replaced` (per book): 1 if they are the caller's, and apply to all its prices; None: to no book
     - `stake`: None is the best level
     """
     net = net.copy()
     of_row, fee_of_row = rate[book], fee[book]
-    own = replaced[book[terms.charged]] == 0
-    at = terms.charged[own]
-    of_row[at] = np.where(np.isnan(terms.commission[own]), of_row[at], terms.commission[own])
-    fee_of_row[at] = np.where(np.isnan(terms.fee[own]), fee_of_row[at], terms.fee[own])
+    own = slice(None) if replaced is None else replaced[book[depth.charged]] == 0
+    at = depth.charged[own]
+    of_row[at] = np.where(np.isnan(depth.commission[own]), of_row[at], depth.commission[own])
+    fee_of_row[at] = np.where(np.isnan(depth.fee[own]), fee_of_row[at], depth.fee[own])
     net[at] = charged(odds[at], of_row[at], fee_of_row[at])
-    levels = terms.levels
+    levels = depth.levels
     if stake is not None and levels.at.size:
         paid = walk(levels.at, levels.odds, levels.stake, stake, of_row[levels.at], fee_of_row[levels.at])
         some = paid.stake > 0.0

@@ -22,7 +22,7 @@ from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
-from oddsengine.pricing.commission import PriceTerms, after_commission, charge, offered
+from oddsengine.pricing.commission import PriceDepth, after_commission, charge, offered
 from oddsengine.pricing.model import MODEL, ModelPrices
 
 UNRANKED = np.iinfo(np.int32).max
@@ -263,7 +263,7 @@ def fair_prices(
     needed: Bytes | None = None,
     board: fair_close.CloseInput | None = None,
     ladder: Words | None = None,
-    terms: PriceTerms | None = None,
+    depth: PriceDepth | None = None,
 ) -> FairPrices:
     """Compute fair prices for the references, method and commission of a caller.
 
@@ -283,7 +283,7 @@ def fair_prices(
         Input of the estimator; required by the method `CLOSE`.
     ladder
         Hashes of the ladders; required by a model.
-    terms
+    depth
         Charges and levels of single prices.
     """
     g, limits = groups, guarded.limits
@@ -322,6 +322,8 @@ def fair_prices(
         )  # fmt: skip
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
+    if depth is not None:  # what is offered; the fair prices above are from the best levels
+        net = offered(g.odds, g.book, net, depth, spec.rate, spec.fee, spec.replaced, spec.stake)
     return FairPrices(
         groups=g,
         traits=traits,
@@ -335,9 +337,7 @@ def fair_prices(
         weighted=spec.weighted,
         widest=widest,
         reason=guarded.reason,
-        net=net
-        if terms is None
-        else offered(g.odds, g.book, net, terms, spec.rate, spec.fee, spec.replaced, spec.stake),
+        net=net,
         own=own,
         width=width,
         trusted=trusted,

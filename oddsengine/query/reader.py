@@ -397,13 +397,13 @@ class BoardReader:
         return out[:n]
 
     def net(self, slots: Ints) -> Floats:
-        """Return decimal odds net of the book's commission or fee."""
+        """Return decimal odds net of their own commission or fee, or else of the book's."""
         rows = self.board.rows
         out = np.empty(slots.size)
         odds, book, rate, fee = rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee
         charge(odds, book, rate, fee, out)
-        terms = rows.terms(slots, levels=False)
-        return out if terms is None else offered(odds, book, out, terms, rate, fee, np.zeros(rate.size, np.uint8), None)
+        depth = rows.price_depth(slots, levels=False)
+        return out if depth is None else offered(odds, book, out, depth, rate, fee)
 
     def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""

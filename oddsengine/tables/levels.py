@@ -43,8 +43,7 @@ class FlatLevels(NamedTuple):
     @classmethod
     def of_column(cls, levels: pl.Series) -> "FlatLevels":
         """Those of a column of the type `LEVELS_TYPE`."""
-        flat = pl.DataFrame({"at": pl.int_range(levels.len(), eager=True), "level": levels}).explode("level")
-        flat = flat.drop_nulls("level").unnest("level")
+        flat = _exploded(levels).unnest("level")
         return cls(flat["at"].to_numpy(), *(flat[name].to_numpy() for name in _FIELDS))
 
 

@@ -35,17 +35,17 @@ def test_rows_have_what_they_were_given_last(given: Any) -> None:
         assert depth._used <= max(6, 2 * most) + 4
     slots = np.arange(4)
     for wanted in (True, False):
-        terms = depth.terms(slots, parts, levels=wanted)
+        taken = depth.take(slots, parts, levels=wanted)
         ladders = {slot: sorted(own[0], reverse=True) for slot, own in held.items() if own and own[0] and wanted}
         charges = {slot: own[1:] for slot, own in held.items() if own and own[1:] != (None, None)}
         if not (ladders or charges):
-            assert terms is None
+            assert taken is None
             continue
-        assert terms is not None
-        pairs = zip(terms.levels.at.tolist(), terms.levels.odds.tolist(), terms.levels.stake.tolist(), strict=True)
+        assert taken is not None
+        pairs = zip(taken.levels.at.tolist(), taken.levels.odds.tolist(), taken.levels.stake.tolist(), strict=True)
         assert list(pairs) == [(slot, *level) for slot in sorted(ladders) for level in ladders[slot]]
-        assert terms.charged.tolist() == sorted(charges)
-        rates = [[None if np.isnan(each) else each for each in column] for column in (terms.commission, terms.fee)]
+        assert taken.charged.tolist() == sorted(charges)
+        rates = [[None if np.isnan(each) else each for each in column] for column in (taken.commission, taken.fee)]
         assert list(zip(*rates, strict=True)) == [charges[slot] for slot in sorted(charges)]
     assert [bool(part & LADDER) for part in parts] == [bool(held.get(at) and held[at][0]) for at in range(4)]
     assert [bool(part & CHARGES) for part in parts] == [
