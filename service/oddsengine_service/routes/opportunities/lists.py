@@ -47,15 +47,7 @@ class _CommonQuery(Pages, Prices):
     max_odds_age: Annotated[float | None, Param("Maximum age of the oldest price in seconds.", low=0.0)] = None
     min_odds: filters.MinOdds = None
     max_odds: filters.MaxOdds = None
-    stake: Annotated[
-        float | None,
-        Param(
-            "Prices of exchanges with levels are those that this stake gets, and `max_bet` is what all levels take; "
-            "default: the best level.",
-            low=0.01,
-            high=10_000_000.0,
-        ),
-    ] = None
+    stake: filters.Stake = None
 
 
 class _LegsQuery(_CommonQuery):
