@@ -175,7 +175,9 @@ def explain(
             row = next(frame.filter(id=opportunity_id).iter_rows(named=True), None)
             if row is not None:
                 return _explanation(question, kind, row, markets, legs)
-    raise ValueError(f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method, stake and guards")
+    raise ValueError(
+        f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method, stake and guards"
+    )
 
 
 _LocatedRow = tuple[pl.DataFrame, Longs, Ints]  # rows of a kind, and the markets and legs of one of them

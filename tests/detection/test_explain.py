@@ -14,7 +14,8 @@ from oddsengine.maths.depth import fill
 def only(find: Any, odds: pl.DataFrame, **words: Any) -> tuple[dict[str, Any], Explanation]:
     """The first result of a finder and its explanation, asked with the same words."""
     row = ask(find, odds, **words)[0]
-    shared = {k: v for k, v in words.items() if k in ("books", "sharp", "method", "commission", "guards", "now", "stake")}
+    names = ("books", "sharp", "method", "commission", "guards", "now", "stake")
+    shared = {name: value for name, value in words.items() if name in names}
     return row, explain(odds, row["id"], **{"now": MOMENT, **shared})
 
 
