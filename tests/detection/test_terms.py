@@ -75,7 +75,7 @@ def test_an_nfl_tie() -> None:
     assert cancelled == "cancelled: kalshi pays a fair price, draftkings returns the stake"
     assert postponed == (
         "postponed: kalshi pays a fair price unless it starts within 48 hours, "
-        "draftkings returns the stake unless it is played in its week of the league"
+        "draftkings returns the stake unless it is played in the same league week"
     )
 
 
