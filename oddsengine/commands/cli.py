@@ -593,7 +593,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
     parser.add_argument(
         "--live", type=_names, metavar="A,B",
-        help="prices of these sources, such as kalshi,polymarket, with demo keys, on localhost only",
+        help="serve prices of these sources, such as kalshi,polymarket, with demo keys, on localhost only",
     )  # fmt: skip
     parser.add_argument("--sport", type=_names, metavar="LEAGUE,...", help="the leagues of --live, such as nfl,nba")
     _add_shared(parser, "--config")
