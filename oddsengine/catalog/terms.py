@@ -32,7 +32,7 @@ _SAYS = {
     "excluded": "does not count overtime", "full": "pays in full", "divided": "divides the payout",
 }  # fmt: skip
 _LIMITS = {
-    "day": "it is played on its day", "week": "it is played in its week of the league",
+    "day": "it is played on the same day", "week": "it is played in the same league week",
     "ball": "a ball has been played", "match": "the match is completed",
 }  # fmt: skip
 

@@ -211,6 +211,9 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         f"{_METHODS} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
+    ask.add_argument(
+        "--stake", type=_positive, metavar="MONEY", help="offer prices with levels at what this stake gets"
+    )
 
 
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
@@ -226,9 +229,6 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
         least.add_argument(f"--{name}", type=_number, default=default, metavar="PCT", help=f"{text}, percent{note}")
     least.add_argument(
         "--min-size", type=_number, default=0.0, metavar="PTS", help="minimum distance between the lines of a middle"
-    )
-    least.add_argument(
-        "--stake", type=_positive, metavar="MONEY", help="what prices with levels are offered for (docs/depth.md)"
     )
 
 
@@ -593,7 +593,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
     parser.add_argument(
         "--live", type=_names, metavar="A,B",
-        help="prices of these sources, such as kalshi,polymarket, with demo keys, on localhost only",
+        help="serve prices of these sources, such as kalshi,polymarket, with demo keys, on localhost only",
     )  # fmt: skip
     parser.add_argument("--sport", type=_names, metavar="LEAGUE,...", help="the leagues of --live, such as nfl,nba")
     _add_shared(parser, "--config")

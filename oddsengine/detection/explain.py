@@ -133,6 +133,7 @@ def explain(
     sharp: Sharp = None,
     method: Method | None = None,
     max_profit: float | None = 10.0,
+    stake: float | None = None,
     commission: Commission = None,
     guards: Guards = None,
     now: datetime | None = None,
@@ -147,7 +148,7 @@ def explain(
         The prices in which it was found.
     opportunity_id
         Its `id`.
-    books, sharp, method, max_profit, commission, guards, now, include, fair
+    books, sharp, method, max_profit, stake, commission, guards, now, include, fair
         The arguments with which it was found; see `oddsengine.detection.finders`.
 
     Raises
@@ -166,6 +167,7 @@ def explain(
         ),
         include=include,
         fair=fair,
+        stake=stake,
     )
     for kind, look in _LOOKS.items():
         if (result := look(question, opportunity_id)) is not None:
@@ -173,7 +175,9 @@ def explain(
             row = next(frame.filter(id=opportunity_id).iter_rows(named=True), None)
             if row is not None:
                 return _explanation(question, kind, row, markets, legs)
-    raise ValueError(f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method and guards")
+    raise ValueError(
+        f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method, stake and guards"
+    )
 
 
 _LocatedRow = tuple[pl.DataFrame, Longs, Ints]  # rows of a kind, and the markets and legs of one of them

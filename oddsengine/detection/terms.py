@@ -1,4 +1,4 @@
-"""Where the legs of an opportunity settle differently, and what that costs.
+"""In which cases the legs of an opportunity settle differently, and what that costs.
 
 `catalog.terms` says what each leg settles on in a tie, a cancellation and so on. Cases in which two legs are known to
 differ are listed; legs of unknown terms are not known to differ.
@@ -17,7 +17,7 @@ and the result is not computed.
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations, count, product
 from typing import Any, NamedTuple
 
@@ -137,7 +137,7 @@ class _Distinct(NamedTuple):
     code: Longs  # per row: its place among them
 
 
-@lru_cache(maxsize=1024)
+@cache  # without a limit: `_leg` keeps the numbers
 def _number(rule: tuple[Any, ...]) -> int:
     """Number a rule, so that legs are compared by numbers."""
     return next(_NEXT)
@@ -152,7 +152,7 @@ def _leg(book: str, sport: str, league: str, family: str, period: str) -> tuple[
 
 
 def _distinct(question: Question, rows: Ints | Longs) -> _Distinct:
-    """Look the terms of each book, sport, league and kind of market up once."""
+    """Look up the terms of each book, sport, league and kind of market once."""
     identity, g = question.prepared.identity, question.view.groups
     ladder = g.ladder[g.market[rows]]
     events, kinds, books = distinct(g.event[ladder]), len(identity.kinds), max(len(identity.books), 1)

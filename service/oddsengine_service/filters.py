@@ -50,6 +50,15 @@ Search = Annotated[str | None, Param("Part of a team, player or selection name, 
 MinOdds = Annotated[float | None, Param("Minimum American odds.")]
 MaxOdds = Annotated[float | None, Param("Maximum American odds.")]
 IsMainLine = Annotated[bool | None, Param("true: main lines only; false: other lines only.")]
+Stake = Annotated[
+    float | None,
+    Param(
+        "Prices of exchanges with levels are those that this stake gets, and `max_bet` is what all levels take; "
+        "default: the best level.",
+        low=0.01,
+        high=10_000_000.0,
+    ),
+]
 Terms = Annotated[
     str | None,
     Param(

@@ -33,7 +33,7 @@ def test_a_contract_and_a_sportsbook_on_the_same_game() -> None:
     assert say("draftkings", "football", "moneyline", "nfl") == {
         "tie": "returns the stake",
         "cancelled": "returns the stake",
-        "postponed": "returns the stake unless it is played in its week of the league",
+        "postponed": "returns the stake unless it is played in the same league week",
         "overtime": "counts overtime",
     }
     assert say("polymarket", "football", "moneyline", "nfl")["postponed"] == "stands whenever it is played"
@@ -71,7 +71,7 @@ def test_names_are_those_of_the_catalog() -> None:
 
 
 def test_the_class_of_sportsbooks() -> None:
-    assert say("betrivers", "baseball", "total", "mlb")["postponed"].endswith("unless it is played on its day")
+    assert say("betrivers", "baseball", "total", "mlb")["postponed"].endswith("unless it is played on the same day")
     for book in ("novig", "polymarket_mid", "prizepicks", "corner_shop"):
         assert say(book, "baseball", "total", "mlb") == {}, book
     assert say("betrivers", "basketball", "player_points", "nba") == {"did_not_play": "returns the stake"}
@@ -80,7 +80,7 @@ def test_the_class_of_sportsbooks() -> None:
 
 def test_a_later_entry_decides() -> None:
     assert say("bodog", "tennis", "moneyline", "atp")["postponed"] == "stands whenever it is played"
-    assert say("bodog", "hockey", "moneyline", "nhl")["postponed"].endswith("unless it is played on its day")
+    assert say("bodog", "hockey", "moneyline", "nhl")["postponed"].endswith("unless it is played on the same day")
 
 
 def test_every_rule_has_a_source_and_a_date() -> None:

@@ -783,3 +783,8 @@ def test_scan_for_a_stake(tmp_path: Path, run: Run) -> None:
         assert status == 0
         profits.append([round(float(row["profit_percent"]), 2) for row in csv.DictReader(io.StringIO(out))])
     assert profits == [[1.95], [0.75]]
+    _, out, _ = run("scan", str(tmp_path / "odds.csv"), "--kind", "arb", "--format", "json", "--stake", "300")
+    (row,) = json.loads(out)["arbitrage"]
+    status, out, _ = run("explain", str(tmp_path / "odds.csv"), row["id"], "--stake", "300")
+    assert status == 0
+    assert "profit 0.75 %" in out

@@ -8,12 +8,14 @@ from support.rows import MOMENT, ask, moneyline, spread, table, total
 
 from oddsengine import find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.detection.explain import Explanation, explain
+from oddsengine.maths.depth import fill
 
 
 def only(find: Any, odds: pl.DataFrame, **words: Any) -> tuple[dict[str, Any], Explanation]:
     """The first result of a finder and its explanation, asked with the same words."""
     row = ask(find, odds, **words)[0]
-    shared = {k: v for k, v in words.items() if k in ("books", "sharp", "method", "commission", "guards", "now")}
+    names = ("books", "sharp", "method", "commission", "guards", "now", "stake")
+    shared = {name: value for name, value in words.items() if name in names}
     return row, explain(odds, row["id"], **{"now": MOMENT, **shared})
 
 
@@ -61,6 +63,22 @@ def test_what_was_passed_over_and_why() -> None:
     _, told = only(find_ev, table(*BOARD), method="power")
     passed = told.rejected.select("sportsbook", "odds_decimal", "why").rows()
     assert ("c", 2.3, "stale: last seen 700 s before now") in passed
+
+
+def test_a_stake_is_explained_at_the_prices_that_it_gets() -> None:
+    """For more than its best level takes, another book is the better leg, and there is another opportunity."""
+    odds = table(total("a", 220.5, 2.2, 1.7), total("b", 220.5, 1.8, 2.02), total("d", 220.5, 2.1, 1.8))
+    ladders = {2.2: "2.20:50 2.00:500", 2.02: "2.02:500 2.00:500"}
+    odds = odds.with_columns(levels=pl.col("odds_decimal").replace_strict(ladders, default=None))
+    best, _ = only(find_arbitrage, odds)
+    row, told = only(find_arbitrage, odds, stake=600.0)
+    assert row["id"] != best["id"]
+    assert told.opportunity == row
+    assert {pair for pair, role in roles(told).items() if role == "leg"} == {("d", "over"), ("b", "under")}
+    (net,) = told.prices.filter(sportsbook="b", outcome="under")["net_odds"]
+    assert net == pytest.approx(fill([(2.02, 500.0), (2.0, 500.0)], 600.0).odds)
+    with pytest.raises(ValueError, match="for these prices, books, sharp, method, stake and guards"):
+        explain(odds, row["id"], now=MOMENT)
 
 
 def test_an_arbitrage_explained() -> None:

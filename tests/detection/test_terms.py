@@ -12,7 +12,7 @@ from naive.terms import worst
 from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.catalog import Settlement, Terms
 from oddsengine.detection.explain import explain
-from oddsengine.detection.terms import LegTerms, differing, results
+from oddsengine.detection.terms import LegTerms, _number, differing, results
 
 PAYS = st.sampled_from(["void", "half", "fair"])
 WITHIN = st.sampled_from(["day", "week", "ever", 24, 36, 48, 168, 336])
@@ -75,7 +75,7 @@ def test_an_nfl_tie() -> None:
     assert cancelled == "cancelled: kalshi pays a fair price, draftkings returns the stake"
     assert postponed == (
         "postponed: kalshi pays a fair price unless it starts within 48 hours, "
-        "draftkings returns the stake unless it is played in its week of the league"
+        "draftkings returns the stake unless it is played in the same league week"
     )
 
 
@@ -274,3 +274,9 @@ def test_nothing_found_has_the_columns() -> None:
         frame = find(bills(draftkings=(1.62, 2.3), fanduel=(1.62, 2.3)))
         assert frame.height == 0
         assert {"terms_differ", "terms_worst_case", "terms"} <= set(frame.columns)
+
+
+def test_a_rule_keeps_its_number_however_many_there_are() -> None:
+    first = _number(("void", 24.0, 2))
+    assert len({_number(("void", float(hours), 2)) for hours in range(2000)}) == 2000
+    assert _number(("void", 24.0, 2)) == first

@@ -46,7 +46,7 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
     try:
         explanation = explain(
             table, ident, books=books, sharp=sharp, method=method, now=context.board.now, include=("suspect",),
-            fair=context.board.fair,
+            fair=context.board.fair, stake=query.get("stake"),
         )  # fmt: skip
     except ValueError:
         raise Problem(
@@ -168,6 +168,7 @@ class ExplainQuery(Query):
 
     event_id: Annotated[str, Param("The id of its event.")]
     sportsbook: filters.Sportsbook = None
+    stake: filters.Stake = None
     devig_book: Annotated[str | None, Param("Reference book, as on the +EV list.")] = None
     devig_method: Annotated[
         str | None, Param("De-vig method, as on the +EV list.", choices=(*DEVIG_METHODS, *DEVIG_ALIASES))

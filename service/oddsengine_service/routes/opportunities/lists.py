@@ -47,15 +47,7 @@ class _CommonQuery(Pages, Prices):
     max_odds_age: Annotated[float | None, Param("Maximum age of the oldest price in seconds.", low=0.0)] = None
     min_odds: filters.MinOdds = None
     max_odds: filters.MaxOdds = None
-    stake: Annotated[
-        float | None,
-        Param(
-            "Prices of exchanges with levels are those that this stake gets, and `max_bet` is what all levels take; "
-            "default: the best level.",
-            low=0.01,
-            high=10_000_000.0,
-        ),
-    ] = None
+    stake: filters.Stake = None
 
 
 class _LegsQuery(_CommonQuery):
@@ -151,7 +143,8 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
 
 def opened(context: Context, kind: OpportunityKind, books: frozenset[str] | None, **view: Any) -> OpenRows:
     """The open opportunities of a kind in the view of a request."""
-    return context.node.views.at(context.board, books, context.caller.account, kinds=(kind.name,), **view)
+    wanted = {"kinds": (kind.name,), "stake": context.query.get("stake"), **view}
+    return context.node.views.at(context.board, books, context.caller.account, **wanted)
 
 
 def listed(context: Context, own: _ListKind) -> MatchingRows:
@@ -160,7 +153,7 @@ def listed(context: Context, own: _ListKind) -> MatchingRows:
     view = own.view(context, unknown)
     if view is None or (books is not None and not books):
         return MatchingRows(None, np.empty(0, np.int64), context.board.now, unknown, books, {})
-    snapshot = opened(context, kind, books, **view, stake=query.stake)
+    snapshot = opened(context, kind, books, **view)
     table = snapshot.table(kind.name, kind.encoding)
     matched = matching(table, query, kind, snapshot.now)
     if query.get("group") == "best":
@@ -191,7 +184,7 @@ def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
         if any(query.get(name) for name in _COSTLY) or query.get("format") == "csv":
             return None
         view = own.view(context, {}) or {}
-        return context.node.views.closed, query.stake, *view.values(), *query.values(any_value)
+        return context.node.views.closed, *view.values(), *query.values(any_value)
 
     return kind
 

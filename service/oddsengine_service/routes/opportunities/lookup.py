@@ -46,6 +46,7 @@ class LookupQuery(Query):
 
     sportsbook: filters.Sportsbook = None
     add_sportsbook: filters.AddSportsbook = None
+    stake: filters.Stake = None
     state: filters.State = None
     include: filters.Refs = None
 
@@ -123,7 +124,7 @@ def _unlisted(
             return row
     if last is None:
         raise _unknown(ident)
-    end = end or _End("below_threshold", _BELOW[kind.name])
+    end = end or _End("below_threshold", _BELOW[kind.name] if context.query.stake is None else _BELOW_OF_STAKE)
     raise Problem(404, "not_found", f"opportunity {quoted(ident)} has ended: {end.text}", reason=end.reason)
 
 
@@ -139,7 +140,10 @@ def _unknown(ident: str) -> Problem:
 def _last(
     context: Context, kind: OpportunityKind, ident: str, books: frozenset[str] | None
 ) -> Mapping[str, Any] | None:
-    """The last row of an opportunity that ended, if all its bets are at books of the request."""
+    """The last row of an opportunity that ended, if all its bets are at books of the request.
+
+    It may be of another view than that of the request. Its bets and their best levels are the same in all of them.
+    """
     raw = context.node.ended.find(context.board, kind.name, ident)
     if raw is None:
         return None
@@ -214,6 +218,11 @@ _BELOW = {
     "low_hold": _OTHERS.format("hold"),
     "middles": _OTHERS.format("expected value"),
 }
+
+_BELOW_OF_STAKE = (
+    "its prices stand at their best levels, but further levels, the fair price or other prices have changed what the "
+    "stake gets"
+)
 
 # ---- endpoints ----
 
