@@ -18,6 +18,7 @@ from oddsengine.pricing.references import commission_rates
 from oddsengine.tables.levels import COMMISSION, FEE, LEVELS
 
 _SAME = 1.0 + 1e-9
+_READ = ("sportsbook", "odds_decimal", "max_bet", LEVELS, COMMISSION, FEE)  # fields of a leg
 _RATES = {"USD": 1.0, "USDC": 1.0}
 
 
@@ -73,7 +74,9 @@ def largest_arbitrages(
     """
     own = {catalog.book(book).id: rate for book, rate in commission_rates(commission).items()}
     worth = currency_rates(rates)
-    sizes = [largest_of_legs(legs, own, worth) for legs in found["legs"].to_list()]
+    held = [name for name in _READ if name in {field.name for field in found.schema["legs"].inner.fields}]  # type: ignore[attr-defined]
+    legs = found["legs"].list.eval(pl.struct(pl.element().struct.field(name) for name in held))
+    sizes = [largest_of_legs(each, own, worth) for each in legs.to_list()]
     schema: dict[str, Any] = {
         "largest_stakes": pl.List(pl.Float64),
         "largest_payout": pl.Float64,
