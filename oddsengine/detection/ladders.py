@@ -83,13 +83,15 @@ def largest_arbitrages(
         "largest_profit": pl.Float64,
         "largest_currency": pl.String,
     }
-    return found.hstack(pl.DataFrame(sizes, schema=schema, orient="row"))
+    return found.with_columns(pl.DataFrame(sizes, schema=schema, orient="row"))
 
 
 def currency_rates(rates: Mapping[str, float] | None) -> Mapping[str, float]:
     """Validate the rates of currencies; the first one has the rate 1."""
     if rates is None:
         return _RATES
+    if not isinstance(rates, Mapping):
+        raise ValueError(f"rates must be a rate by currency, such as {{'USD': 1, 'GBP': 1.27}}, got {rates!r}")
     for name, rate in rates.items():
         if name not in CURRENCIES:
             raise ValueError(f"rates must be of {', '.join(CURRENCIES)}, got {name!r}")

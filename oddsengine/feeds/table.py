@@ -15,6 +15,7 @@ import polars as pl
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.tables.files import READABLE, read_table
+from oddsengine.tables.levels import DEPTH_SCHEMA
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError
 
 _LIVE = "live"
@@ -55,6 +56,7 @@ def _sayable() -> list[pl.Expr]:
 def _quotes(table: pl.DataFrame) -> list[dict[str, Any]]:
     """Build rows without null columns; redundant forms of the price are derived again by the engine."""
     names = [name for name in ODDS_SCHEMA if name not in ("odds_probability", "flap", "confirmed")]
+    names += [name for name in DEPTH_SCHEMA if name in table.columns]
     filled = [name for name in names if table[name].null_count() < table.height]
     return table.select(filled).to_dicts()
 

@@ -5,6 +5,7 @@ book's own fair probabilities, and each market's reference: a book, or a consens
 may be bet, so callers who differ only in these share the result. Everything here is local to an event.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -79,7 +80,9 @@ def commission_rates(commission: Mapping[str, float] | None) -> dict[str, float]
 
 def stake_of(stake: float | None) -> float | None:
     """Validate the `stake` parameter."""
-    if stake is not None and (isinstance(stake, bool) or not isinstance(stake, Real) or not 0.0 < stake < np.inf):
+    if stake is not None and (
+        isinstance(stake, bool) or not isinstance(stake, Real) or not 0.0 < stake <= sys.float_info.max
+    ):
         raise ValueError(f"stake must be None or a finite amount above 0, got {stake!r}")
     return None if stake is None else float(stake)
 

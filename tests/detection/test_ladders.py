@@ -95,7 +95,7 @@ def test_fair_prices_are_those_of_the_best_level() -> None:
     assert best["ev_percentage"].to_list() == staked["ev_percentage"].to_list()
 
 
-@pytest.mark.parametrize("stake", [0, -1.0, float("nan"), float("inf"), True, "10"])
+@pytest.mark.parametrize("stake", [0, -1.0, float("nan"), float("inf"), True, "10", 10**400])
 def test_a_stake_that_is_none(stake: Any) -> None:
     with pytest.raises(ValueError, match="stake must be None or a finite amount above 0"):
         oe.find_ev(table({("fanduel", "Over"): [(2.0, 1.0)]}), stake=stake)
@@ -204,7 +204,9 @@ def test_a_currency_that_is_not_known_is_that_of_the_other_leg(books: tuple[str,
     assert (row["largest_profit"], row["largest_currency"]) == (pytest.approx(best.profit), currency)
 
 
-@pytest.mark.parametrize("rates", [{"GBP": 1.2}, {"USD": 1, "GBP": 0}, {"USD": 1, "CHF": 1.1}, {"USD": 1, "GBP": "x"}])
+@pytest.mark.parametrize(
+    "rates", [{"GBP": 1.2}, {"USD": 1, "GBP": 0}, {"USD": 1, "CHF": 1.1}, {"USD": 1, "GBP": "x"}, [("USD", 1)]]
+)
 def test_rates_that_are_none(rates: Any) -> None:
     with pytest.raises(ValueError, match="rate"):
         oe.largest_arbitrages(legs("betfair_exchange", "kalshi"), rates=rates)

@@ -37,6 +37,7 @@ from feeds.test_samples import (
     outcome,
 )
 
+from oddsengine import Engine
 from oddsengine.feeds import FeedError, Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.node import InterfaceStream, read_page
@@ -940,3 +941,16 @@ def test_of_several_prices_of_a_book_for_one_bet_the_best_counts() -> None:
     turn.put(bet | {"id": "3", "odds_decimal": 2.5, "is_active": False})
     turn.put(bet | {"id": "4", "odds_decimal": 1.7, "line": 1.5})
     assert [row["id"] for row in turn.payload(ListedIds(), "epl").quotes] == ["2", "4"]
+
+
+def test_a_table_has_levels_and_charges_of_its_prices() -> None:
+    text = (
+        b"sportsbook,event_id,market_type,selection,odds_decimal,levels,contract_fee\n"
+        b"kalshi,e,moneyline,X,1.92,1.92:80 1.88:150,0.03\nfanduel,e,moneyline,Y,2.1,,\n"
+    )
+    first, second = table.read(text, ".csv").quotes
+    assert first["levels"] == [{"odds_decimal": 1.92, "stake": 80.0}, {"odds_decimal": 1.88, "stake": 150.0}]
+    assert (first["contract_fee"], second["levels"], second["contract_fee"]) == (0.03, None, None)
+    engine = Engine()
+    engine.step([first, second], datetime(2026, 2, 8, tzinfo=UTC))
+    assert [len(levels or ()) for levels in engine.table()["levels"]] == [2, 0]
