@@ -953,4 +953,4 @@ def test_a_table_has_levels_and_charges_of_its_prices() -> None:
     assert (first["contract_fee"], second["levels"], second["contract_fee"]) == (0.03, None, None)
     engine = Engine()
     engine.step([first, second], datetime(2026, 2, 8, tzinfo=UTC))
-    assert [len(levels or ()) for levels in engine.table()["levels"]] == [2, 0]
+    assert [len(each or ()) for each in engine.table()["levels"].to_list()] == [2, 0]
