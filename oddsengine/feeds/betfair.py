@@ -162,7 +162,7 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
     if betting_type.startswith("ASIAN_HANDICAP") and market_type in _ASIAN:
         return MarketMapping(market(_ASIAN[market_type], sport), None, by_runner=True)
     if betting_type != "ODDS":
-        return MarketMapping(MarketName(market_type, False, False, False, False, False), None, by_runner=True)  # noqa: FBT003
+        return MarketMapping(MarketName(market_type), None, by_runner=True)
     if total:
         name = "total_corners" if total[3] else "total_goals"
         half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""

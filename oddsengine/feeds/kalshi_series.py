@@ -97,7 +97,7 @@ def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
     >>> meaning("KXNFLFIRSTTD", "KXNFLGAME", "football").market[:2]
     ('KXNFLFIRSTTD', False)
     """
-    unknown = MarketName(series, False, False, False, False, False)  # noqa: FBT003
+    unknown = MarketName(series)
     part = _PART.fullmatch(series.removeprefix(_MAIN.sub("", winners)))
     if series == winners:
         period, (form, name) = "", _FORMS["GAME"]

@@ -215,7 +215,7 @@ def _kind(one: _Market, sport: str) -> tuple[MarketName, str]:
             return market("total_goals" if soccer else "total_points", sport), "total"
         if type_ in _YES_NO:
             return market("both_teams_to_score", sport), "yes_no"
-    return MarketName(one.name or type_ or "market", False, False, False, False, False), ""  # noqa: FBT003
+    return MarketName(one.name or type_ or "market"), ""
 
 
 def _outcome(runner: _Runner, one: _Market, game: Game, form: str) -> dict[str, Any] | None:

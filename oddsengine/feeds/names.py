@@ -13,14 +13,14 @@ _ALTERNATE = frozenset({"alternate", "alternative", "alternates", "alt"})
 
 
 class MarketName(NamedTuple):
-    """A market name of a source, resolved."""
+    """A market name of a source, resolved; of one outside the catalog only the name is known."""
 
     name: str  # `market_type` of its quotes: the published name, or the source's own
-    in_catalog: bool  # in the catalog, even if never used
-    alternate: bool  # by its name
-    prop: bool
-    team: bool  # about one team's score
-    fixed_line: bool  # the type itself implies the line
+    in_catalog: bool = False  # in the catalog, even if never used
+    alternate: bool = False  # by its name
+    prop: bool = False
+    team: bool = False  # about one team's score
+    fixed_line: bool = False  # the type itself implies the line
 
 
 @lru_cache(maxsize=16384)

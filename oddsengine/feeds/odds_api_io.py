@@ -180,7 +180,7 @@ def _kind(name: str, sport: str, *, three: bool) -> MarketName:
     text = catalog.normalise(name)
     half = "1st_half_" if text.endswith(_HALF) else ""
     base = text.removesuffix(_HALF)
-    unknown = MarketName(name, False, False, False, False, False)  # noqa: FBT003
+    unknown = MarketName(name)
     if base in ("ml", "moneyline", "1x2", "match winner", "full time result"):
         if three and sport == "hockey" and not half:
             base = "moneyline_regulation"

@@ -263,7 +263,7 @@ def _kind(one: SmarketsMarket) -> MarketName:
     if name == "total_points" and one.game.sport == "soccer":
         name = "total_goals"
     if name is None:
-        return MarketName(one.kind, False, False, False, False, False)  # noqa: FBT003
+        return MarketName(one.kind)
     return market(name, one.game.sport)
 
 

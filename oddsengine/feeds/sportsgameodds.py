@@ -216,7 +216,7 @@ def _kind(odd: _Odd, sport: str) -> MarketName:
     found = market(name, sport) if name else None
     if found is not None and found.in_catalog:
         return found
-    return MarketName(f"{stat} {period} {bet}", False, False, False, False, False)  # noqa: FBT003
+    return MarketName(f"{stat} {period} {bet}")
 
 
 def _outcome(

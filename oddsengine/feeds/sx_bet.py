@@ -299,7 +299,7 @@ def _kind(number_: int, sport: str) -> MarketName:
     elif not (number_ == 52 and sport in _DRAWN):
         name = next((names[number_] for names in (_WINNERS, _SPREADS, _TOTALS, _YES_NO) if number_ in names), "")
     if not name:
-        return MarketName(f"type {number_}", False, False, False, False, False)  # noqa: FBT003
+        return MarketName(f"type {number_}")
     return market(name, sport)
 
 
