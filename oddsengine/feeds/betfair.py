@@ -23,7 +23,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
 from oddsengine.feeds.depth import levels_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of
+from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, side_of, teams_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
 from oddsengine.maths.depth import lay_to_back
@@ -31,7 +31,6 @@ from oddsengine.maths.depth import lay_to_back
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
 _DRAW = 58805  # selection id of every draw
-_THREE_WAY = "moneyline_3way"
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
@@ -168,7 +167,7 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
         half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
         return MarketMapping(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
     if market_type == "MATCH_ODDS":
-        return MarketMapping(market(_THREE_WAY if draw else "moneyline", sport), None, by_runner=False)
+        return MarketMapping(market(THREE_WAY if draw else "moneyline", sport), None, by_runner=False)
     kind_of = market(_PLAIN.get(market_type, market_type), sport)
     return MarketMapping(kind_of, None, by_runner=False)
 
@@ -412,7 +411,7 @@ class BetfairMarkets:
                 continue
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
             name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
-            if meant.market.name == _THREE_WAY and game.sport == "soccer":
+            if meant.market.name == THREE_WAY and game.sport == "soccer":
                 laid = None if self._has_handicaps(game.id) else _against(state, definition, runner, name, game)
                 out[f"{row_id}/lay"] = None if laid is None else shared | laid | {"id": f"{row_id}/lay"}
             bets = _offer(state.ladders, key, other.get(key))
@@ -472,7 +471,7 @@ def _against(
     state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
 ) -> dict[str, Any] | None:
     """Fields of the bet that a side of three does not win: the other one with a handicap of half a goal."""
-    other = against(side_of(name, game.home, game.away), game.home, game.away)
+    other = against(THREE_WAY, side_of(name, game.home, game.away), game, "asian_handicap")
     ladder = _ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY)
     bets = [bet for level in ladder if (bet := _usable(lay_to_back(*level))) is not None]
     if other is None or runner.status != "ACTIVE" or not bets:

@@ -34,7 +34,7 @@ _OTHERS = frozenset({
     "frame", "frames", "leg", "legs", "map", "maps", "round", "rounds",
 })  # fmt: skip
 _BACK, _LAY = ("back", "win"), ("lay", "lose")
-_PAIR, _THREE_WAY = 2, "moneyline_3way"
+_PAIR = 2
 _SAME = 1e-9
 
 
@@ -178,10 +178,9 @@ def _prices(event: _Event, one: _Market, game: Game, at: datetime, turn: Turn) -
             "is_active": event.status == one.status == runner.status == "open", "volume": one.volume,
             "last_seen_at": at,
         }  # fmt: skip
-        if kind.name == _THREE_WAY and game.sport == "soccer" and own_lays:
-            other_bet = against(outcome["selection_type"], game.home, game.away)
-            if other_bet is not None:
-                turn.put(shared | other_bet | price_of(crossed(own_lays)) | {"id": f"{one.id}/{ident}/lay"})
+        other_side = against(kind.name, outcome["selection_type"], game, "asian_handicap")
+        if other_side is not None and own_lays:
+            turn.put(shared | other_side | price_of(crossed(own_lays)) | {"id": f"{one.id}/{ident}/lay"})
         if len(ladders) == _PAIR:
             ((_, lays),) = [both for other, both in ladders.items() if other != ident]
             levels = better(levels, crossed(lays))

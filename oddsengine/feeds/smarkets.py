@@ -45,7 +45,7 @@ _TOTAL = "OVER_UNDER"
 _OPEN = ("open", "live")
 _LEAGUE = 3  # part of a slug such as /sport/football/england-premier-league/2026/...
 _ONE = 10_000.0
-_PAIR, _THREE_WAY = 2, "moneyline_3way"
+_PAIR = 2
 _WORDS = {"HOME": "home", "AWAY": "away", "DRAW": "draw", "OVER": "over", "UNDER": "under", "YES": "yes", "NO": "no"}
 Ident = str | int
 
@@ -199,11 +199,9 @@ class SmarketsPrices:
             if ident not in books:
                 continue
             own, at = books[ident]
-            if kind.name == _THREE_WAY and one.game.sport == "soccer":
-                other_bet = against(outcome["selection_type"], one.game.home, one.game.away)
-                lays = crossed(_backed(own.bids, turn.refused))
-                if other_bet is not None and lays:
-                    turn.put(outcome | other_bet | price_of(lays) | {"id": f"{ident}/lay", "last_seen_at": at})
+            other_side = against(kind.name, outcome["selection_type"], one.game, "asian_handicap")
+            if other_side is not None and (lays := crossed(_backed(own.bids, turn.refused))):
+                turn.put(outcome | other_side | price_of(lays) | {"id": f"{ident}/lay", "last_seen_at": at})
             levels = _backed(own.offers, turn.refused)
             others = [other for other in outcomes if other != ident]
             if len(outcomes) == _PAIR and (other := others[0]) in books and outcomes[other] is not None:

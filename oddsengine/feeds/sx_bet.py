@@ -21,7 +21,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items, whole
 from oddsengine.feeds.depth import Ladder, ladder, price_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, with_line
+from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, side_of, with_line
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -277,9 +277,9 @@ def _market(
         rows[side] = shared | {
             "id": ident, "selection_id": ident, "selection": name, "selection_type": meaning or None, "line": line
         }  # fmt: skip
-    if one.type == _THREE_WAY and of.sport == "soccer" and (other := against(outcomes[0][1], home, away)) is not None:
+    if (other_side := against(kind.name, outcomes[0][1], game, "asian_handicap")) is not None:
         ident = f"{one.marketHash}/2"
-        rows["2"] = shared | {"id": ident, "selection_id": ident} | other
+        rows["2"] = shared | {"id": ident, "selection_id": ident} | other_side
     return SxMarket(one.marketHash, game, rows, kind.in_catalog)
 
 
@@ -287,7 +287,7 @@ def _kind(number_: int, sport: str) -> MarketName:
     """Return the market of a type."""
     name = ""
     if number_ == _THREE_WAY:
-        name = "moneyline_3way"
+        name = THREE_WAY
     elif sport == "soccer" and number_ in _SOCCER:
         name = _SOCCER[number_]
     elif number_ in _PERIOD_OF and sport in _PERIODS:
