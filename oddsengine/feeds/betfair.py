@@ -45,6 +45,7 @@ _ASIAN = {
     "ASIAN_HANDICAP": "asian_handicap", "HANDICAP": "point_spread", "ALT_TOTAL_GOALS": "asian_total_goals",
     "COMBINED_TOTAL": "total_points", "TOTAL_POINTS": "total_points",
 }  # fmt: skip
+_HANDICAPS = ("ASIAN_HANDICAP", "HANDICAP")
 _PLAIN = {"HALF_TIME": "1st_half_moneyline_3way"}
 _NOTHING = Payload()
 
@@ -380,7 +381,7 @@ class BetfairMarkets:
 
     def _note_handicaps(self, market_id: str, definition: _Definition | None) -> None:
         """Record whether an event has a market of handicaps, whose prices are for the bets that lays of sides are."""
-        if definition is None or definition.marketType not in _ASIAN:
+        if definition is None or definition.marketType not in _HANDICAPS:
             return
         markets = self._handicaps.setdefault(definition.eventId, set())
         if definition.status != "CLOSED":
