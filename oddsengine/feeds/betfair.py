@@ -403,10 +403,9 @@ class BetfairMarkets:
         definition = state.definition or _Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
         meant = meaning(definition.marketType, definition.bettingType, game.sport, draw)
-        shared: dict[str, Any] = {
-            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-            "away_team": game.away, "event_start_time": game.start, "market_type": meant.market.name,
-            "is_live": definition.inPlay, "market_id": market_id, "external_event_id": game.id,
+        shared = game.fields | {
+            "sportsbook": BOOK, "market_type": meant.market.name, "is_live": definition.inPlay, "market_id": market_id,
+            "external_event_id": game.id,
         }  # fmt: skip
         if (rate := _commission(definition)) != catalog.book(BOOK).commission:
             shared["commission"] = rate

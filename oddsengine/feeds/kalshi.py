@@ -481,10 +481,9 @@ class KalshiMarkets:
         sides = self._sides(game.id)
         three = meant.form == WINNER and (game.sport == "soccer" or any(map(is_draw, markets)))
         market_type = (meant.with_draw if three else meant.market).name
-        shared: dict[str, Any] = {
-            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-            "away_team": game.away, "event_start_time": game.start, "market_type": market_type,
-            "is_live": game.status == "live", "external_event_id": event,
+        shared = game.fields | {
+            "sportsbook": BOOK, "market_type": market_type, "is_live": game.status == "live",
+            "external_event_id": event,
         }  # fmt: skip
         bets, fee = _EventBets(shared, {}, {}), self._fee(event)
         if fee is None:

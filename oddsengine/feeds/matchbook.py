@@ -170,10 +170,8 @@ def _prices(event: _Event, one: _Market, game: Game, at: datetime, turn: Turn) -
             turn.refused["a runner that is not understood"] += 1
             continue
         levels, own_lays = ladders[ident]
-        shared = {
-            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league,
-            "home_team": game.home, "away_team": game.away, "event_start_time": game.start,
-            "is_live": one.in_running_flag or game.status == "live", "market_type": kind.name,
+        shared = game.fields | {
+            "sportsbook": BOOK, "is_live": one.in_running_flag or game.status == "live", "market_type": kind.name,
             "market_id": str(one.id), "external_event_id": game.id, "selection_id": ident, "id": f"{one.id}/{ident}",
             "is_active": event.status == one.status == runner.status == "open", "volume": one.volume,
             "last_seen_at": at,
@@ -186,9 +184,7 @@ def _prices(event: _Event, one: _Market, game: Game, at: datetime, turn: Turn) -
             levels = better(levels, crossed(lays))
         if not levels:
             continue
-        turn.put(shared | outcome | price_of(levels))
-        if not kind.in_catalog:
-            turn.unmapped[BOOK, kind.name] += 1
+        turn.put(shared | outcome | price_of(levels), in_catalog=kind.in_catalog)
 
 
 def _ladders(runner: _Runner, refused: Counter[str]) -> tuple[Ladder, Ladder]:

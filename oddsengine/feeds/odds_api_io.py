@@ -127,10 +127,7 @@ def _read_event(event: _Odds, sport: str, at: datetime, turn: Turn) -> None:
     turn.games[game.id] = game
     if status == "ended":
         return
-    shared = {
-        "event_id": game.id, "sport": sport, "league": where, "home_team": game.home, "away_team": game.away,
-        "event_start_time": start, "is_live": live, "last_seen_at": at,
-    }  # fmt: skip
+    shared = game.fields | {"is_live": live, "last_seen_at": at}
     fault = f"not a payload of {SOURCE}: a book has no list of markets"
     for book, given in event.bookmakers.items():
         for one in valid_items(given, Level(_Market, "a market"), turn.refused, SOURCE, fault)[0] if given else ():
@@ -164,15 +161,11 @@ def _read_market(one: _Market, stem: str, shared: dict[str, Any], game: Game, tu
                 line = -given
             name = {"home": game.home, "away": game.away}.get(side, side.title())
             place = "" if given is None else f"{given:g}"
-            turn.put(
-                shared
-                | {
-                    "id": "/".join((stem, place, subject, side)), "market_type": kind.name, "odds_decimal": odds,
-                    "selection": f"{subject} {name}".strip(), "selection_type": side, "line": line,
-                }
-            )  # fmt: skip
-            if not kind.in_catalog:
-                turn.unmapped[shared["sportsbook"], kind.name] += 1
+            row = {
+                "id": "/".join((stem, place, subject, side)), "market_type": kind.name, "odds_decimal": odds,
+                "selection": f"{subject} {name}".strip(), "selection_type": side, "line": line,
+            }  # fmt: skip
+            turn.put(shared | row, in_catalog=kind.in_catalog)
 
 
 def _kind(name: str, sport: str, *, three: bool) -> MarketName:

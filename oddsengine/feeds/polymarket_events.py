@@ -363,10 +363,9 @@ def _listed(
     if not kind.in_catalog and tradable:
         unmapped[BOOK, kind.name] += 1
     fee = _fee(offer)
-    shared: dict[str, Any] = {
-        "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-        "away_team": game.away, "event_start_time": game.start, "market_type": kind.name,
-        "market_id": offer.conditionId, "external_event_id": event.slug or None,
+    shared = game.fields | {
+        "sportsbook": BOOK, "market_type": kind.name, "market_id": offer.conditionId,
+        "external_event_id": event.slug or None,
     }  # fmt: skip
     if fee != catalog.book(BOOK).fee:
         shared["contract_fee"] = fee

@@ -209,9 +209,7 @@ class SmarketsPrices:
                 at = min(at, books[other][1])
             if not levels:
                 continue
-            turn.put(outcome | price_of(levels) | {"id": ident, "last_seen_at": at})
-            if not kind.in_catalog:
-                turn.unmapped[BOOK, kind.name] += 1
+            turn.put(outcome | price_of(levels) | {"id": ident, "last_seen_at": at}, in_catalog=kind.in_catalog)
 
 
 def _items(body: bytes, what: str, level: Level, refused: Counter[str]) -> list[Any]:
@@ -290,11 +288,10 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
         line = None
     else:
         line = None
-    return {
-        "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-        "away_team": game.away, "event_start_time": game.start, "is_live": game.status == "live",
-        "market_type": kind.name, "market_id": one.id, "external_event_id": game.id,
-        "selection": selection, "selection_type": meaning or None, "line": line, "selection_id": str(contract.id),
+    return game.fields | {
+        "sportsbook": BOOK, "is_live": game.status == "live", "market_type": kind.name, "market_id": one.id,
+        "external_event_id": game.id, "selection": selection, "selection_type": meaning or None, "line": line,
+        "selection_id": str(contract.id),
     }  # fmt: skip
 
 

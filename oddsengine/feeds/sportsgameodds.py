@@ -164,10 +164,7 @@ def _read_event(event: _Event, at: datetime, turn: Turn) -> None:
     turn.games[game.id] = game
     if game.status in ("ended", "cancelled"):
         return
-    shared: dict[str, Any] = {
-        "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-        "away_team": game.away, "event_start_time": game.start, "is_live": game.status == "live", "last_seen_at": at,
-    }  # fmt: skip
+    shared = game.fields | {"is_live": game.status == "live", "last_seen_at": at}
     for ident, given in (event.odds or {}).items():
         try:
             odd = msgspec.convert(given, _Odd)
@@ -178,9 +175,7 @@ def _read_event(event: _Event, at: datetime, turn: Turn) -> None:
         if outcome is not None:
             row, kind = outcome
             for price in _prices(odd, f"{game.id}/{ident}", turn.refused):
-                turn.put(shared | row | price)
-                if not kind.in_catalog:
-                    turn.unmapped[price["sportsbook"], kind.name] += 1
+                turn.put(shared | row | price, in_catalog=kind.in_catalog)
 
 
 def _game(event: _Event, now: datetime) -> Game:

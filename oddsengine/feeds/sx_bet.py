@@ -216,9 +216,7 @@ class SxBetMarkets:
                 if row is None:
                     turn.refused["the other outcome of a three-way market"] += 1
                     continue
-                turn.put(row | price_of(levels) | {"last_seen_at": book.at})
-                if not one.in_catalog:
-                    turn.unmapped[BOOK, row["market_type"]] += 1
+                turn.put(row | price_of(levels) | {"last_seen_at": book.at}, in_catalog=one.in_catalog)
         return turn.payload(self._listed, part)
 
 
@@ -264,10 +262,9 @@ def _market(
     if outcomes is None:
         refused[_NO_SIDES] += 1
         return None
-    shared: dict[str, Any] = {
-        "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": home,
-        "away_team": away, "event_start_time": start, "market_type": kind.name, "is_live": live,
-        "market_id": one.marketHash, "external_event_id": game.id,
+    shared = game.fields | {
+        "sportsbook": BOOK, "market_type": kind.name, "is_live": live, "market_id": one.marketHash,
+        "external_event_id": game.id,
     }  # fmt: skip
     if one.mainLine is not None:
         shared["is_alternate_line"] = not one.mainLine
