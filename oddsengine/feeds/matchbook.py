@@ -18,7 +18,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of, with_line
+from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -216,11 +216,10 @@ def _kind(one: _Market, sport: str) -> tuple[MarketName, str]:
 def _outcome(runner: _Runner, one: _Market, game: Game, form: str) -> dict[str, Any] | None:
     """Return selection, outcome and line of a runner; None if they are not clear."""
     text, line = with_line(runner.name)
-    words = catalog.selection_words()
     if not form:
         return {"selection": runner.name, "selection_type": None, "line": None}
     if form in ("winner", "yes_no"):
-        meaning = side_of(runner.name, game.home, game.away) or words.get(catalog.normalise(runner.name))
+        meaning = outcome_of(runner.name, game.home, game.away)
         allowed = ("home", "away", "draw") if form == "winner" else ("yes", "no")
         return {"selection": runner.name, "selection_type": meaning, "line": None} if meaning in allowed else None
     given = number(runner.handicap)
@@ -230,8 +229,8 @@ def _outcome(runner: _Runner, one: _Market, game: Game, form: str) -> dict[str, 
         line = given
     if line is None or (given is not None and abs(abs(line) - abs(given)) > _SAME):
         return None
-    meaning = side_of(text, game.home, game.away) if form == "spread" else words.get(catalog.normalise(text))
+    meaning = outcome_of(text, game.home, game.away)
     if meaning not in (("home", "away") if form == "spread" else ("over", "under")):
         return None
-    selection = text if form == "spread" else str(meaning).title()
+    selection = text if form == "spread" else meaning.title()
     return {"selection": selection, "selection_type": meaning, "line": line}

@@ -114,6 +114,17 @@ def side_of(name: str, home: str, away: str) -> str:
     return "" if not normalised or is_home == is_away else "home" if is_home else "away"
 
 
+def outcome_of(name: str, home: str, away: str) -> str:
+    """Return the outcome that a name is: a side, or a word such as draw, over or yes; empty if neither.
+
+    Examples
+    --------
+    >>> outcome_of("Fulham", "Fulham", "Chelsea"), outcome_of("Tie", "Fulham", "Chelsea"), outcome_of("2-1", "A", "B")
+    ('home', 'draw', '')
+    """
+    return side_of(name, home, away) or catalog.selection_words().get(catalog.normalise(name), "")
+
+
 def teams_of(name: str) -> tuple[str, str]:
     """Return home and away of the name of a game; two empty strings if it is not one.
 

@@ -18,7 +18,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of, with_line
+from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -268,8 +268,7 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
     game = one.game
     text, line = with_line(contract.name)
     given = contract.contract_type.name if contract.contract_type else ""
-    meaning = _WORDS.get((given or "").upper()) or side_of(text, game.home, game.away)
-    meaning = meaning or catalog.selection_words().get(catalog.normalise(text), "")
+    meaning = _WORDS.get((given or "").upper()) or outcome_of(text, game.home, game.away)
     selection = {"home": game.home, "away": game.away}.get(meaning, contract.name)
     if one.kind == _TOTAL:
         total = with_line(one.name.removesuffix(" goals").removesuffix(" points"))[1]
@@ -282,11 +281,9 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
             line = _handicap(one.name, {"home": game.home, "away": game.away}.get(meaning, ""))
         if line is None or meaning not in ("home", "away"):
             return None
-    elif kind.in_catalog:
-        if not meaning:
-            return None
-        line = None
     else:
+        if kind.in_catalog and not meaning:
+            return None
         line = None
     return game.fields | {
         "sportsbook": BOOK, "is_live": game.status == "live", "market_type": kind.name, "market_id": one.id,

@@ -21,7 +21,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items, whole
 from oddsengine.feeds.depth import Ladder, ladder, price_of
-from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, side_of, with_line
+from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, outcome_of, side_of, with_line
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -134,15 +134,10 @@ def read_leagues(sports: bytes, leagues: bytes) -> list[SxLeague]:
     >>> read_leagues(sports, b'{"data": [{"leagueId": 243, "label": "NFL", "sportId": 8, "homeTeamFirst": false}]}')
     [SxLeague(id=243, label='NFL', sport_id=8, sport='football', league='nfl', home_first=False)]
     """
-    listed = valid_items(
-        inside(plain(sports, SOURCE), "data"), Level(_Sport, "a sport"), Counter(), SOURCE, _missing("sports")
-    )[0]
+    listed = _items(inside(plain(sports, SOURCE), "data"), "sports", Level(_Sport, "a sport"), Counter())
     labels = {one.sportId: catalog.sport(one.label).id for one in listed}
-    found = valid_items(
-        inside(plain(leagues, SOURCE), "data"), Level(_League, "a league"), Counter(), SOURCE, _missing("leagues")
-    )[0]
     out = []
-    for one in found:
+    for one in _items(inside(plain(leagues, SOURCE), "data"), "leagues", Level(_League, "a league"), Counter()):
         sport = labels.get(one.sportId, "")
         own = league(one.label, sport)
         out.append(SxLeague(one.leagueId, one.label, one.sportId, sport, own, one.homeTeamFirst is not False))
@@ -151,13 +146,11 @@ def read_leagues(sports: bytes, leagues: bytes) -> list[SxLeague]:
 
 def next_key(body: bytes) -> str:
     """Return the key of the next page of markets, or an empty string. Raises `FeedError` if this is not a page."""
-    key = inside(_page(body), "data", "nextKey")
+    key = inside(plain(body, SOURCE), "data", "nextKey")
     return key if isinstance(key, str) else ""
 
 
-def read_markets(
-    pages: Sequence[bytes], leagues: Sequence[SxLeague], now: datetime, within: float = 1e9
-) -> SxListing:  # fmt: skip
+def read_markets(pages: Sequence[bytes], leagues: Sequence[SxLeague], now: datetime, within: float = 1e9) -> SxListing:
     """Parse pages of active markets; games that start more than `within` seconds from now are left out.
 
     Raises `FeedError` if one is not valid.
@@ -167,10 +160,8 @@ def read_markets(
     until = now + timedelta(seconds=within)
     markets: dict[str, SxMarket] = {}
     for body in pages:
-        listed, _ = valid_items(
-            inside(_page(body), "data", "markets"), Level(_Market, "a market"), refused, SOURCE, _missing("markets")
-        )
-        for one in listed:
+        listed = inside(plain(body, SOURCE), "data", "markets")
+        for one in _items(listed, "markets", Level(_Market, "a market"), refused):
             of = by_id.get(one.leagueId if one.leagueId is not None else -1)
             start = moment(one.gameTime)
             if one.status != "ACTIVE" or (start is not None and start > until):
@@ -220,22 +211,15 @@ class SxBetMarkets:
         return turn.payload(self._listed, part)
 
 
-def _missing(what: str) -> str:
-    return f"not a payload of {SOURCE}: it has no list of {what}"
-
-
-def _page(body: bytes) -> Any:
-    return plain(body, SOURCE)
+def _items(listed: Any, what: str, level: Level, refused: Counter[str]) -> list[Any]:
+    return valid_items(listed, level, refused, SOURCE, f"not a payload of {SOURCE}: it has no list of {what}")[0]
 
 
 def _book(body: bytes, refused: Counter[str]) -> dict[str, Ladder]:
     """Return what a taker can bet on each outcome: orders on the other one."""
     data = inside(plain(body, SOURCE), "data")
     order = Level(_Order, "an order")
-    one, two = (
-        valid_items(inside(data, side), order, refused, SOURCE, _missing("orders"))[0]
-        for side in ("outcomeOne", "outcomeTwo")
-    )
+    one, two = (_items(inside(data, side), "orders", order, refused) for side in ("outcomeOne", "outcomeTwo"))
     return {"1": _taken(two, refused), "2": _taken(one, refused)}
 
 
@@ -304,7 +288,7 @@ def _outcomes(one: _Market, game: Game, kind: MarketName) -> Outcomes | None:
     """Return selection, outcome and line of each outcome that is a bet; None if they are not understood."""
     names = (one.outcomeOneName, one.outcomeTwoName)
     if one.type == _THREE_WAY:
-        side = side_of(names[0], game.home, game.away) or catalog.selection_words().get(catalog.normalise(names[0]))
+        side = outcome_of(names[0], game.home, game.away)
         return [("Draw" if side == "draw" else names[0], side, None)] if side in ("home", "draw", "away") else None
     if not kind.in_catalog:
         return [(name, "", None) for name in names]
@@ -334,8 +318,6 @@ def _outcomes(one: _Market, game: Game, kind: MarketName) -> Outcomes | None:
     return _paired(spreads, {"home", "away"})
 
 
-def _paired(
-    outcomes: Outcomes, allowed: set[str]
-) -> Outcomes | None:  # fmt: skip
+def _paired(outcomes: Outcomes, allowed: set[str]) -> Outcomes | None:
     """Return outcomes if they are exactly the two that are allowed."""
     return outcomes if {outcome for _, outcome, _ in outcomes} == allowed else None
