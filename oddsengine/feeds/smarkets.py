@@ -121,7 +121,7 @@ def read_events(
     games: dict[str, Game] = {}
     until = now + timedelta(seconds=within)
     for body in pages:
-        for event in _items(body, "events", Level(_Event, "an event"), refused):
+        for event in _items(plain(body, SOURCE), "events", Level(_Event, "an event"), refused):
             game = _game(event, now)
             if not game.home:
                 refused["an event that is not a game of two"] += 1
@@ -136,10 +136,11 @@ def next_page(body: bytes, seen: set[str]) -> str:
     Pages go on after the last one, with events that were there before: `seen` are those of earlier pages, and those of
     this one are added. Raises `FeedError` if this is not a page.
     """
-    ids = {str(event.id) for event in _items(body, "events", Level(_Event, "an event"), Counter())}
+    document = plain(body, SOURCE)
+    ids = {str(event.id) for event in _items(document, "events", Level(_Event, "an event"), Counter())}
     new = ids - seen
     seen |= new
-    place = inside(plain(body, SOURCE), "pagination", "next_page")
+    place = inside(document, "pagination", "next_page")
     return place if new and isinstance(place, str) else ""
 
 
@@ -147,7 +148,7 @@ def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence
     """Parse lists of the markets of games: the open ones of some types. Raises `FeedError` if one is not valid."""
     out: dict[str, SmarketsMarket] = {}
     for body in bodies:
-        for one in _items(body, "markets", Level(_Market, "a market"), listed.refused):
+        for one in _items(plain(body, SOURCE), "markets", Level(_Market, "a market"), listed.refused):
             game = listed.games.get(str(one.event_id))
             kind = one.market_type.name if one.market_type else ""
             if game is not None and one.state in _OPEN and kind in kinds:
@@ -179,7 +180,7 @@ class SmarketsPrices:
         books = _books(quotes, turn.refused)
         of_market: dict[str, dict[str, _Contract]] = {}
         for body in contracts:
-            for one in _items(body, "contracts", Level(_Contract, "a contract"), turn.refused):
+            for one in _items(plain(body, SOURCE), "contracts", Level(_Contract, "a contract"), turn.refused):
                 of_market.setdefault(str(one.market_id), {})[str(one.id)] = one
         for market_ in markets:
             self._prices(market_, of_market.get(market_.id, {}), books, turn)
@@ -212,9 +213,9 @@ class SmarketsPrices:
             turn.put(outcome | price_of(levels) | {"id": ident, "last_seen_at": at}, in_catalog=kind.in_catalog)
 
 
-def _items(body: bytes, what: str, level: Level, refused: Counter[str]) -> list[Any]:
+def _items(document: Any, what: str, level: Level, refused: Counter[str]) -> list[Any]:
     fault = f"not a payload of {SOURCE}: it has no list of {what}"
-    return valid_items(inside(plain(body, SOURCE), what), level, refused, SOURCE, fault)[0]
+    return valid_items(inside(document, what), level, refused, SOURCE, fault)[0]
 
 
 def _game(event: _Event, now: datetime) -> Game:

@@ -11,7 +11,7 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.sx_bet import SxBetMarkets, SxLeague, next_key, read_leagues, read_markets
 from oddsengine.feeds.turns import Received
 from oddsengine.sources.failure import REFUSED, Failure
-from oddsengine.sources.polling import PacedWeb, PolledSource, Query
+from oddsengine.sources.polling import PacedWeb, PolledSource, Query, parameter
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import SxBetSettings
 
@@ -41,7 +41,8 @@ class _Exchange:
             query: Query = [chosen, ("pageSize", _PAGE)]
             if feed.main_lines:
                 query.append(("onlyMainLine", "true"))
-            pages += [page.body for page in await web.pages("/markets/active", query, _following)]
+            following = parameter("paginationKey", next_key)
+            pages += [page.body for page in await web.pages("/markets/active", query, following)]
         listing = await web.parsed(pages, lambda: read_markets(pages, leagues, web.now(), feed.within))
         books: dict[str, Received] = {}
         for market in listing.markets:
@@ -51,10 +52,6 @@ class _Exchange:
                 if failure.status not in _GONE:
                     raise
         return await web.parsed([book.body for book in books.values()], lambda: reader.read(part, listing, books))
-
-
-def _following(page: bytes) -> Query:
-    return [("paginationKey", key)] if (key := next_key(page)) else []
 
 
 def _requests(leagues: list[SxLeague], part: str) -> list[tuple[str, int]]:
