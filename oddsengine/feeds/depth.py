@@ -74,7 +74,7 @@ def better(own: Ladder, other: Ladder) -> Ladder:
 
 
 def price_of(levels: Ladder) -> dict[str, Any]:
-    """Return the fields of a row that a ladder with a level gives.
+    """Return the fields of a row whose price is a ladder of at least one level.
 
     Examples
     --------

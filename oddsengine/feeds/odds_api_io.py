@@ -1,7 +1,7 @@
 """Odds-API.io, an aggregator: lists of events, and the odds of some of them by book.
 
-Names of markets are free text, and what a market's odds are is told by their keys: home, draw and away, over and
-under, yes and no. `hdp` is the line, of handicaps that of the home side. Prices are decimal, often as texts. A price
+Names of markets are free text. The keys of a market's odds say what they are: home, draw and away, over and under, yes
+and no. `hdp` is the line, of handicaps that of the home side. Prices are decimal, often as texts. A price
 counts as seen on arrival; `updatedAt` is its last change. A name that the catalog does not have is kept.
 """
 
@@ -69,7 +69,7 @@ class _Odds(_Event):
 
 
 def read_events(body: bytes, now: datetime, within: float = 1e9) -> list[str]:
-    """Parse a list of events: the ids of those that are not over and start at most so many seconds from now.
+    """Parse a list of events: the ids of those that are not over and start at most `within` seconds from now.
 
     Raises `FeedError` if it is not valid.
 

@@ -5,7 +5,7 @@ backed, bids what can be laid. In a market of two contracts, to lay one is to ba
 ladders is the quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays
 are no quotes.
 
-Outcomes are told by the type of a contract (HOME, OVER), and by its name if it has none.
+The type of a contract (HOME, OVER) says what its outcome is; without one, its name does.
 """
 
 from collections import Counter
@@ -131,10 +131,10 @@ def read_events(
 
 
 def next_page(body: bytes, seen: set[str]) -> str:
-    """Return the place of the next page, empty if there is none.
+    """Return the address of the next page, empty if there is none.
 
-    Pages go on after the last one, with events that were there before: `seen` are those of earlier pages, and those of
-    this one are added. Raises `FeedError` if this is not a page.
+    Even the last page has a next one, with events that were there before: `seen` are those of earlier pages, and those
+    of this one are added. Raises `FeedError` if this is not a page.
     """
     document = plain(body, SOURCE)
     ids = {str(event.id) for event in _items(document, "events", Level(_Event, "an event"), Counter())}

@@ -2,7 +2,7 @@
 
 An odd is named after its stat, whom it counts, the period, the type of bet and the side: points-home-game-ml-home. All
 numbers are texts, prices are American, and each book has its own line. A price that is not available is suspended.
-`fairOdds` and `bookOdds` are no book's. A price counts as seen on arrival; `lastUpdatedAt` is its last change.
+`fairOdds` and `bookOdds` are of no book. A price counts as seen on arrival; `lastUpdatedAt` is its last change.
 
 `points` is the score. A full game is the period `game`, in soccer `reg`, since a game may have extra time there. Other
 stats and periods, and bets whose sides are two outcomes (not_draw), keep a name that the catalog does not have, or are
@@ -220,7 +220,7 @@ def _outcome(
     """Return the row of an odd without book, line and price; None if its side is not one outcome."""
     kind, side, who = _kind(odd, game.sport), odd.sideID, odd.statEntityID
     if side not in _SIDES.get(odd.betTypeID, (side,)):
-        refused["a side that is several outcomes"] += 1
+        refused["a side that covers several outcomes"] += 1
         return None
     selection = {"home": game.home, "away": game.away}.get(side, side.title())
     row: dict[str, Any] = {"market_type": kind.name, "selection": selection, "selection_type": side}

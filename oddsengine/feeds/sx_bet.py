@@ -3,12 +3,12 @@
 An order of a book is a maker's bet on one outcome, at the maker's probability m in units of 1e-20. Who takes it bets on
 the other outcome at 1 / (1 - m), and can stake size (1 - m) / m. Sizes are millionths of a USDC.
 
-- **Sides.** Which of the two teams is at home is said by the league. Lines are read from the names of outcomes, since
-  `line` does not say whose it is.
+- **Sides.** The league says which of the two teams is at home. Lines are read from the names of outcomes, since `line`
+  does not say whether it is that of the first team or the second.
 - **Three-way results** are a market for each of home, draw and away. That a side of a soccer match does not win is the
-  other one with half a goal; the opposite of a draw is no price of another outcome, and is left out.
+  other side with half a goal; the opposite of a draw is no price of another outcome, and is left out.
 - **Market types** are numbers. A type whose rule about overtime differs from that of sportsbooks, or is not known,
-  keeps the number as its name, which the catalog does not have.
+  keeps the number as its name, which is not in the catalog.
 """
 
 from collections import Counter

@@ -114,7 +114,7 @@ class KalshiSource:
         await self._name(web, receiver, winners)
 
     async def _charge(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> bool:
-        """Request the fee of a series every few hours. Returns whether it is known: without it prices are not right."""
+        """Request the fee of a series every few hours. Returns whether it is known; without it, prices are wrong."""
         now = asyncio.get_running_loop().time()
         if now < self._charged.get(series, -inf) + _FEES_S:
             return True

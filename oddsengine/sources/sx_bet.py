@@ -61,5 +61,5 @@ def _requests(leagues: list[SxLeague], part: str) -> list[tuple[str, int]]:
         return [("sportIds", number) for number in sorted(of_sport)]
     own = [league.id for league in leagues if part in (league.league, league.label)]
     if not own and part not in catalog.sports() and part not in catalog.leagues():
-        raise Failure(f"{part!r} is no league or sport that is known", fatal=True, kind=REFUSED)
+        raise Failure(f"{part!r} is not a known league or sport", fatal=True, kind=REFUSED)
     return [("leagueId", number) for number in own]
