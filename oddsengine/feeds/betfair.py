@@ -22,16 +22,14 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
-from oddsengine.feeds.depth import levels_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of
+from oddsengine.feeds.depth import Ladder, crossed, price_of
+from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, side_of, teams_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
-from oddsengine.maths.depth import lay_to_back
 
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
 _DRAW = 58805  # selection id of every draw
-_THREE_WAY = "moneyline_3way"
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
@@ -47,11 +45,12 @@ _ASIAN = {
     "ASIAN_HANDICAP": "asian_handicap", "HANDICAP": "point_spread", "ALT_TOTAL_GOALS": "asian_total_goals",
     "COMBINED_TOTAL": "total_points", "TOTAL_POINTS": "total_points",
 }  # fmt: skip
+_HANDICAPS = ("ASIAN_HANDICAP", "HANDICAP")
 _PLAIN = {"HALF_TIME": "1st_half_moneyline_3way"}
 _NOTHING = Payload()
 
 RunnerKey = tuple[int, float]
-Ladder = dict[float, tuple[float, float]]  # level or price -> price, size
+Levels = dict[float, tuple[float, float]]  # level or price -> price, size
 
 
 class _RunnerDefinition(msgspec.Struct):
@@ -137,7 +136,7 @@ class _MarketState(NamedTuple):
     """The current state of one market: definition, and the ladders and matched volume of its runners."""
 
     definition: _Definition | None
-    ladders: dict[RunnerKey, dict[str, Ladder]]
+    ladders: dict[RunnerKey, dict[str, Levels]]
     matched: dict[RunnerKey, float]
 
 
@@ -162,13 +161,13 @@ def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False)
     if betting_type.startswith("ASIAN_HANDICAP") and market_type in _ASIAN:
         return MarketMapping(market(_ASIAN[market_type], sport), None, by_runner=True)
     if betting_type != "ODDS":
-        return MarketMapping(MarketName(market_type, False, False, False, False, False), None, by_runner=True)  # noqa: FBT003
+        return MarketMapping(MarketName(market_type), None, by_runner=True)
     if total:
         name = "total_corners" if total[3] else "total_goals"
         half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
         return MarketMapping(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
     if market_type == "MATCH_ODDS":
-        return MarketMapping(market(_THREE_WAY if draw else "moneyline", sport), None, by_runner=False)
+        return MarketMapping(market(THREE_WAY if draw else "moneyline", sport), None, by_runner=False)
     kind_of = market(_PLAIN.get(market_type, market_type), sport)
     return MarketMapping(kind_of, None, by_runner=False)
 
@@ -185,6 +184,7 @@ class BetfairMarkets:
 
     def __init__(self) -> None:
         self._markets: dict[str, _MarketState] = {}
+        self._handicaps: dict[str, set[str]] = {}  # event -> its markets of handicaps
         self._quoted: dict[str, dict[str, None]] = {}  # market -> ids of its quotes
         self._names: dict[str, dict[int, str]] = {}  # market -> runner -> name
         self._events: dict[str, tuple[str, str]] = {}  # market -> event name, competition
@@ -280,8 +280,9 @@ class BetfairMarkets:
         left = {market_id for market_id in self._quoted if market_id not in staged} if fresh else set()
         payload = self._emit(staged, touched, when, left)
         if fresh:
-            self._markets = {}
+            self._markets, self._handicaps = {}, {}
         for market_id, state in staged.items():
+            self._note_handicaps(market_id, state.definition)
             if state.definition is not None and state.definition.status == "CLOSED":
                 self._markets.pop(market_id, None)
                 self._names.pop(market_id, None)
@@ -378,10 +379,17 @@ class BetfairMarkets:
         where = league(competition, sport)
         return Game(definition.eventId, sport, where, home, away, moment(definition.marketTime), status)
 
-    def _has_handicaps(self, event: str) -> bool:
-        """Whether an event has a market of handicaps, whose prices are for the same bets as lays of its sides."""
-        known = (state.definition for state in self._markets.values())
-        return any(one is not None and one.eventId == event and one.marketType in _ASIAN for one in known)
+    def _note_handicaps(self, market_id: str, definition: _Definition | None) -> None:
+        """Record whether an event has a market of handicaps, whose prices are for the bets that lays of sides are."""
+        if definition is None or definition.marketType not in _HANDICAPS:
+            return
+        markets = self._handicaps.setdefault(definition.eventId, set())
+        if definition.status != "CLOSED":
+            markets.add(market_id)
+            return
+        markets.discard(market_id)
+        if not markets:
+            del self._handicaps[definition.eventId]
 
     def _rows(
         self,
@@ -395,10 +403,9 @@ class BetfairMarkets:
         definition = state.definition or _Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
         meant = meaning(definition.marketType, definition.bettingType, game.sport, draw)
-        shared: dict[str, Any] = {
-            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-            "away_team": game.away, "event_start_time": game.start, "market_type": meant.market.name,
-            "is_live": definition.inPlay, "market_id": market_id, "external_event_id": game.id,
+        shared = game.fields | {
+            "sportsbook": BOOK, "market_type": meant.market.name, "is_live": definition.inPlay, "market_id": market_id,
+            "external_event_id": game.id,
         }  # fmt: skip
         if (rate := _commission(definition)) != catalog.book(BOOK).commission:
             shared["commission"] = rate
@@ -412,8 +419,8 @@ class BetfairMarkets:
                 continue
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
             name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
-            if meant.market.name == _THREE_WAY and game.sport == "soccer":
-                laid = None if self._has_handicaps(game.id) else _against(state, definition, runner, name, game)
+            if meant.market.name == THREE_WAY and game.sport == "soccer":
+                laid = None if game.id in self._handicaps else _against(state, definition, runner, name, game)
                 out[f"{row_id}/lay"] = None if laid is None else shared | laid | {"id": f"{row_id}/lay"}
             bets = _offer(state.ladders, key, other.get(key))
             if not bets or runner.status != "ACTIVE":
@@ -424,11 +431,10 @@ class BetfairMarkets:
                 continue
             if not meant.market.in_catalog:
                 unmapped[BOOK, meant.market.name] += 1
-            best = max(bets)
-            out[row_id] = shared | levels_of(bets) | {
+            out[row_id] = shared | price_of(bets) | {
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
-                "line": key[1] if meant.by_runner else meant.line, "odds_decimal": best[0], "max_bet": best[1],
+                "line": key[1] if meant.by_runner else meant.line,
                 "volume": state.matched.get(key),
                 "is_active": definition.status == "OPEN",
             }  # fmt: skip
@@ -442,7 +448,7 @@ def _word(name: str) -> str | None:
     return words.get(normal) or words.get(normal.partition(" ")[0])
 
 
-def _changed(ladders: dict[str, Ladder], runner: _RunnerChange) -> dict[str, Ladder]:
+def _changed(ladders: dict[str, Levels], runner: _RunnerChange) -> dict[str, Levels]:
     """Return a runner's ladders after a change; the old ones are not modified."""
     out = dict(ladders)
     for name in (*_BACK, *_LAY):
@@ -472,16 +478,11 @@ def _against(
     state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
 ) -> dict[str, Any] | None:
     """Fields of the bet that a side of three does not win: the other one with a handicap of half a goal."""
-    other = against(side_of(name, game.home, game.away), game.home, game.away)
-    ladder = _ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY)
-    bets = [bet for level in ladder if (bet := _usable(lay_to_back(*level))) is not None]
+    other = against(THREE_WAY, side_of(name, game.home, game.away), game, "asian_handicap")
+    bets = crossed(_ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY))
     if other is None or runner.status != "ACTIVE" or not bets:
         return None
-    best = max(bets)
-    return levels_of(bets) | other | {
-        "selection_id": str(runner.id), "odds_decimal": best[0], "max_bet": best[1],
-        "is_active": definition.status == "OPEN",
-    }  # fmt: skip
+    return price_of(bets) | other | {"selection_id": str(runner.id), "is_active": definition.status == "OPEN"}
 
 
 def _commission(definition: _Definition) -> float:
@@ -490,29 +491,22 @@ def _commission(definition: _Definition) -> float:
     return catalog.book(BOOK).commission if rate is None or not 0.0 <= rate < 100.0 else rate / 100.0
 
 
-def _offer(
-    ladders: dict[RunnerKey, dict[str, Ladder]], key: RunnerKey, other: RunnerKey | None
-) -> list[tuple[float, float]]:
+def _offer(ladders: dict[RunnerKey, dict[str, Levels]], key: RunnerKey, other: RunnerKey | None) -> Ladder:
     """Return the prices of a runner and what they take: its own, or lays of the other runner if their best is better.
 
     They are not added: virtual prices have both already.
     """
     own = _ladder(ladders.get(key, {}), _BACK)
-    laid = [] if other is None else _ladder(ladders.get(other, {}), _LAY)
-    crossed = [bet for level in laid if (bet := _usable(lay_to_back(*level))) is not None]
-    return max(own, crossed, key=lambda bets: max((odds for odds, _ in bets), default=0.0))
+    laid = [] if other is None else crossed(_ladder(ladders.get(other, {}), _LAY))
+    return max(own, laid, key=lambda bets: bets[0][0] if bets else 0.0)
 
 
-def _ladder(ladders: dict[str, Ladder], names: tuple[str, str, str]) -> list[tuple[float, float]]:
-    """Return odds and sizes of the first of some ladders that has any; of a ladder by level, level 0 is the best."""
+def _ladder(ladders: dict[str, Levels], names: tuple[str, str, str]) -> Ladder:
+    """Return odds and sizes of the first of some ladders that has any, highest odds first; level 0 is the best one."""
     name = next((name for name in names if ladders.get(name)), None)
     if name is None:
         return []
     ladder, sign = ladders[name], 1.0 if names is _BACK else -1.0
     best = inf if name == names[-1] else sign * ladder[min(ladder)][0]
-    return [bet for bet in ladder.values() if _usable(bet) is not None and sign * bet[0] <= best]
-
-
-def _usable(bet: tuple[float, float]) -> tuple[float, float] | None:
-    """Return odds and a size if they can be those of a bet."""
-    return bet if 1.0 < bet[0] < inf and bet[1] < inf else None
+    bets = (bet for bet in ladder.values() if 1.0 < bet[0] < inf and bet[1] < inf)
+    return sorted((bet for bet in bets if sign * bet[0] <= best), reverse=True)

@@ -51,14 +51,15 @@ def ladder(levels: Iterable[tuple[float | None, float | None]], refused: Counter
 
 
 def crossed(lays: Ladder) -> Ladder:
-    """Return what lay prices of one side of a market of two are for the other side.
+    """Return what lay prices of one side are for the other; what is not the price of a bet is left out.
 
     Examples
     --------
     >>> crossed([(3.0, 10.0), (1.5, 8.0)])
     [(3.0, 4.0), (1.5, 20.0)]
     """
-    return sorted((lay_to_back(odds, stake) for odds, stake in lays), reverse=True)
+    bets = (lay_to_back(odds, stake) for odds, stake in lays)
+    return sorted((bet for bet in bets if bet[0] > 1.0 and bet[1] < inf), reverse=True)
 
 
 def better(own: Ladder, other: Ladder) -> Ladder:
@@ -73,7 +74,7 @@ def better(own: Ladder, other: Ladder) -> Ladder:
 
 
 def price_of(levels: Ladder) -> dict[str, Any]:
-    """Return the fields of a row that a ladder with a level gives.
+    """Return the fields of a row whose price is a ladder of at least one level.
 
     Examples
     --------

@@ -46,7 +46,8 @@ from oddsengine.feeds.kalshi_format import (
     read_series,
 )
 from oddsengine.feeds.kalshi_outcomes import Offer, offers_of
-from oddsengine.feeds.kalshi_series import PROP, UNKNOWN, WINNER, league_of, meaning, sport_of
+from oddsengine.feeds.kalshi_series import PROP, UNKNOWN, WINNER, SeriesMarket, league_of, meaning, sport_of
+from oddsengine.feeds.names import against
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import StreamRows
 
@@ -480,10 +481,9 @@ class KalshiMarkets:
         sides = self._sides(game.id)
         three = meant.form == WINNER and (game.sport == "soccer" or any(map(is_draw, markets)))
         market_type = (meant.with_draw if three else meant.market).name
-        shared: dict[str, Any] = {
-            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-            "away_team": game.away, "event_start_time": game.start, "market_type": market_type,
-            "is_live": game.status == "live", "external_event_id": event,
+        shared = game.fields | {
+            "sportsbook": BOOK, "market_type": market_type, "is_live": game.status == "live",
+            "external_event_id": event,
         }  # fmt: skip
         bets, fee = _EventBets(shared, {}, {}), self._fee(event)
         if fee is None:
@@ -496,8 +496,7 @@ class KalshiMarkets:
                 continue
             if meant.form == UNKNOWN:
                 unmapped[BOOK, meant.market.name] += 1
-            handicap = meant.handicap if game.sport == "soccer" else ""
-            for offer in self._offers(market, meant.form, game, sides, refused, three=three, handicap=handicap):
+            for offer in self._offers(market, meant, game, sides, refused, three=three):
                 bets.offers.setdefault(offer.id, []).append(offer)
                 bets.of_market.setdefault(market.ticker, []).append(offer.id)
         return bets
@@ -539,20 +538,13 @@ class KalshiMarkets:
         return ONE - best, bids[best]
 
     def _offers(
-        self,
-        market: Market,
-        form: str,
-        game: Game,
-        sides: Sequence[str],
-        refused: Counter[str],
-        *,
+        self, market: Market, meant: SeriesMarket, game: Game, sides: Sequence[str], refused: Counter[str], *,
         three: bool,
-        handicap: str,
-    ) -> list[Offer]:
+    ) -> list[Offer]:  # fmt: skip
         """Return the outcomes of a market; none while a name is needed."""
         side = next((name for name, one in zip(("home", "away"), sides, strict=True) if one in market.targets), "")
         player = ""
-        if form == PROP:
+        if meant.form == PROP:
             players = [one for one in market.targets if one not in sides]
             if self._need(players):
                 return []
@@ -560,7 +552,8 @@ class KalshiMarkets:
             named = [name for one in players if (name := self._targets.get(one))]
             player = named[0] if named else title.strip() if colon else ""
         names = {"home": game.home, "away": game.away}
-        offers = offers_of(market, form, side, names, player, refused, three=three, handicap=handicap)
+        opposite = against(meant.with_draw.name, side, game, "point_spread")
+        offers = offers_of(market, meant.form, side, names, player, refused, three=three, opposite=opposite)
         if three and len(offers) == 1 and self._price(Offer(market, "no", {}, "")) is not None:
             refused["the No of a three-way outcome"] += 1
         return offers

@@ -31,7 +31,7 @@ def offers_of(
     refused: Counter[str],
     *,
     three: bool,
-    handicap: str = "",
+    opposite: dict[str, Any] | None = None,
 ) -> list[Offer]:
     """Return the outcomes that the sides of a market are bets on.
 
@@ -47,8 +47,8 @@ def offers_of(
         Whom a player prop is about.
     three
         Whether a draw is an outcome of its event.
-    handicap
-        With a draw, the market of handicaps that count the same goals; empty if there is none.
+    opposite
+        With a draw, the bet that the side does not win, if it is a bet.
     """
     if form == UNKNOWN:
         return [_offer(market, "yes", "", market.yes_sub_title or market.title or market.ticker)]
@@ -64,8 +64,10 @@ def offers_of(
         yes = _offer(market, "yes", side, names[side])
         if not three:
             return [yes, _offer(market, "no", other, names[other])]
-        against = [_offer(market, "no", other, names[other], 0.5, market_type=handicap)] if handicap else []
-        return [yes, *against]
+        if opposite is None:
+            return [yes]
+        no = _offer(market, "no", opposite["selection_type"], opposite["selection"], opposite["line"])
+        return [yes, no._replace(outcome=no.outcome | opposite)]
     line = line_of(market)
     if line is None:
         refused["a market without a clear line"] += 1
@@ -92,5 +94,4 @@ def _offer(
 ) -> Offer:  # fmt: skip
     at = "" if line is None else f"{line:g}"
     fields = {"selection": selection, "selection_type": outcome or None, "line": line, **subject}
-    whose = (value for name, value in subject.items() if name != "market_type")  # that follows from the line
-    return Offer(market, side, fields, "/".join((market.event_ticker, outcome or market.ticker, at, *whose)))
+    return Offer(market, side, fields, "/".join((market.event_ticker, outcome or market.ticker, at, *subject.values())))

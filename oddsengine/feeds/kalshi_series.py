@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from oddsengine.feeds.names import MarketName, market
+from oddsengine.feeds.names import THREE_WAY, MarketName, market
 
 WINNER, SPREAD, TOTAL, TEAM_TOTAL, PROP, YES_NO, UNKNOWN = (
     "winner", "spread", "total", "team_total", "prop", "yes_no", ""
@@ -67,7 +67,6 @@ class SeriesMarket(NamedTuple):
     market: MarketName
     with_draw: MarketName
     form: str
-    handicap: str = ""  # of winners: the handicap of their period
 
 
 def league_of(series: str) -> str:
@@ -97,7 +96,7 @@ def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
     >>> meaning("KXNFLFIRSTTD", "KXNFLGAME", "football").market[:2]
     ('KXNFLFIRSTTD', False)
     """
-    unknown = MarketName(series, False, False, False, False, False)  # noqa: FBT003
+    unknown = MarketName(series)
     part = _PART.fullmatch(series.removeprefix(_MAIN.sub("", winners)))
     if series == winners:
         period, (form, name) = "", _FORMS["GAME"]
@@ -112,7 +111,4 @@ def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
     if form == UNKNOWN:
         return SeriesMarket(unknown, unknown, UNKNOWN)
     named = market(period + name, sport)
-    if form != WINNER:
-        return SeriesMarket(named, named, form)
-    with_draw, handicap = (market(period + of, sport) for of in ("moneyline_3way", "point_spread"))
-    return SeriesMarket(named, with_draw, form, handicap.name)
+    return SeriesMarket(named, market(period + THREE_WAY, sport) if form == WINNER else named, form)

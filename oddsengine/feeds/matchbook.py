@@ -18,7 +18,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of, with_line
+from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -34,7 +34,7 @@ _OTHERS = frozenset({
     "frame", "frames", "leg", "legs", "map", "maps", "round", "rounds",
 })  # fmt: skip
 _BACK, _LAY = ("back", "win"), ("lay", "lose")
-_PAIR, _THREE_WAY = 2, "moneyline_3way"
+_PAIR = 2
 _SAME = 1e-9
 
 
@@ -170,26 +170,21 @@ def _prices(event: _Event, one: _Market, game: Game, at: datetime, turn: Turn) -
             turn.refused["a runner that is not understood"] += 1
             continue
         levels, own_lays = ladders[ident]
-        shared = {
-            "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league,
-            "home_team": game.home, "away_team": game.away, "event_start_time": game.start,
-            "is_live": one.in_running_flag or game.status == "live", "market_type": kind.name,
+        shared = game.fields | {
+            "sportsbook": BOOK, "is_live": one.in_running_flag or game.status == "live", "market_type": kind.name,
             "market_id": str(one.id), "external_event_id": game.id, "selection_id": ident, "id": f"{one.id}/{ident}",
             "is_active": event.status == one.status == runner.status == "open", "volume": one.volume,
             "last_seen_at": at,
         }  # fmt: skip
-        if kind.name == _THREE_WAY and game.sport == "soccer" and own_lays:
-            other_bet = against(outcome["selection_type"], game.home, game.away)
-            if other_bet is not None:
-                turn.put(shared | other_bet | price_of(crossed(own_lays)) | {"id": f"{one.id}/{ident}/lay"})
+        other_side = against(kind.name, outcome["selection_type"], game, "asian_handicap")
+        if other_side is not None and own_lays:
+            turn.put(shared | other_side | price_of(crossed(own_lays)) | {"id": f"{one.id}/{ident}/lay"})
         if len(ladders) == _PAIR:
             ((_, lays),) = [both for other, both in ladders.items() if other != ident]
             levels = better(levels, crossed(lays))
         if not levels:
             continue
-        turn.put(shared | outcome | price_of(levels))
-        if not kind.in_catalog:
-            turn.unmapped[BOOK, kind.name] += 1
+        turn.put(shared | outcome | price_of(levels), in_catalog=kind.in_catalog)
 
 
 def _ladders(runner: _Runner, refused: Counter[str]) -> tuple[Ladder, Ladder]:
@@ -215,17 +210,16 @@ def _kind(one: _Market, sport: str) -> tuple[MarketName, str]:
             return market("total_goals" if soccer else "total_points", sport), "total"
         if type_ in _YES_NO:
             return market("both_teams_to_score", sport), "yes_no"
-    return MarketName(one.name or type_ or "market", False, False, False, False, False), ""  # noqa: FBT003
+    return MarketName(one.name or type_ or "market"), ""
 
 
 def _outcome(runner: _Runner, one: _Market, game: Game, form: str) -> dict[str, Any] | None:
     """Return selection, outcome and line of a runner; None if they are not clear."""
     text, line = with_line(runner.name)
-    words = catalog.selection_words()
     if not form:
         return {"selection": runner.name, "selection_type": None, "line": None}
     if form in ("winner", "yes_no"):
-        meaning = side_of(runner.name, game.home, game.away) or words.get(catalog.normalise(runner.name))
+        meaning = outcome_of(runner.name, game.home, game.away)
         allowed = ("home", "away", "draw") if form == "winner" else ("yes", "no")
         return {"selection": runner.name, "selection_type": meaning, "line": None} if meaning in allowed else None
     given = number(runner.handicap)
@@ -235,8 +229,8 @@ def _outcome(runner: _Runner, one: _Market, game: Game, form: str) -> dict[str, 
         line = given
     if line is None or (given is not None and abs(abs(line) - abs(given)) > _SAME):
         return None
-    meaning = side_of(text, game.home, game.away) if form == "spread" else words.get(catalog.normalise(text))
+    meaning = outcome_of(text, game.home, game.away)
     if meaning not in (("home", "away") if form == "spread" else ("over", "under")):
         return None
-    selection = text if form == "spread" else str(meaning).title()
+    selection = text if form == "spread" else meaning.title()
     return {"selection": selection, "selection_type": meaning, "line": line}

@@ -2,25 +2,27 @@
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oddsengine import catalog
 from oddsengine.catalog.names import plain
+from oddsengine.feeds.payload import Game
 
+THREE_WAY = "moneyline_3way"
 _LINE = re.compile(r"(.+?)[ :]+\(?([-+]?\d{1,4}(?:\.\d{1,2})?)\)?")
 _VERSUS = ((" vs ", True), (" vs. ", True), (" v ", True), (" @ ", False), (" at ", False))  # whether home is first
 _ALTERNATE = frozenset({"alternate", "alternative", "alternates", "alt"})
 
 
 class MarketName(NamedTuple):
-    """A market name of a source, resolved."""
+    """A market name of a source, resolved; of one outside the catalog only the name is known."""
 
     name: str  # `market_type` of its quotes: the published name, or the source's own
-    in_catalog: bool  # in the catalog, even if never used
-    alternate: bool  # by its name
-    prop: bool
-    team: bool  # about one team's score
-    fixed_line: bool  # the type itself implies the line
+    in_catalog: bool = False  # in the catalog, even if never used
+    alternate: bool = False  # by its name
+    prop: bool = False
+    team: bool = False  # about one team's score
+    fixed_line: bool = False  # the type itself implies the line
 
 
 @lru_cache(maxsize=16384)
@@ -112,6 +114,17 @@ def side_of(name: str, home: str, away: str) -> str:
     return "" if not normalised or is_home == is_away else "home" if is_home else "away"
 
 
+def outcome_of(name: str, home: str, away: str) -> str:
+    """Return the outcome that a name is: a side, or a word such as draw, over or yes; empty if neither.
+
+    Examples
+    --------
+    >>> outcome_of("Fulham", "Fulham", "Chelsea"), outcome_of("Tie", "Fulham", "Chelsea"), outcome_of("2-1", "A", "B")
+    ('home', 'draw', '')
+    """
+    return side_of(name, home, away) or catalog.selection_words().get(catalog.normalise(name), "")
+
+
 def teams_of(name: str) -> tuple[str, str]:
     """Return home and away of the name of a game; two empty strings if it is not one.
 
@@ -140,20 +153,27 @@ def with_line(text: str) -> tuple[str, float | None]:
     return (match[1], float(match[2])) if match else (text.strip(), None)
 
 
-def against(side: str, home: str, away: str) -> dict[str, str | float] | None:
+def against(three_way: str, side: str, game: Game, handicap: str) -> dict[str, Any] | None:
     """Return the bet that a side of a soccer match does not win: the other one with a handicap of half a goal.
 
-    None for a draw, whose opposite is no bet of a sportsbook.
+    None for a draw, whose opposite is not a bet that sportsbooks offer, and outside soccer.
+
+    Parameters
+    ----------
+    three_way
+        The market of the side: the three-way result of the match, or of a part of it.
+    handicap
+        What the book calls handicaps, so that one bet has one name: `asian_handicap` or `point_spread`.
 
     Examples
     --------
-    >>> against("home", "Fulham", "Chelsea")["selection"], against("draw", "Fulham", "Chelsea")
-    ('Chelsea', None)
+    >>> game = Game("1", "soccer", "", "Fulham", "Chelsea")
+    >>> against("1st_half_moneyline_3way", "home", game, "point_spread")
+    {'market_type': '1st_half_point_spread', 'selection': 'Chelsea', 'selection_type': 'away', 'line': 0.5}
+    >>> against("moneyline_3way", "draw", game, "point_spread")
     """
-    if side not in ("home", "away"):
+    if game.sport != "soccer" or not three_way.endswith(THREE_WAY) or side not in ("home", "away"):
         return None
-    other = "away" if side == "home" else "home"
-    return {
-        "market_type": market("asian_handicap", "soccer").name, "selection": home if other == "home" else away,
-        "selection_type": other, "line": 0.5,
-    }  # fmt: skip
+    name = market(three_way.removesuffix(THREE_WAY) + handicap, game.sport).name
+    other, team = ("away", game.away) if side == "home" else ("home", game.home)
+    return {"market_type": name, "selection": team, "selection_type": other, "line": 0.5}

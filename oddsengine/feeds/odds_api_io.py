@@ -1,7 +1,7 @@
 """Odds-API.io, an aggregator: lists of events, and the odds of some of them by book.
 
-Names of markets are free text, and what a market's odds are is told by their keys: home, draw and away, over and
-under, yes and no. `hdp` is the line, of handicaps that of the home side. Prices are decimal, often as texts. A price
+Names of markets are free text. The keys of a market's odds say what they are: home, draw and away, over and under, yes
+and no. `hdp` is the line, of handicaps that of the home side. Prices are decimal, often as texts. A price
 counts as seen on arrival; `updatedAt` is its last change. A name that the catalog does not have is kept.
 """
 
@@ -69,7 +69,7 @@ class _Odds(_Event):
 
 
 def read_events(body: bytes, now: datetime, within: float = 1e9) -> list[str]:
-    """Parse a list of events: the ids of those that are not over and start at most so many seconds from now.
+    """Parse a list of events: the ids of those that are not over and start at most `within` seconds from now.
 
     Raises `FeedError` if it is not valid.
 
@@ -127,10 +127,7 @@ def _read_event(event: _Odds, sport: str, at: datetime, turn: Turn) -> None:
     turn.games[game.id] = game
     if status == "ended":
         return
-    shared = {
-        "event_id": game.id, "sport": sport, "league": where, "home_team": game.home, "away_team": game.away,
-        "event_start_time": start, "is_live": live, "last_seen_at": at,
-    }  # fmt: skip
+    shared = game.fields | {"is_live": live, "last_seen_at": at}
     fault = f"not a payload of {SOURCE}: a book has no list of markets"
     for book, given in event.bookmakers.items():
         for one in valid_items(given, Level(_Market, "a market"), turn.refused, SOURCE, fault)[0] if given else ():
@@ -164,15 +161,11 @@ def _read_market(one: _Market, stem: str, shared: dict[str, Any], game: Game, tu
                 line = -given
             name = {"home": game.home, "away": game.away}.get(side, side.title())
             place = "" if given is None else f"{given:g}"
-            turn.put(
-                shared
-                | {
-                    "id": "/".join((stem, place, subject, side)), "market_type": kind.name, "odds_decimal": odds,
-                    "selection": f"{subject} {name}".strip(), "selection_type": side, "line": line,
-                }
-            )  # fmt: skip
-            if not kind.in_catalog:
-                turn.unmapped[shared["sportsbook"], kind.name] += 1
+            row = {
+                "id": "/".join((stem, place, subject, side)), "market_type": kind.name, "odds_decimal": odds,
+                "selection": f"{subject} {name}".strip(), "selection_type": side, "line": line,
+            }  # fmt: skip
+            turn.put(shared | row, in_catalog=kind.in_catalog)
 
 
 def _kind(name: str, sport: str, *, three: bool) -> MarketName:
@@ -180,7 +173,7 @@ def _kind(name: str, sport: str, *, three: bool) -> MarketName:
     text = catalog.normalise(name)
     half = "1st_half_" if text.endswith(_HALF) else ""
     base = text.removesuffix(_HALF)
-    unknown = MarketName(name, False, False, False, False, False)  # noqa: FBT003
+    unknown = MarketName(name)
     if base in ("ml", "moneyline", "1x2", "match winner", "full time result"):
         if three and sport == "hockey" and not half:
             base = "moneyline_regulation"

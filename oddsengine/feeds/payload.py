@@ -31,6 +31,14 @@ class Game(NamedTuple):
     start: datetime | None = None
     status: str = ""  # upcoming, live, ended, postponed or cancelled; empty if unknown
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Its fields of a quote."""
+        return {
+            "event_id": self.id, "sport": self.sport, "league": self.league, "home_team": self.home,
+            "away_team": self.away, "event_start_time": self.start,
+        }  # fmt: skip
+
 
 class Payload(NamedTuple):
     """A parsed payload.

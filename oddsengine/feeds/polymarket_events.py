@@ -21,7 +21,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, decode_strictly, number, plain, valid_items
-from oddsengine.feeds.names import MarketName, market
+from oddsengine.feeds.names import MarketName, against, market
 from oddsengine.feeds.payload import Game
 
 BOOK = "polymarket"
@@ -46,10 +46,6 @@ _SIDES = {
 _THREE_WAY = {
     "moneyline": "moneyline_3way", "soccer_halftime_result": "1st_half_moneyline_3way",
     "soccer_second_half_result": "2nd_half_moneyline_3way",
-}  # fmt: skip
-_HANDICAPS = {
-    "moneyline": "spreads", "soccer_halftime_result": "1st_half_spreads",
-    "soccer_second_half_result": "2nd_half_spreads",
 }  # fmt: skip
 _SPREADS = {
     "spreads": "spreads", "first_half_spreads": "1st_half_spreads", "second_half_spreads": "2nd_half_spreads",
@@ -360,17 +356,16 @@ def _listed(
         raise _RefusedError("a market without two outcomes and two tokens")
     if offer.negRiskOther:
         raise _RefusedError('an outcome named "Other"')
-    kind, bets = _bets(event, offer, outcomes, game.sport, teams)
+    kind, bets = _bets(event, offer, outcomes, game, teams)
     closed = bool(offer.closed)
     tradable = bool(offer.active and not closed and offer.acceptingOrders and offer.enableOrderBook)
     tradable &= game.status != "ended"  # its markets stay open until their results are accepted
     if not kind.in_catalog and tradable:
         unmapped[BOOK, kind.name] += 1
     fee = _fee(offer)
-    shared: dict[str, Any] = {
-        "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-        "away_team": game.away, "event_start_time": game.start, "market_type": kind.name,
-        "market_id": offer.conditionId, "external_event_id": event.slug or None,
+    shared = game.fields | {
+        "sportsbook": BOOK, "market_type": kind.name, "market_id": offer.conditionId,
+        "external_event_id": event.slug or None,
     }  # fmt: skip
     if fee != catalog.book(BOOK).fee:
         shared["contract_fee"] = fee
@@ -399,22 +394,18 @@ _Bet = dict[str, Any]
 
 
 def _bets(
-    event: _Event, offer: _Market, outcomes: list[str], sport: str, teams: _Teams
+    event: _Event, offer: _Market, outcomes: list[str], game: Game, teams: _Teams
 ) -> tuple[MarketName, list[_Bet | None]]:
     """Return the market, and the bet on each outcome; None for an outcome that is not a bet."""
-    given, words, line = offer.sportsMarketType or "", _words(outcomes), number(offer.line)
+    given, words, line, sport = offer.sportsMarketType or "", _words(outcomes), number(offer.line), game.sport
     kind = given.lower()
     title = offer.groupItemTitle or offer.question or ""
     if kind in _THREE_WAY and words == _YES:
         augmented = event.negRiskAugmented or any(other.negRiskOther for other in event.markets)
         side = _result(offer, teams)
         name = f"{kind}_with_other" if augmented else _THREE_WAY[kind]
-        against = None
-        if sport == "soccer" and side != "draw" and not augmented:
-            other = "away" if side == "home" else "home"
-            kind = market(_HANDICAPS[kind], sport).name
-            against = {"selection": _label(other, teams), "selection_type": other, "line": 0.5, "market_type": kind}
-        return market(name, sport), [{"selection": _label(side, teams), "selection_type": side}, against]
+        bet = {"selection": _label(side, teams), "selection_type": side}
+        return market(name, sport), [bet, against(name, side, game, "point_spread")]
     if kind in _SIDES or kind == "child_moneyline":
         name = _SIDES.get(kind) or _part_of(title)
         if name:

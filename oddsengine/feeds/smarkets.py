@@ -5,7 +5,7 @@ backed, bids what can be laid. In a market of two contracts, to lay one is to ba
 ladders is the quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays
 are no quotes.
 
-Outcomes are told by the type of a contract (HOME, OVER), and by its name if it has none.
+The type of a contract (HOME, OVER) says what its outcome is; without one, its name does.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, teams_of, with_line
+from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -45,7 +45,7 @@ _TOTAL = "OVER_UNDER"
 _OPEN = ("open", "live")
 _LEAGUE = 3  # part of a slug such as /sport/football/england-premier-league/2026/...
 _ONE = 10_000.0
-_PAIR, _THREE_WAY = 2, "moneyline_3way"
+_PAIR = 2
 _WORDS = {"HOME": "home", "AWAY": "away", "DRAW": "draw", "OVER": "over", "UNDER": "under", "YES": "yes", "NO": "no"}
 Ident = str | int
 
@@ -121,7 +121,7 @@ def read_events(
     games: dict[str, Game] = {}
     until = now + timedelta(seconds=within)
     for body in pages:
-        for event in _items(body, "events", Level(_Event, "an event"), refused):
+        for event in _items(plain(body, SOURCE), "events", Level(_Event, "an event"), refused):
             game = _game(event, now)
             if not game.home:
                 refused["an event that is not a game of two"] += 1
@@ -131,15 +131,16 @@ def read_events(
 
 
 def next_page(body: bytes, seen: set[str]) -> str:
-    """Return the place of the next page, empty if there is none.
+    """Return the address of the next page, empty if there is none.
 
-    Pages go on after the last one, with events that were there before: `seen` are those of earlier pages, and those of
-    this one are added. Raises `FeedError` if this is not a page.
+    Even the last page has a next one, with events that were there before: `seen` are those of earlier pages, and those
+    of this one are added. Raises `FeedError` if this is not a page.
     """
-    ids = {str(event.id) for event in _items(body, "events", Level(_Event, "an event"), Counter())}
+    document = plain(body, SOURCE)
+    ids = {str(event.id) for event in _items(document, "events", Level(_Event, "an event"), Counter())}
     new = ids - seen
     seen |= new
-    place = inside(plain(body, SOURCE), "pagination", "next_page")
+    place = inside(document, "pagination", "next_page")
     return place if new and isinstance(place, str) else ""
 
 
@@ -147,7 +148,7 @@ def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence
     """Parse lists of the markets of games: the open ones of some types. Raises `FeedError` if one is not valid."""
     out: dict[str, SmarketsMarket] = {}
     for body in bodies:
-        for one in _items(body, "markets", Level(_Market, "a market"), listed.refused):
+        for one in _items(plain(body, SOURCE), "markets", Level(_Market, "a market"), listed.refused):
             game = listed.games.get(str(one.event_id))
             kind = one.market_type.name if one.market_type else ""
             if game is not None and one.state in _OPEN and kind in kinds:
@@ -179,7 +180,7 @@ class SmarketsPrices:
         books = _books(quotes, turn.refused)
         of_market: dict[str, dict[str, _Contract]] = {}
         for body in contracts:
-            for one in _items(body, "contracts", Level(_Contract, "a contract"), turn.refused):
+            for one in _items(plain(body, SOURCE), "contracts", Level(_Contract, "a contract"), turn.refused):
                 of_market.setdefault(str(one.market_id), {})[str(one.id)] = one
         for market_ in markets:
             self._prices(market_, of_market.get(market_.id, {}), books, turn)
@@ -199,11 +200,9 @@ class SmarketsPrices:
             if ident not in books:
                 continue
             own, at = books[ident]
-            if kind.name == _THREE_WAY and one.game.sport == "soccer":
-                other_bet = against(outcome["selection_type"], one.game.home, one.game.away)
-                lays = crossed(_backed(own.bids, turn.refused))
-                if other_bet is not None and lays:
-                    turn.put(outcome | other_bet | price_of(lays) | {"id": f"{ident}/lay", "last_seen_at": at})
+            other_side = against(kind.name, outcome["selection_type"], one.game, "asian_handicap")
+            if other_side is not None and (lays := crossed(_backed(own.bids, turn.refused))):
+                turn.put(outcome | other_side | price_of(lays) | {"id": f"{ident}/lay", "last_seen_at": at})
             levels = _backed(own.offers, turn.refused)
             others = [other for other in outcomes if other != ident]
             if len(outcomes) == _PAIR and (other := others[0]) in books and outcomes[other] is not None:
@@ -211,14 +210,12 @@ class SmarketsPrices:
                 at = min(at, books[other][1])
             if not levels:
                 continue
-            turn.put(outcome | price_of(levels) | {"id": ident, "last_seen_at": at})
-            if not kind.in_catalog:
-                turn.unmapped[BOOK, kind.name] += 1
+            turn.put(outcome | price_of(levels) | {"id": ident, "last_seen_at": at}, in_catalog=kind.in_catalog)
 
 
-def _items(body: bytes, what: str, level: Level, refused: Counter[str]) -> list[Any]:
+def _items(document: Any, what: str, level: Level, refused: Counter[str]) -> list[Any]:
     fault = f"not a payload of {SOURCE}: it has no list of {what}"
-    return valid_items(inside(plain(body, SOURCE), what), level, refused, SOURCE, fault)[0]
+    return valid_items(inside(document, what), level, refused, SOURCE, fault)[0]
 
 
 def _game(event: _Event, now: datetime) -> Game:
@@ -263,7 +260,7 @@ def _kind(one: SmarketsMarket) -> MarketName:
     if name == "total_points" and one.game.sport == "soccer":
         name = "total_goals"
     if name is None:
-        return MarketName(one.kind, False, False, False, False, False)  # noqa: FBT003
+        return MarketName(one.kind)
     return market(name, one.game.sport)
 
 
@@ -272,8 +269,7 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
     game = one.game
     text, line = with_line(contract.name)
     given = contract.contract_type.name if contract.contract_type else ""
-    meaning = _WORDS.get((given or "").upper()) or side_of(text, game.home, game.away)
-    meaning = meaning or catalog.selection_words().get(catalog.normalise(text), "")
+    meaning = _WORDS.get((given or "").upper()) or outcome_of(text, game.home, game.away)
     selection = {"home": game.home, "away": game.away}.get(meaning, contract.name)
     if one.kind == _TOTAL:
         total = with_line(one.name.removesuffix(" goals").removesuffix(" points"))[1]
@@ -286,17 +282,14 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
             line = _handicap(one.name, {"home": game.home, "away": game.away}.get(meaning, ""))
         if line is None or meaning not in ("home", "away"):
             return None
-    elif kind.in_catalog:
-        if not meaning:
+    else:
+        if kind.in_catalog and not meaning:
             return None
         line = None
-    else:
-        line = None
-    return {
-        "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-        "away_team": game.away, "event_start_time": game.start, "is_live": game.status == "live",
-        "market_type": kind.name, "market_id": one.id, "external_event_id": game.id,
-        "selection": selection, "selection_type": meaning or None, "line": line, "selection_id": str(contract.id),
+    return game.fields | {
+        "sportsbook": BOOK, "is_live": game.status == "live", "market_type": kind.name, "market_id": one.id,
+        "external_event_id": game.id, "selection": selection, "selection_type": meaning or None, "line": line,
+        "selection_id": str(contract.id),
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 An odd is named after its stat, whom it counts, the period, the type of bet and the side: points-home-game-ml-home. All
 numbers are texts, prices are American, and each book has its own line. A price that is not available is suspended.
-`fairOdds` and `bookOdds` are no book's. A price counts as seen on arrival; `lastUpdatedAt` is its last change.
+`fairOdds` and `bookOdds` are of no book. A price counts as seen on arrival; `lastUpdatedAt` is its last change.
 
 `points` is the score. A full game is the period `game`, in soccer `reg`, since a game may have extra time there. Other
 stats and periods, and bets whose sides are two outcomes (not_draw), keep a name that the catalog does not have, or are
@@ -164,10 +164,7 @@ def _read_event(event: _Event, at: datetime, turn: Turn) -> None:
     turn.games[game.id] = game
     if game.status in ("ended", "cancelled"):
         return
-    shared: dict[str, Any] = {
-        "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": game.home,
-        "away_team": game.away, "event_start_time": game.start, "is_live": game.status == "live", "last_seen_at": at,
-    }  # fmt: skip
+    shared = game.fields | {"is_live": game.status == "live", "last_seen_at": at}
     for ident, given in (event.odds or {}).items():
         try:
             odd = msgspec.convert(given, _Odd)
@@ -178,9 +175,7 @@ def _read_event(event: _Event, at: datetime, turn: Turn) -> None:
         if outcome is not None:
             row, kind = outcome
             for price in _prices(odd, f"{game.id}/{ident}", turn.refused):
-                turn.put(shared | row | price)
-                if not kind.in_catalog:
-                    turn.unmapped[price["sportsbook"], kind.name] += 1
+                turn.put(shared | row | price, in_catalog=kind.in_catalog)
 
 
 def _game(event: _Event, now: datetime) -> Game:
@@ -216,7 +211,7 @@ def _kind(odd: _Odd, sport: str) -> MarketName:
     found = market(name, sport) if name else None
     if found is not None and found.in_catalog:
         return found
-    return MarketName(f"{stat} {period} {bet}", False, False, False, False, False)  # noqa: FBT003
+    return MarketName(f"{stat} {period} {bet}")
 
 
 def _outcome(
@@ -225,7 +220,7 @@ def _outcome(
     """Return the row of an odd without book, line and price; None if its side is not one outcome."""
     kind, side, who = _kind(odd, game.sport), odd.sideID, odd.statEntityID
     if side not in _SIDES.get(odd.betTypeID, (side,)):
-        refused["a side that is several outcomes"] += 1
+        refused["a side that covers several outcomes"] += 1
         return None
     selection = {"home": game.home, "away": game.away}.get(side, side.title())
     row: dict[str, Any] = {"market_type": kind.name, "selection": selection, "selection_type": side}

@@ -3,12 +3,12 @@
 An order of a book is a maker's bet on one outcome, at the maker's probability m in units of 1e-20. Who takes it bets on
 the other outcome at 1 / (1 - m), and can stake size (1 - m) / m. Sizes are millionths of a USDC.
 
-- **Sides.** Which of the two teams is at home is said by the league. Lines are read from the names of outcomes, since
-  `line` does not say whose it is.
+- **Sides.** The league says which of the two teams is at home. Lines are read from the names of outcomes, since `line`
+  does not say whether it is that of the first team or the second.
 - **Three-way results** are a market for each of home, draw and away. That a side of a soccer match does not win is the
-  other one with half a goal; the opposite of a draw is no price of another outcome, and is left out.
+  other side with half a goal; the opposite of a draw is no price of another outcome, and is left out.
 - **Market types** are numbers. A type whose rule about overtime differs from that of sportsbooks, or is not known,
-  keeps the number as its name, which the catalog does not have.
+  keeps the number as its name, which is not in the catalog.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items, whole
 from oddsengine.feeds.depth import Ladder, ladder, price_of
-from oddsengine.feeds.names import MarketName, against, league, market, side_of, with_line
+from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, outcome_of, side_of, with_line
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
@@ -134,15 +134,10 @@ def read_leagues(sports: bytes, leagues: bytes) -> list[SxLeague]:
     >>> read_leagues(sports, b'{"data": [{"leagueId": 243, "label": "NFL", "sportId": 8, "homeTeamFirst": false}]}')
     [SxLeague(id=243, label='NFL', sport_id=8, sport='football', league='nfl', home_first=False)]
     """
-    listed = valid_items(
-        inside(plain(sports, SOURCE), "data"), Level(_Sport, "a sport"), Counter(), SOURCE, _missing("sports")
-    )[0]
+    listed = _items(inside(plain(sports, SOURCE), "data"), "sports", Level(_Sport, "a sport"), Counter())
     labels = {one.sportId: catalog.sport(one.label).id for one in listed}
-    found = valid_items(
-        inside(plain(leagues, SOURCE), "data"), Level(_League, "a league"), Counter(), SOURCE, _missing("leagues")
-    )[0]
     out = []
-    for one in found:
+    for one in _items(inside(plain(leagues, SOURCE), "data"), "leagues", Level(_League, "a league"), Counter()):
         sport = labels.get(one.sportId, "")
         own = league(one.label, sport)
         out.append(SxLeague(one.leagueId, one.label, one.sportId, sport, own, one.homeTeamFirst is not False))
@@ -151,13 +146,11 @@ def read_leagues(sports: bytes, leagues: bytes) -> list[SxLeague]:
 
 def next_key(body: bytes) -> str:
     """Return the key of the next page of markets, or an empty string. Raises `FeedError` if this is not a page."""
-    key = inside(_page(body), "data", "nextKey")
+    key = inside(plain(body, SOURCE), "data", "nextKey")
     return key if isinstance(key, str) else ""
 
 
-def read_markets(
-    pages: Sequence[bytes], leagues: Sequence[SxLeague], now: datetime, within: float = 1e9
-) -> SxListing:  # fmt: skip
+def read_markets(pages: Sequence[bytes], leagues: Sequence[SxLeague], now: datetime, within: float = 1e9) -> SxListing:
     """Parse pages of active markets; games that start more than `within` seconds from now are left out.
 
     Raises `FeedError` if one is not valid.
@@ -167,10 +160,8 @@ def read_markets(
     until = now + timedelta(seconds=within)
     markets: dict[str, SxMarket] = {}
     for body in pages:
-        listed, _ = valid_items(
-            inside(_page(body), "data", "markets"), Level(_Market, "a market"), refused, SOURCE, _missing("markets")
-        )
-        for one in listed:
+        listed = inside(plain(body, SOURCE), "data", "markets")
+        for one in _items(listed, "markets", Level(_Market, "a market"), refused):
             of = by_id.get(one.leagueId if one.leagueId is not None else -1)
             start = moment(one.gameTime)
             if one.status != "ACTIVE" or (start is not None and start > until):
@@ -216,28 +207,19 @@ class SxBetMarkets:
                 if row is None:
                     turn.refused["the other outcome of a three-way market"] += 1
                     continue
-                turn.put(row | price_of(levels) | {"last_seen_at": book.at})
-                if not one.in_catalog:
-                    turn.unmapped[BOOK, row["market_type"]] += 1
+                turn.put(row | price_of(levels) | {"last_seen_at": book.at}, in_catalog=one.in_catalog)
         return turn.payload(self._listed, part)
 
 
-def _missing(what: str) -> str:
-    return f"not a payload of {SOURCE}: it has no list of {what}"
-
-
-def _page(body: bytes) -> Any:
-    return plain(body, SOURCE)
+def _items(listed: Any, what: str, level: Level, refused: Counter[str]) -> list[Any]:
+    return valid_items(listed, level, refused, SOURCE, f"not a payload of {SOURCE}: it has no list of {what}")[0]
 
 
 def _book(body: bytes, refused: Counter[str]) -> dict[str, Ladder]:
     """Return what a taker can bet on each outcome: orders on the other one."""
     data = inside(plain(body, SOURCE), "data")
     order = Level(_Order, "an order")
-    one, two = (
-        valid_items(inside(data, side), order, refused, SOURCE, _missing("orders"))[0]
-        for side in ("outcomeOne", "outcomeTwo")
-    )
+    one, two = (_items(inside(data, side), "orders", order, refused) for side in ("outcomeOne", "outcomeTwo"))
     return {"1": _taken(two, refused), "2": _taken(one, refused)}
 
 
@@ -264,10 +246,9 @@ def _market(
     if outcomes is None:
         refused[_NO_SIDES] += 1
         return None
-    shared: dict[str, Any] = {
-        "sportsbook": BOOK, "event_id": game.id, "sport": game.sport, "league": game.league, "home_team": home,
-        "away_team": away, "event_start_time": start, "market_type": kind.name, "is_live": live,
-        "market_id": one.marketHash, "external_event_id": game.id,
+    shared = game.fields | {
+        "sportsbook": BOOK, "market_type": kind.name, "is_live": live, "market_id": one.marketHash,
+        "external_event_id": game.id,
     }  # fmt: skip
     if one.mainLine is not None:
         shared["is_alternate_line"] = not one.mainLine
@@ -277,9 +258,9 @@ def _market(
         rows[side] = shared | {
             "id": ident, "selection_id": ident, "selection": name, "selection_type": meaning or None, "line": line
         }  # fmt: skip
-    if one.type == _THREE_WAY and of.sport == "soccer" and (other := against(outcomes[0][1], home, away)) is not None:
+    if (other_side := against(kind.name, outcomes[0][1], game, "asian_handicap")) is not None:
         ident = f"{one.marketHash}/2"
-        rows["2"] = shared | {"id": ident, "selection_id": ident} | other
+        rows["2"] = shared | {"id": ident, "selection_id": ident} | other_side
     return SxMarket(one.marketHash, game, rows, kind.in_catalog)
 
 
@@ -287,7 +268,7 @@ def _kind(number_: int, sport: str) -> MarketName:
     """Return the market of a type."""
     name = ""
     if number_ == _THREE_WAY:
-        name = "moneyline_3way"
+        name = THREE_WAY
     elif sport == "soccer" and number_ in _SOCCER:
         name = _SOCCER[number_]
     elif number_ in _PERIOD_OF and sport in _PERIODS:
@@ -299,7 +280,7 @@ def _kind(number_: int, sport: str) -> MarketName:
     elif not (number_ == 52 and sport in _DRAWN):
         name = next((names[number_] for names in (_WINNERS, _SPREADS, _TOTALS, _YES_NO) if number_ in names), "")
     if not name:
-        return MarketName(f"type {number_}", False, False, False, False, False)  # noqa: FBT003
+        return MarketName(f"type {number_}")
     return market(name, sport)
 
 
@@ -307,7 +288,7 @@ def _outcomes(one: _Market, game: Game, kind: MarketName) -> Outcomes | None:
     """Return selection, outcome and line of each outcome that is a bet; None if they are not understood."""
     names = (one.outcomeOneName, one.outcomeTwoName)
     if one.type == _THREE_WAY:
-        side = side_of(names[0], game.home, game.away) or catalog.selection_words().get(catalog.normalise(names[0]))
+        side = outcome_of(names[0], game.home, game.away)
         return [("Draw" if side == "draw" else names[0], side, None)] if side in ("home", "draw", "away") else None
     if not kind.in_catalog:
         return [(name, "", None) for name in names]
@@ -337,8 +318,6 @@ def _outcomes(one: _Market, game: Game, kind: MarketName) -> Outcomes | None:
     return _paired(spreads, {"home", "away"})
 
 
-def _paired(
-    outcomes: Outcomes, allowed: set[str]
-) -> Outcomes | None:  # fmt: skip
+def _paired(outcomes: Outcomes, allowed: set[str]) -> Outcomes | None:
     """Return outcomes if they are exactly the two that are allowed."""
     return outcomes if {outcome for _, outcome, _ in outcomes} == allowed else None

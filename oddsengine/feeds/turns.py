@@ -44,8 +44,10 @@ class Turn:
         self.unmapped: Counter[tuple[str, str]] = Counter()
         self.refused: Counter[str] = Counter()
 
-    def put(self, row: dict[str, Any]) -> None:
-        """Add a price; one with the id of another is left out."""
+    def put(self, row: dict[str, Any], *, in_catalog: bool = True) -> None:
+        """Add a price of a market that the catalog has or not; one with the id of another is left out."""
+        if not in_catalog:
+            self.unmapped[row["sportsbook"], row["market_type"]] += 1
         if row["id"] in self.rows:
             self.refused["a price given twice"] += 1
         else:

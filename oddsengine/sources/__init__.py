@@ -110,7 +110,7 @@ KINDS = {
 def declared(names: Iterable[str], leagues: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Environment variables that declare sources for some leagues, named after their kinds.
 
-    A secret is the usual variable of its kind, if it is set. Raises `SettingsError` for a kind that there is not.
+    A secret is the usual variable of its kind, if it is set. Raises `SettingsError` for an unknown kind.
 
     Examples
     --------

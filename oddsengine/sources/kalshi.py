@@ -19,7 +19,7 @@ from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.kalshi_format import next_cursor
 from oddsengine.feeds.kalshi_series import SERIES
 from oddsengine.sources.failure import HTTP_UNAUTHORIZED, RATE_LIMITED, Failure
-from oddsengine.sources.polling import PacedWeb, Query, TokenBucket
+from oddsengine.sources.polling import PacedWeb, Query, TokenBucket, parameter
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -114,7 +114,7 @@ class KalshiSource:
         await self._name(web, receiver, winners)
 
     async def _charge(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> bool:
-        """Request the fee of a series every few hours. Returns whether it is known: without it prices are not right."""
+        """Request the fee of a series every few hours. Returns whether it is known; without it, prices are wrong."""
         now = asyncio.get_running_loop().time()
         if now < self._charged.get(series, -inf) + _FEES_S:
             return True
@@ -240,11 +240,7 @@ class KalshiSource:
 
 async def _pages(web: PacedWeb, path: str, query: Query) -> list[bytes]:
     """Request all pages of a list."""
-
-    def following(body: bytes) -> Query:
-        return [("cursor", cursor)] if (cursor := next_cursor(body)) else []
-
-    return [page.body for page in await web.pages(path, query, following, _CALL)]
+    return [page.body for page in await web.pages(path, query, parameter("cursor", next_cursor), _CALL)]
 
 
 def _stream(feed: KalshiSettings, key: str, private_key: str) -> Any:

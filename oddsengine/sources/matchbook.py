@@ -6,7 +6,7 @@ from datetime import timedelta
 from oddsengine.feeds import Payload
 from oddsengine.feeds.matchbook import MatchbookPrices, next_offset, read_sports
 from oddsengine.sources.parts import sport_and_league
-from oddsengine.sources.polling import PacedWeb, PolledSource, Query
+from oddsengine.sources.polling import PacedWeb, PolledSource, Query, parameter
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import MatchbookSettings
 
@@ -37,11 +37,7 @@ class _Exchange:
         ]  # fmt: skip
         if feed.markets:
             query.append(("market-types", ",".join(feed.markets)))
-        pages = await web.pages("/events", query, _following)
+        pages = await web.pages("/events", query, parameter("offset", next_offset))
         return await web.parsed(
             [page.body for page in pages], lambda: self._reader.read(part, pages, sports, web.now(), league)
         )
-
-
-def _following(page: bytes) -> Query:
-    return [("offset", offset)] if (offset := next_offset(page)) else []

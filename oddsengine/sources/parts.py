@@ -29,6 +29,6 @@ def sport_and_league(part: str, sports: Mapping[str, T]) -> tuple[T, str]:
     if sport not in sports:
         known = ", ".join(sorted(sports)) or "none"
         raise Failure(
-            f"{part!r} is no league or sport that it has; sports are {known}", fatal=True, kind=REFUSED
+            f"{part!r} is not a league or sport that it has; sports are {known}", fatal=True, kind=REFUSED
         )  # fmt: skip
     return sports[sport], part if league else ""

@@ -72,9 +72,10 @@ class PacedWeb:
     async def pages(
         self, path: str, query: Query, following: Callable[[bytes], Query], tokens: float = 1.0
     ) -> list[Received]:  # fmt: skip
-        """Request all pages of a list; `following` says what asks for the page after one, nothing if that is the last.
+        """Request all pages of a list.
 
-        What it says replaces parameters of the same name.
+        `following` returns the parameters of the page after one, which replace those of the same name; nothing after
+        the last.
         """
         pages: list[Received] = []
         more: Query = []
@@ -92,6 +93,18 @@ class PacedWeb:
     async def parsed(self, bodies: Sequence[bytes], parse: Callable[[], T]) -> T:
         """Parse bodies; those that are not valid are saved, and raise `Failure`."""
         return await parsed(self._feed, self._receiver, b"\n".join(bodies), parse)
+
+
+def parameter(name: str, place: Callable[[bytes], str | int]) -> Callable[[bytes], Query]:
+    """Return the `following` of `pages` for a source whose pages have the place of the next one, empty or 0 at the end.
+
+    Examples
+    --------
+    >>> following = parameter("cursor", bytes.decode)
+    >>> following(b"abc"), following(b"")
+    ([('cursor', 'abc')], [])
+    """
+    return lambda page: [(name, found)] if (found := place(page)) else []
 
 
 def chunks(items: Sequence[str], size: int) -> list[Sequence[str]]:

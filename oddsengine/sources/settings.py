@@ -57,6 +57,7 @@ class PolledSettings(FeedSettings, frozen=True, kw_only=True):
     url: Url
     interval: Seconds = 30.0  # between two turns
     rate: Rate = 5.0  # requests a second
+    within: Seconds = 604_800.0  # only games that start so soon
 
 
 class TheOddsApiSettings(FeedSettings, frozen=True, kw_only=True):
@@ -165,7 +166,6 @@ class SxBetSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api.sx.bet"
     key_env: Variable = ""  # sent if there is one
     main_lines: Switch = True  # only the main line of spreads and totals; each market is a request
-    within: Seconds = 604_800.0  # until the start of a game
 
 
 class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
@@ -177,7 +177,6 @@ class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
         "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "DRAW_NO_BET", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER",
         "BOTH_TEAMS_TO_SCORE",
     )  # its market types  # fmt: skip
-    within: Seconds = 604_800.0  # until the start of a game
 
 
 class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
@@ -187,7 +186,6 @@ class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
     rate: Rate = 2.0
     markets: Texts = ()  # its market types; empty: all
     depth: Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")] = 5  # levels of each side
-    within: Seconds = 604_800.0  # until the start of a game
 
 
 class SportsGameOddsSettings(PolledSettings, frozen=True, kw_only=True):
@@ -198,7 +196,7 @@ class SportsGameOddsSettings(PolledSettings, frozen=True, kw_only=True):
     interval: Seconds = 120.0  # between two turns; each event of a turn counts
     rate: Rate = 1.0
     alternates: Switch = False  # also alternate lines
-    within: Seconds = 172_800.0  # until the start of a game
+    within: Seconds = 172_800.0
 
 
 class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
@@ -209,7 +207,7 @@ class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api2.odds-api.io/v3"
     interval: Seconds = 300.0  # between two turns
     rate: Rate = 1.0
-    within: Seconds = 172_800.0  # until the start of a game
+    within: Seconds = 172_800.0
 
 
 class DocumentSettings(FeedSettings, frozen=True, kw_only=True):

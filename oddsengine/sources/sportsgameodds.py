@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.sportsgameodds import LEAGUES, SportsGameOdds, next_cursor
-from oddsengine.sources.polling import PacedWeb, PolledSource, Query
+from oddsengine.sources.polling import PacedWeb, PolledSource, Query, parameter
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import SportsGameOddsSettings
 
@@ -35,9 +35,5 @@ class _Aggregator:
             query.append(("bookmakerID", ",".join(feed.books)))
         if feed.alternates:
             query.append(("includeAltLines", "true"))
-        pages = await web.pages("/events", query, _following)
+        pages = await web.pages("/events", query, parameter("cursor", next_cursor))
         return await web.parsed([page.body for page in pages], lambda: self._reader.read(part, pages))
-
-
-def _following(page: bytes) -> Query:
-    return [("cursor", cursor)] if (cursor := next_cursor(page)) else []

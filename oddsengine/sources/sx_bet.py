@@ -11,7 +11,7 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.sx_bet import SxBetMarkets, SxLeague, next_key, read_leagues, read_markets
 from oddsengine.feeds.turns import Received
 from oddsengine.sources.failure import REFUSED, Failure
-from oddsengine.sources.polling import PacedWeb, PolledSource, Query
+from oddsengine.sources.polling import PacedWeb, PolledSource, Query, parameter
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import SxBetSettings
 
@@ -41,7 +41,8 @@ class _Exchange:
             query: Query = [chosen, ("pageSize", _PAGE)]
             if feed.main_lines:
                 query.append(("onlyMainLine", "true"))
-            pages += [page.body for page in await web.pages("/markets/active", query, _following)]
+            following = parameter("paginationKey", next_key)
+            pages += [page.body for page in await web.pages("/markets/active", query, following)]
         listing = await web.parsed(pages, lambda: read_markets(pages, leagues, web.now(), feed.within))
         books: dict[str, Received] = {}
         for market in listing.markets:
@@ -53,10 +54,6 @@ class _Exchange:
         return await web.parsed([book.body for book in books.values()], lambda: reader.read(part, listing, books))
 
 
-def _following(page: bytes) -> Query:
-    return [("paginationKey", key)] if (key := next_key(page)) else []
-
-
 def _requests(leagues: list[SxLeague], part: str) -> list[tuple[str, int]]:
     """Return the parameter of each list of markets that a part needs: its sport, or its leagues."""
     of_sport = {league.sport_id for league in leagues if league.sport == part}
@@ -64,5 +61,5 @@ def _requests(leagues: list[SxLeague], part: str) -> list[tuple[str, int]]:
         return [("sportIds", number) for number in sorted(of_sport)]
     own = [league.id for league in leagues if part in (league.league, league.label)]
     if not own and part not in catalog.sports() and part not in catalog.leagues():
-        raise Failure(f"{part!r} is no league or sport that is known", fatal=True, kind=REFUSED)
+        raise Failure(f"{part!r} is not a known league or sport", fatal=True, kind=REFUSED)
     return [("leagueId", number) for number in own]

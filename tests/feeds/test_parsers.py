@@ -928,6 +928,11 @@ def test_betfair_handicaps_of_a_match_take_the_place_of_lays() -> None:
                    bettingType="ASIAN_HANDICAP_DOUBLE_LINE")  # fmt: skip
     reader, (image,) = lines(match)
     assert [row["id"] for row in image.quotes] == ["1.1/11/0/lay"]
+    goals = one("ALT_TOTAL_GOALS", market="1.3", eventTypeId="1", eventName="Arsenal v Leeds", eventId="9",
+                bettingType="ASIAN_HANDICAP_DOUBLE_LINE")  # fmt: skip
+    reader.read(encoded(goals))
+    still = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "batl": [[0, 1.51, 100]]}]})))
+    assert [row["id"] for row in still.quotes] == ["1.1/11/0/lay"]
     reader.read(encoded(handicap))
     again = reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "batl": [[0, 1.5, 100]]}]})))
     assert (again.quotes, again.removed) == ([], ["1.1/11/0/lay"])

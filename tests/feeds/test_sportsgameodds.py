@@ -1,4 +1,4 @@
-"""SportsGameOdds' odds: a line per book, numbers as texts, and sides that are several outcomes."""
+"""SportsGameOdds' odds: a line per book, numbers as texts, and sides that cover several outcomes."""
 
 from datetime import timedelta
 from typing import Any
@@ -54,7 +54,7 @@ def test_a_result_of_three_is_that_of_regular_time() -> None:
     assert [row[1:3] for row in meant(payload)] == [
         ("moneyline_3way", "home"), ("moneyline_3way", "away"), ("moneyline_3way", "draw"),
     ]  # fmt: skip
-    assert payload.refused == {"a side that is several outcomes": 1}
+    assert payload.refused == {"a side that covers several outcomes": 1}
     assert payload.games[0].league == "england_premier_league"
 
 

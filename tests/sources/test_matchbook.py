@@ -40,5 +40,5 @@ def test_all_pages_are_read() -> None:
 
 
 def test_a_sport_that_it_lacks_is_said() -> None:
-    with pytest.raises(FetchError, match="'mlb' is no league or sport that it has; sports are basketball, football"):
+    with pytest.raises(FetchError, match="'mlb' is not a league or sport that it has; sports are basketball, football"):
         fetched(Matchbook(), sport="mlb")

@@ -55,6 +55,6 @@ def test_pages_that_begin_anew_end_and_ids_come_in_batches() -> None:
 
 
 def test_a_sport_that_it_lacks_is_said() -> None:
-    with pytest.raises(FetchError, match="'chess' is no league or sport that it has; sports are baseball") as error:
+    with pytest.raises(FetchError, match="'chess' is not a league or sport that it has; sports are baseball") as error:
         fetched(Smarkets(), sport="chess")
     assert error.value.kind == "refused"

@@ -34,7 +34,7 @@ def test_fetch_reads_a_league_in_one_line() -> None:
 def test_a_part_is_a_sport_or_a_league(sport: str) -> None:
     exchange = SxBet(winner(), soccer("0xs", ("Fulham", "Not Fulham"), 1))
     if sport != "soccer":
-        with pytest.raises(FetchError, match="is no league or sport that is known"):
+        with pytest.raises(FetchError, match="is not a known league or sport"):
             fetched(exchange, sport=sport)
         return
     assert fetched(exchange, sport=sport)["selection"].to_list() == ["Fulham", "Chelsea"]
