@@ -111,11 +111,11 @@ def test_a_row_is_shown_if_it_passes_the_filter(board: Path) -> None:
 def test_a_tape_is_replayed_to_its_end(tmp_path: Path) -> None:
     tape = str(tmp_path / "tape")
     assert cli.main(["record", tape, "--simulate", "7", "--seconds", "10", "--events", "4"]) == 0
-    with watching("--tape", tape, "--speed", "20", "--every", "0.05") as watch:
+    with watching("--tape", tape, "--speed", "5", "--every", "0.05") as watch:
         assert watch.process.wait(timeout=60) == 0
         until(lambda: watch.said.count("\nMiddles") == watch.said.count(tape), "the last drawing")
     times = re.findall(rf"^{re.escape(tape)}  (\S+ \S+?)(  ended)?$", watch.said, re.MULTILINE)
-    assert len(times) >= 3
+    assert len(times) >= 2
     assert [time for time, _ in times] == sorted(time for time, _ in times)
     assert [bool(ended) for _, ended in times] == [False] * (len(times) - 1) + [True]
     assert int(watch.drawn("ev")[-1]) > 0
@@ -173,7 +173,7 @@ def test_drawings_fit_the_terminal_and_take_the_place_of_each_other(tmp_path: Pa
     assert cli.main(["record", tape, "--simulate", "7", "--seconds", "10", "--events", "6"]) == 0
     parent, child = pty.openpty()
     env = {**os.environ, "COLUMNS": str(size[0]), "LINES": str(size[1]), "TERM": "xterm", "NO_COLOR": "1"}
-    words = ("watch", "--tape", tape, "--speed", "10", "--every", "0.1")
+    words = ("watch", "--tape", tape, "--speed", "5", "--every", "0.1")
     with python(CLI, *words, stdin=DEVNULL, stdout=child, stderr=PIPE, env=env) as process:
         os.close(child)
         shown = b""
@@ -186,7 +186,7 @@ def test_drawings_fit_the_terminal_and_take_the_place_of_each_other(tmp_path: Pa
     os.close(parent)
     start, *drawings = shown.decode().replace("\r\n", "\n").split(_CLEARED)
     assert start == ""
-    assert len(drawings) >= 3
+    assert len(drawings) >= 2, "one during the replay, one at its end"
     for drawing in drawings:
         lines = drawing.splitlines()
         assert len(lines) < size[1], "the cursor stands on the last line"
