@@ -767,6 +767,13 @@ class Board:
 
     # ---- reading ----
 
+    def verdicts(self, slots: Ints) -> Verdicts:
+        """The verdicts stored on some rows."""
+        rows, nothing = self.rows, np.full(slots.size, np.nan)
+        return Verdicts(
+            rows.reason[slots], nothing, rows.not_reference[slots], rows.doubt[slots], self.moment, self.limits
+        )
+
     def gather(self, units: Longs) -> UnitColumns:
         """Some units sorted as a board of their own."""
         rows, names, held = self.rows, self.names, self.units

@@ -449,7 +449,7 @@ class Engine(Readable):
         some = board.gather(units)
         g, rows, names = some.groups, board.rows, board.names
         slots = np.concatenate((g.row, some.out))
-        guarded = self._judge(some, slots) if fresh else self._judged(g)
+        guarded = self._judge(some, slots) if fresh else board.verdicts(g.row)
         alike: dict[Any, list[View]] = {}
         for view in views:
             alike.setdefault(view.wanted.shared, []).append(view)
@@ -506,14 +506,6 @@ class Engine(Readable):
         self._enqueue(replica.judged(slots, guarded, reason, rejected))
         board.watch_gaps(some, guarded.reason)
         return guarded
-
-    def _judged(self, g: Groups) -> Verdicts:
-        """The verdicts stored on the board."""
-        board, rows = self._board, self._board.rows
-        nothing = np.full(g.row.size, np.nan)
-        return Verdicts(
-            rows.reason[g.row], nothing, rows.not_reference[g.row], rows.doubt[g.row], board.moment, board.limits
-        )
 
     def _alone(self, out: Ints, why: Bytes) -> Bytes:
         """The guard that rejects each row that identity rejects; 0 if the row's market is only not compared."""

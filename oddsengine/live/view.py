@@ -37,7 +37,6 @@ from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_S
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Callers, Offers, Scope, Wants, offers, unconfirmed
 from oddsengine.detection.tails import Forms
-from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Ints, Longs, Words
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
@@ -184,10 +183,7 @@ class View:
             slots = some.groups.row
             some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
             known = board.facts(slots)
-            guarded = Verdicts(
-                rows.reason[slots], np.full(slots.size, np.nan), rows.not_reference[slots], rows.doubt[slots],
-                board.moment, board.limits,
-            )  # fmt: skip
+            guarded = board.verdicts(slots)
             mine, off, traits = self.spec(names), engine.off, names.traits
             turned = names.turned.values[known.key >> BOOK_BITS] != 0
             turned = turned[known.places(slots)]

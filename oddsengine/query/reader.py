@@ -26,6 +26,7 @@ from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
 from oddsengine.pricing.commission import charge, offered
+from oddsengine.query.fair import RowFair, fair_of_rows
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
 from oddsengine.query.scan import best_prices, between, page_between, row_states, scan
@@ -404,6 +405,10 @@ class BoardReader:
         charge(odds, book, rate, fee, out)
         depth = rows.price_depth(slots, levels=False)
         return out if depth is None else offered(odds, book, out, depth, rate, fee)
+
+    def fair(self, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
+        """Return what rows are worth; see `fair_of_rows`."""
+        return fair_of_rows(self._shown, slots, books, method)
 
     def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""

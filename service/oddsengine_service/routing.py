@@ -25,16 +25,17 @@ from oddsengine_service.routes import (
     odds,
     opportunities,
     reference,
+    screen,
     splits,
     stream,
 )
 from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *opportunities.endpoints,
-    *splits.endpoints, *account.endpoints, *alerts.endpoints, *bets.endpoints, *calculators.endpoints,
-    *filters.endpoints, *marks.endpoints, *history.endpoints, *deeplinks.endpoints, *futures.endpoints,
-    *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP,
+    *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints,
+    *opportunities.endpoints, *splits.endpoints, *account.endpoints, *alerts.endpoints, *bets.endpoints,
+    *calculators.endpoints, *filters.endpoints, *marks.endpoints, *history.endpoints, *deeplinks.endpoints,
+    *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP,
 )  # fmt: skip
 
 _SLASH = "\ufdd0"  # replaces an escaped / while a path is routed; never part of a text

@@ -284,6 +284,14 @@ def _columns(rows: OddsRows, state: str = "") -> list[Any]:
 
 _MAIN = {1: True, 0: False, -1: None}
 _REJECTIONS = [None, *(Rejection(name, reason(name)) for name in NAMES[1:])]
+
+
+def reason_of(code: int) -> str | None:
+    """Why a price is rejected, in words; None if it is not."""
+    rejection = _REJECTIONS[code]
+    return None if rejection is None else rejection.reason
+
+
 _OTHER = {True: False, False: True, None: None}
 
 

@@ -1,0 +1,58 @@
+"""What rows of the board are worth: fair probabilities, EV, and what their books keep."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine.columns import Floats, Ints
+from oddsengine.detection.sweep import Callers, edges, market_fair, offers
+from oddsengine.live.replica import ReadState
+from oddsengine.pricing.references import CLOSE, fair_prices, view_spec
+
+
+class RowFair(NamedTuple):
+    """Columns of some rows; nan where nothing is known."""
+
+    probability: Floats  # fair, of the row's outcome, from all books
+    ev: Floats  # of a price that may be bet: a fraction, from all books but its own
+    hold: Floats  # of the row's book in the row's market: the sum of 1 / odds, less 1
+
+
+def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
+    """Value some rows as the +EV list over some books does, whatever their EV.
+
+    Parameters
+    ----------
+    shown
+        The board.
+    slots
+        The rows.
+    books
+        The books that may be bet; None for all.
+    method
+        ``close``, or the de-vig method of the catalog's reference books.
+    """
+    out = RowFair(*np.full((3, slots.size), np.nan))
+    board, names = shown.board, shown.board.names
+    some = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
+    g, traits = some.groups, names.traits
+    if not g.row.size:
+        return out
+    guarded = board.verdicts(g.row)
+    spec = view_spec(names.sorted_books(), traits, books, None, method, None)
+    estimated = board.estimated(some, guarded.reason, g.row, shown.fair)[0] if method == CLOSE else None
+    depth = board.rows.price_depth(g.row, levels=False)
+    view = offers(fair_prices(g, traits, guarded, spec, board.off, board=estimated, depth=depth), Callers.of([spec]))
+    by_slot = np.argsort(g.row)
+    at = by_slot[np.minimum(np.searchsorted(g.row, slots, sorter=by_slot), g.row.size - 1)]
+    found = np.flatnonzero(g.row[at] == slots)  # the others are of no market that is compared
+    at = at[found]
+    market = g.market[at].astype(np.int64)
+    asked, place = np.unique(market, return_inverse=True)
+    probability, ev = market_fair(view, asked), np.full(g.row.size, np.nan)
+    hits = edges(view, np.zeros(asked.size, np.int64), asked, np.full(1, -np.inf))
+    ev[hits.row] = hits.fair * view.net[hits.row] - 1.0
+    segment = np.searchsorted(g.rows, at, side="right") - 1
+    out.probability[found] = probability[place, segment - g.segments[market]]
+    out.ev[found], out.hold[found] = ev[at], view.width[at]
+    return out
