@@ -22,8 +22,9 @@ function chooseBooks() {
   const books = on.length === boxes.length ? null : new Set(on);
   lists.filter.books = board.books = books;
   board.forget();
+  screen.forget();
   clearTimeout(relisten);
-  relisten = setTimeout(listen, 700); // the best prices of fewer books are other opportunities
+  relisten = setTimeout(() => { listen(); if (onScreen()) openBoard(); }, 700); // the best prices of fewer books are other opportunities
   asks();
 }
 
@@ -48,7 +49,7 @@ function asks() {
   writeAddress();
   lists.loosen();
   draw();
-  requestAnimationFrame(() => setTimeout(() => speak("answer", (tab === "board" ? $("board-summary") : $("summary")).textContent, 600)));
+  requestAnimationFrame(() => setTimeout(() => speak("answer", (onScreen() ? $("screen-summary") : tab === "board" ? $("board-summary") : $("summary")).textContent, 600)));
 }
 function on(id, kind, act) {
   $(id).addEventListener(kind, act);
@@ -63,11 +64,12 @@ on("entry-form", "submit", (event) => {
   else leave("An API key contains letters, digits and punctuation, but no spaces.");
 });
 on("leave", "click", () => leave());
-on("again", "click", () => [opportunities, prices].forEach((each) => each.again()));
+on("again", "click", () => [opportunities, prices, screenPrices].forEach((each) => each.again()));
 on("pause", "click", () => {
   const paused = !lists.paused;
   lists.pause(paused);
   board.pause(paused);
+  screen.paused = paused;
   $("pause").setAttribute("aria-pressed", String(paused));
   draw();
 });
@@ -75,8 +77,8 @@ on("sport", "change", () => {
   lists.filter.sport = $("sport").value;
   lists.filter.league = "";
   if (tab === "board" && !eventsOf().some((each) => each.id === board.event)) {
-    board.choose(eventsOf()[0]?.id ?? "");
-    openBoard();
+    screen.forget();
+    watchEvent("");
   }
   drawEvents();
   changed();
@@ -143,8 +145,25 @@ for (const input of document.querySelectorAll("[data-money]")) {
 }
 on("money-panel", "submit", (event) => event.preventDefault());
 on("filters", "submit", (event) => event.preventDefault());
-on("event", "change", () => { board.choose($("event").value); openBoard(); writeAddress(); draw(); });
-on("market", "change", () => { board.market = $("market").value; board.forget(); asks(); });
+on("event", "change", () => watchEvent($("event").value));
+on("back-to-games", "click", () => { watchEvent(""); $("event").focus(); });
+on("screen", "click", (event) => {
+  const game = event.target.closest("[data-event]");
+  if (game) { watchEvent(game.dataset.event); $("event").focus(); }
+});
+on("market", "change", () => {
+  if (onScreen()) return chooseScreen("market", $("market").value);
+  board.market = $("market").value;
+  board.forget();
+  asks();
+});
+on("screen-league", "change", () => chooseScreen("league", $("screen-league").value));
+function chooseScreen(name, value) {
+  screen[name] = value;
+  screen.forget();
+  openBoard();
+  asks();
+}
 on("alternates", "change", () => { board.alternates = $("alternates").checked; board.forget(); asks(); });
 on("books", "click", () => openBooks($("books-list").hidden));
 on("books-boxes", "change", chooseBooks);
@@ -193,7 +212,7 @@ document.addEventListener("pointerdown", (event) => {
 for (const input of document.querySelectorAll("[name=format]")) {
   input.addEventListener("change", () => { format = input.value; draw(); });
 }
-addEventListener("online", () => [opportunities, prices, scores].forEach((each) => each.again()));
+addEventListener("online", () => [opportunities, prices, scores, screenPrices].forEach((each) => each.again()));
 // A tab that nobody sees for a while leaves its connections to those that are seen.
 let hiding = 0;
 document.addEventListener("visibilitychange", () => {
@@ -204,7 +223,7 @@ document.addEventListener("visibilitychange", () => {
 });
 function rest() {
   resting = true;
-  for (const each of [opportunities, prices, scores, fair]) each.close();
+  for (const each of [opportunities, prices, scores, fair, screenPrices]) each.close();
 }
 function wake() {
   resting = false;
@@ -218,13 +237,14 @@ setInterval(() => {
   prices.look(now);
   fair.look(now);
   scores.look(now);
+  screenPrices.look(now);
   if (tab === "board" && key && !resting && now - readAt > (events.length ? EVENTS_MS : EVENTS_MS / 4)) learnEvents();
   if (key && !stalled() && rights.streams !== false && now - agesAt > AGES_MS) {
     agesAt = now;
     if (details.it) details.refresh();
     if (tab === "bets") tracker.read();
     if (tab === "alerts") alerts.read();
-    if (tab === "board") board.refresh(ask);
+    if (tab === "board" && board.event) board.refresh(ask);
     else if (tab in KINDS) lists.refresh(ask);
   }
   if (tab === "board") later();

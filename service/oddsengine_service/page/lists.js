@@ -140,7 +140,7 @@ const STANDS = "Probability that this price still stands ten minutes from now; u
 const stands = ({ still_there: chance }) => (chance === null || chance === undefined ? "–" : percent(100 * chance, 0));
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
-const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => [it.row.start_time ? time(it.row.start_time) : ""] };
+const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => kickOff(it.row.start_time) };
 const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [past(it.row.detected_at), el("span", { class: "under" }, "price ", aged(it.seen))], latest: true };
 const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
 

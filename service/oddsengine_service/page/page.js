@@ -19,16 +19,19 @@ let readAt = 0;
 let rights = {};
 let tierOf = new Map(); // the tier that a book needs
 let sportOf = new Map(); // of a league
+let sportsOf = new Map(); // of a market
 let resting = false; // hidden for long, and not listening
 
 const lists = new Lists();
 const board = new Board();
+const screen = new Screen();
 const games = new Games();
 const details = new Details();
 const tracker = new Tracker();
 const alerts = new PageAlerts();
 let opportunities = new Listener(takeList, showState);
 let prices = new Listener(takePrices, showState);
+const screenPrices = new Poller((name, payload) => screen.take(name, payload) && later(), showState, SCREEN_S);
 const scores = new Listener((name, payload) => {
   if (name === "connected") games.clear();
   if (games.take(name, payload)) later();
@@ -70,7 +73,8 @@ function draw() {
       if (count) write(count, !may(kind) ? spelled(needs[kind]) : lists.waiting ? "" : String(lists.count(kind)));
       count?.classList.toggle("needs", !may(kind));
     }
-    if (tab === "board") {
+    if (onScreen()) screen.render();
+    else if (tab === "board") {
       board.render();
       board.seed(ask);
     } else if (tab in KINDS) lists.render();
@@ -81,21 +85,24 @@ function later() {
   if (!waiting) waiting = setTimeout(draw, Math.max(0, drawn + REDRAW_MS - performance.now()));
 }
 
+// Whether the games of a league are shown, and not one event.
+const onScreen = () => tab === "board" && !board.event;
+
 // ---- the state of the stream ----
 
 const SAID = { idle: "Not connected", connecting: "Connecting", live: "Live", late: "Late", broken: "Broken", refused: "Refused" };
 const WORST = ["refused", "broken", "late", "connecting", "live", "idle"];
 
 function worst() {
-  return [opportunities, prices, fair].reduce((one, other) => (WORST.indexOf(other.state) < WORST.indexOf(one.state) ? other : one));
+  return [opportunities, prices, fair, screenPrices].reduce((one, other) => (WORST.indexOf(other.state) < WORST.indexOf(one.state) ? other : one));
 }
 
 // Whether what stands on the page is no longer followed.
-const stalled = () => resting || ["late", "broken", "refused"].includes((tab === "board" ? prices : opportunities).state);
+const stalled = () => resting || ["late", "broken", "refused"].includes((onScreen() ? screenPrices : tab === "board" ? prices : opportunities).state);
 
 function stated(it) {
   if (resting) return "Paused while hidden";
-  if (it.state === "refused") return `${it === prices ? "Board" : "Lists"}: ${it.reason}`;
+  if (it.state === "refused") return `${it === prices ? "Event" : it === screenPrices ? "Odds" : "Lists"}: ${it.reason}`;
   if (it.state === "broken") return `Broken: ${it.reason}`;
   if (it.state === "idle" && key) return "Connected";
   return it.state === "live" && it.every ? `Polling every ${it.every} s` : SAID[it.state];
@@ -154,7 +161,7 @@ async function enter(given) {
   games.clear();
   await learnRights();
   if (key !== given) return;
-  if (!may(tab)) tab = TABS.find(may) ?? "board";
+  if (tab in KINDS && !may(tab)) tab = TABS.find(may) ?? "board";
   if (document.activeElement === document.body) $("main").focus({ preventScroll: true });
   listen();
   learn();
@@ -167,8 +174,9 @@ async function enter(given) {
 function leave(why = "") {
   sessionStorage.removeItem(KEY);
   key = "";
-  for (const each of [opportunities, prices, scores]) each.close();
+  for (const each of [opportunities, prices, scores, screenPrices]) each.close();
   lists.clear();
+  screen.forget();
   games.clear();
   board.choose("");
   details.close();
@@ -262,6 +270,7 @@ async function learn() {
     names[what] = new Map(found.data.map((each) => [each.id, each.name]));
     if (what === "leagues") sportOf = new Map(found.data.map((each) => [each.id, each.sport]));
     if (what === "sportsbooks") tierOf = new Map(found.data.map((each) => [each.id, each.requires_tier]));
+    if (what === "markets") sportsOf = new Map(found.data.map((each) => [each.id, each.sports]));
     if (what === "markets") for (const map of Object.values(lists.held)) for (const it of map.values()) Object.assign(it, item(it.kind, it.row));
   }));
   if (key !== mine) return;
@@ -294,7 +303,7 @@ async function learnEvents() {
 
 // ---- tabs ----
 
-const OTHERS = { board: ["Compare ", "books"], bets: ["Bets ", ""], alerts: ["Alerts ", ""] };
+const OTHERS = { board: ["Odds ", ""], bets: ["Bets ", ""], alerts: ["Alerts ", ""] };
 const TABS = [...Object.keys(KINDS), ...Object.keys(OTHERS)];
 const panelOf = (id) => (id in KINDS ? "panel-list" : `panel-${id}`);
 
@@ -334,15 +343,17 @@ function show(id) {
     if (!(id in KINDS) && $(button).getAttribute("aria-expanded") === "true") $(button).click();
   }
   for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS);
-  for (const node of document.querySelectorAll(".board-only")) node.hidden = !isBoard;
+  for (const node of document.querySelectorAll(".board-only")) node.hidden = !isBoard || node.classList.contains(board.event ? "screen-only" : "event-only");
+  $("one-event").hidden = !board.event;
+  $("all-games").hidden = Boolean(board.event);
   if (isBoard) {
     if (Date.now() - readAt > EVENTS_MS) learnEvents();
-    if (!board.event && events.length) board.choose(eventsOf()[0]?.id ?? "");
     drawEvents();
     openBoard();
   } else {
     prices.close();
-    if (scores.state === "idle") openScores();
+    screenPrices.close();
+    openScores();
     if (id === "bets") tracker.read();
     if (id === "alerts") alerts.read();
     if (id in KINDS) {
@@ -369,14 +380,21 @@ function drawEvents() {
   }
   const groups = [...leagues].map(([league, list]) => [called("leagues", league), list]);
   if (board.event && !events.some((each) => each.id === board.event)) groups.unshift(["", [[board.event, "This event"]]]);
-  choose($("event"), groups, board.event);
-  if (tab === "board" && !board.event && events.length) show("board");
+  choose($("event"), [["", [["", "All games"]]], ...groups], board.event);
+  if (onScreen() && events.length && screenPrices.state === "idle" && key) openBoard();
 }
 
 // Two streams at once and no more: a browser has six connections to a server, over all of its windows.
 function openBoard() {
+  if (!board.event) {
+    prices.close();
+    openScores();
+    screen.settle();
+    if (screen.league && screen.market) screenPrices.open([[`${BASE}${screen.path()}`, (rows) => ["games", rows]]], key);
+    return;
+  }
   scores.close();
-  if (!board.event) return prices.close();
+  screenPrices.close();
   const event = encodeURIComponent(board.event);
   const all = rights.features?.gamestate;
   if (rights.streams === false) prices.open([[`${BASE}/odds?event=${event}`, (odds) => ["snapshot", { odds }]]], key);
@@ -384,7 +402,13 @@ function openBoard() {
 }
 
 function openScores() {
-  if (rights.streams && rights.features?.gamestate) scores.open(`${BASE}/stream/gamestate`, key);
+  if (scores.state === "idle" && rights.streams && rights.features?.gamestate) scores.open(`${BASE}/stream/gamestate`, key);
+}
+
+// One event, or all games of a league.
+function watchEvent(id) {
+  board.choose(id);
+  show("board");
 }
 
 function compare(it) {

@@ -4,7 +4,11 @@ const EVERY_S = 15; // at the least
 const SHARE = 0.4; // of the requests a minute that the key has
 
 class Poller extends Listener {
-  every = EVERY_S;
+  // `least`: seconds between two requests, or more.
+  constructor(onEvent, onState, least = EVERY_S) {
+    super(onEvent, onState);
+    this.every = this.least = least;
+  }
 
   // `parts`: paths, and the event that the rows of each become.
   async once(parts, key, stop, attempt) {
@@ -29,7 +33,7 @@ class Poller extends Listener {
       clearTimeout(slow);
     }
     if (stop.aborted) return {};
-    this.every = Math.max(EVERY_S, Math.ceil((60 * asked) / (rate * SHARE)));
+    this.every = Math.max(this.least, Math.ceil((60 * asked) / (rate * SHARE)));
     [this.late, this.dead] = [LATE_S + this.every, DEAD_S + this.every];
     this.heard = Date.now();
     for (const [name, payload] of [...events, ["snapshot:complete", {}]]) this.take(name, payload);

@@ -96,6 +96,14 @@ function time(text) {
   const title = new Date(at).toLocaleString();
   return el("time", { datetime: text, title, "data-at": at }, relative(at, clock()));
 }
+// When a game starts, by the clock on the wall, and how long until then.
+function kickOff(text) {
+  const at = Date.parse(text ?? "");
+  if (Number.isNaN(at)) return [];
+  const far = at - clock() > 6 * 86_400_000;
+  const day = new Date(at).toDateString() === new Date(clock()).toDateString() ? {} : far ? { month: "short", day: "numeric" } : { weekday: "short" };
+  return [new Date(at).toLocaleString([], { ...day, hour: "numeric", minute: "2-digit" }), el("span", { class: "under" }, time(text))];
+}
 // A time that has passed, by a clock that may be a little ahead of this one.
 function past(text) {
   const node = time(text);
