@@ -45,7 +45,8 @@ _QUERY = {
     "fields": "",
     "since": "2026-02-07T18:00:00Z",
 }
-_ONE_OF: Mapping[str, Mapping[str, str]] = {  # endpoints that need one of two optional parameters
+_MORE: Mapping[str, Mapping[str, str]] = {  # of endpoints that need one of two optional parameters, or would send much
+    "/odds/screen": {"market": "moneyline", "sportsbook": "draftkings,pinnacle"},
     "/calculators/free-bet": {"against": _QUERY["against"]},
     "/calculators/qualifying": {"lay": "2.15"},
 }
@@ -166,7 +167,7 @@ def _answer(endpoint: Endpoint, context: Context, words: Mapping[str, str]) -> A
     """One response as a client reads it; None if it is not JSON."""
     fields = endpoint.query.declared
     required = {name: _QUERY.get(name) or words[name] for name, field in fields.items() if field.required}
-    required |= _ONE_OF.get(endpoint.path, {})
+    required |= _MORE.get(endpoint.path, {})
     if "limit" in fields:
         required["limit"] = _QUERY["limit"]
     query, _ = parse("&".join(f"{name}={value}" for name, value in required.items()).encode(), endpoint.query)
