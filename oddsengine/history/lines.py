@@ -179,6 +179,32 @@ class Ring:
         for at, wording in enumerate(self._wordings):
             self._events.setdefault(wording[0], []).append(at)
 
+    def odds_at(self, ids: Words, at: int) -> Floats:
+        """Return the decimal odds of some rows at a time; nan if they could not be bet then, or are not known.
+
+        Rows that were first seen later have their first odds. Those whose later moves have displaced the earlier ones
+        are not known.
+        """
+        with self._lock:
+            out = np.full(ids.size, np.nan)
+            code = np.fromiter((self._codes.get(ident, -1) for ident in ids.tolist()), np.int64, ids.size)
+            known = np.flatnonzero(code >= 0)
+            stored = min(self._end, self._most)
+            number = np.arange(self._end - stored, self._end)
+            place = number % self._most
+            early = place[(self._row[place] >= 0) & (self._at[place] <= at)]
+            # The newest move of each row: of equal indices the last is assigned.
+            newest = np.full(len(self._wordings), -1, np.int64)
+            newest[self._row[early]] = early
+            rows, row = self._rows, code[known]
+            cases = [rows["first_at"][row] > at, rows["last_at"][row] <= at, newest[row] >= 0]  # new, unmoved, moved
+            moved = newest[row]
+            odds = np.select(cases, [rows["first_odds"][row], rows["last_odds"][row], self._odds[moved]], np.nan)
+            flags = np.select(cases, [rows["first_flags"][row], rows["last_flags"][row], self._flags[moved]], SUSPENDED)
+            usable = (flags & SUSPENDED) == 0
+            out[known[usable]] = odds[usable]
+        return out
+
     def changes_of_event(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time."""
         with self._lock:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddsengine.columns import Floats, Ints
+from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detection.sweep import Callers, edges, market_fair, offers
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.references import CLOSE, fair_prices, view_spec
@@ -16,6 +16,9 @@ class RowFair(NamedTuple):
     probability: Floats  # fair, of the row's outcome, from all books
     ev: Floats  # of a price that may be bet: a fraction, from all books but its own
     hold: Floats  # of the row's book in the row's market: the sum of 1 / odds, less 1
+    own: Floats  # fair probability by the book's own prices
+    outcome: Longs  # equal for rows on one outcome at one line, -1 if their market is not compared
+    ladder: Longs  # equal for rows of one market at any line; the same
 
 
 def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
@@ -32,7 +35,7 @@ def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, me
     method
         ``close``, or the de-vig method of the catalog's reference books.
     """
-    out = RowFair(*np.full((3, slots.size), np.nan))
+    out = RowFair(*np.full((4, slots.size), np.nan), *np.full((2, slots.size), -1, np.int64))
     board, names = shown.board, shown.board.names
     some = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
     g, traits = some.groups, names.traits
@@ -54,5 +57,6 @@ def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, me
     ev[hits.row] = hits.fair * view.net[hits.row] - 1.0
     segment = np.searchsorted(g.rows, at, side="right") - 1
     out.probability[found] = probability[place, segment - g.segments[market]]
-    out.ev[found], out.hold[found] = ev[at], view.width[at]
+    out.ev[found], out.hold[found], out.own[found] = ev[at], view.width[at], view.own[at]
+    out.outcome[found], out.ladder[found] = segment, g.ladder[market]
     return out

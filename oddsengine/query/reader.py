@@ -410,6 +410,12 @@ class BoardReader:
         """Return what rows are worth; see `fair_of_rows`."""
         return fair_of_rows(self._shown, slots, books, method)
 
+    def quoted(self, slots: Ints) -> tuple[Words, Floats, Bools]:
+        """Return ids, decimal odds as quoted, and whether each row can be bet."""
+        rows = self.board.rows
+        usable = (rows.rejected[slots] == 0) & ((rows.flags[slots] & SUSPENDED) == 0)
+        return rows.id[slots], rows.odds[slots], usable
+
     def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
         rows, place, lines = self.board.rows, self.board.names.place.values, lines or self.lines

@@ -22,6 +22,7 @@ from oddsengine_service.routes import (
     health,
     history,
     marks,
+    movers,
     odds,
     opportunities,
     reference,
@@ -32,7 +33,7 @@ from oddsengine_service.routes import (
 from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints,
+    *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints, *movers.endpoints,
     *opportunities.endpoints, *splits.endpoints, *account.endpoints, *alerts.endpoints, *bets.endpoints,
     *calculators.endpoints, *filters.endpoints, *marks.endpoints, *history.endpoints, *deeplinks.endpoints,
     *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP,

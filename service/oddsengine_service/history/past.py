@@ -19,6 +19,7 @@ from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.closing import opened
 
 _WAITING = 1000  # queued jobs
+_RECENT = 1 << 18  # price movements in memory if an archive has all of them
 _GRADED_EVERY_S, _GRADED_D = 300.0, 30
 
 
@@ -54,7 +55,8 @@ class Past:
         self._failed = failed
         self._unwritten: deque[Callable[[], None]] = deque(maxlen=_WAITING)  # since the disk is full
         self.closings = opened(folder)
-        self.history: Ring | NodeArchive = Ring(engine) if archive is None else archive
+        self.recent = Ring(engine) if archive is None else Ring(engine, most=_RECENT)
+        self.history: Ring | NodeArchive = self.recent if archive is None else archive
         self._recorder: ClosingRecorder | None = None
         self._graded: tuple[int, float | None, float | None, float | None] | None = None
         self._graded_at = -_GRADED_EVERY_S
@@ -65,8 +67,7 @@ class Past:
         """Record an update; in the thread that made it, before the next step."""
         if self._recorder is not None:
             self._recorder.follow(update)
-        if isinstance(self.history, Ring):
-            self.history.follow(update)
+        self.recent.follow(update)
 
     def play(self, states: Mapping[str, Any], _: Iterable[str] = ()) -> None:
         """Settle the bets of finished games; a listener for `Games.listen`."""

@@ -24,7 +24,7 @@ function chooseBooks() {
   board.forget();
   screen.forget();
   clearTimeout(relisten);
-  relisten = setTimeout(() => { listen(); if (onScreen()) openBoard(); }, 700); // the best prices of fewer books are other opportunities
+  relisten = setTimeout(() => { listen(); if (onScreen()) openBoard(); if (tab === "movers") movers.read(); }, 700); // the best prices of fewer books are other opportunities
   asks();
 }
 
@@ -36,6 +36,7 @@ function openBooks(open) {
 // ---- what people do ----
 
 function changed() {
+  if (tab === "movers") movers.read();
   for (const kind of Object.keys(KINDS)) lists.pages[kind] = 0;
   asks();
 }
@@ -157,6 +158,14 @@ on("market", "change", () => {
   board.forget();
   asks();
 });
+on("movers-minutes", "change", () => { movers.minutes = Number($("movers-minutes").value); movers.read(); });
+on("movers-sort", "change", () => { movers.sort = $("movers-sort").value; movers.read(); });
+on("movers-table", "click", (event) => {
+  const row = event.target.closest("tbody tr");
+  if (row && !getSelection().toString()) movers.open(row.rowIndex - 1);
+});
+on("moves-close", "click", () => $("moves").close());
+on("moves", "click", (event) => { if (event.target === $("moves")) $("moves").close(); });
 on("screen-league", "change", () => chooseScreen("league", $("screen-league").value));
 function chooseScreen(name, value) {
   screen[name] = value;
@@ -244,6 +253,7 @@ setInterval(() => {
     if (details.it) details.refresh();
     if (tab === "bets") tracker.read();
     if (tab === "alerts") alerts.read();
+    if (tab === "movers") movers.read();
     if (tab === "board" && board.event) board.refresh(ask);
     else if (tab in KINDS) lists.refresh(ask);
   }

@@ -23,9 +23,11 @@ const largest = ({ largest_stakes: stakes, largest_profit: profit }) => (profit 
 let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 
+// A price's history as the service tells it.
+const pointsOf = (opening, points) => [{ at: Date.parse(opening.at), odds: opening.odds_decimal }, ...points.at.map((at, i) => ({ at: Date.parse(at), odds: points.odds_decimal[i] }))];
 // Steps of prices over time: the other books thin, the legs' books and the fair price strong.
-function chart(lines, fairLine, sharpLine) {
-  const [width, height, left, bottom] = [Math.max(300, $("details-chart").clientWidth), 240, 56, 22];
+function chart(lines, fairLine, sharpLine, wide) {
+  const [width, height, left, bottom] = [Math.max(300, wide), 240, 56, 22];
   const all = [...lines, fairLine, sharpLine].filter((line) => line.points.length);
   const values = all.flatMap((line) => line.points.map((point) => point.odds));
   if (!values.length) return el("p", { class: "dim" }, "No price history yet.");
@@ -186,7 +188,7 @@ class Details {
     const ids = new Map(mine.map((each) => [each.odds_id, each]));
     const lines = this.#moves.filter((each) => ids.has(each.id)).map(({ id, sportsbook, opening, points }) => ({
       book: sportsbook, leg: ids.get(id).role === "leg",
-      points: [{ at: Date.parse(opening.at), odds: opening.odds_decimal }, ...points.at.map((at, i) => ({ at: Date.parse(at), odds: points.odds_decimal[i] }))],
+      points: pointsOf(opening, points),
     }));
     const now = this.#fairOf(chosen);
     const { reference, fair_line: line = [], fair_line_book: book } = this.#said ?? {};
@@ -200,7 +202,7 @@ class Details {
       "p", { class: "dim legend" }, ...key("leg-key", called("sportsbooks", chosen.sportsbook)), ...key("book-key", "other books"),
       ...key("fair-key", own ? `fair, by ${called("sportsbooks", book)}` : "fair now"), ...(sharp.points.length ? key("sharp-key", sharp.name) : []),
     );
-    $("details-chart").replaceChildren(chart(lines, fair, sharp), legend);
+    $("details-chart").replaceChildren(chart(lines, fair, sharp, $("details-chart").clientWidth), legend);
   }
 
   #prices() {

@@ -27,6 +27,7 @@ const board = new Board();
 const screen = new Screen();
 const games = new Games();
 const details = new Details();
+const movers = new Movers();
 const tracker = new Tracker();
 const alerts = new PageAlerts();
 let opportunities = new Listener(takeList, showState);
@@ -177,6 +178,7 @@ function leave(why = "") {
   for (const each of [opportunities, prices, scores, screenPrices]) each.close();
   lists.clear();
   screen.forget();
+  Object.assign(movers, { rows: null });
   games.clear();
   board.choose("");
   details.close();
@@ -303,7 +305,7 @@ async function learnEvents() {
 
 // ---- tabs ----
 
-const OTHERS = { board: ["Odds ", ""], bets: ["Bets ", ""], alerts: ["Alerts ", ""] };
+const OTHERS = { board: ["Odds ", ""], movers: ["Movers ", ""], bets: ["Bets ", ""], alerts: ["Alerts ", ""] };
 const TABS = [...Object.keys(KINDS), ...Object.keys(OTHERS)];
 const panelOf = (id) => (id in KINDS ? "panel-list" : `panel-${id}`);
 
@@ -338,11 +340,12 @@ function show(id) {
   }
   for (const panel of new Set(TABS.map(panelOf))) $(panel).hidden = panel !== panelOf(id);
   $(panelOf(id)).setAttribute("aria-labelledby", `tab-${id}`);
-  $("filters").hidden = id in OTHERS && !isBoard;
+  const filtered = ["board", "movers"].includes(id);
+  $("filters").hidden = id in OTHERS && !filtered;
   for (const button of ["money", "more-filters"]) {
     if (!(id in KINDS) && $(button).getAttribute("aria-expanded") === "true") $(button).click();
   }
-  for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS);
+  for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS || (id === "movers" && node.classList.contains("movers-too")));
   for (const node of document.querySelectorAll(".board-only")) node.hidden = !isBoard || node.classList.contains(board.event ? "screen-only" : "event-only");
   $("one-event").hidden = !board.event;
   $("all-games").hidden = Boolean(board.event);
@@ -354,6 +357,7 @@ function show(id) {
     prices.close();
     screenPrices.close();
     openScores();
+    if (id === "movers") movers.read();
     if (id === "bets") tracker.read();
     if (id === "alerts") alerts.read();
     if (id in KINDS) {

@@ -196,5 +196,6 @@ def test_rows_of_no_market_have_no_fair_price() -> None:
     with Index(made).reader(judged=True) as reader:
         slots = reader.matching_rows(RowFilter(), {})
         assert slots.size == 2
-        for column in reader.fair(slots, None, "close"):
+        fair = reader.fair(slots, None, "close")
+        for column in (fair.probability, fair.ev, fair.hold, fair.own):
             assert np.isnan(column).all()
