@@ -17,7 +17,7 @@ from oddsengine_service.http.params import LARGEST
 
 _PARTS = Path(__file__).parents[1] / "page"
 _SCRIPTS = (  # one module, in this order
-    "text.js", "stream.js", "poller.js", "games.js", "stakes.js", "filters.js", "lists.js", "places.js", "board.js",
+    "settings.js", "text.js", "stream.js", "poller.js", "games.js", "stakes.js", "filters.js", "lists.js", "places.js", "board.js",
     "screen.js", "details.js", "movers.js", "tracker.js", "alerts.js", "page.js", "controls.js",
 )  # fmt: skip
 _STYLE = """

@@ -273,7 +273,7 @@ class Board {
       const price = line.prices.get(book);
       const cell = this.#cells.get(`${line.key} ${book}`);
       const points = price ? (this.moves.get(price.id) ?? []).filter((point) => point.odds !== null) : [];
-      const mark = price ? `${price.odds_decimal} ${price.odds_american} ${top.includes(book)} ${refused(price)} ${points.length} ${format}` : "none";
+      const mark = price ? `${price.odds_decimal} ${price.odds_american} ${top.includes(book)} ${refused(price)} ${points.length} ${settings.format}` : "none";
       moved += mark;
       const age = cell.querySelector(".seen");
       if (price && age) age.dataset.seen = seenAt(price);

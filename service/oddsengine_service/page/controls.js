@@ -131,20 +131,18 @@ on("least", "input", () => {
   changed();
 });
 on("group", "change", () => filtered("group", $("group").checked));
-for (const [button, panel] of [["money", "money-panel"], ["more-filters", "more-panel"]]) {
-  on(button, "click", () => {
-    $(panel).hidden = !$(panel).hidden;
-    $(button).setAttribute("aria-expanded", String(!$(panel).hidden));
-  });
-}
-for (const input of document.querySelectorAll("[data-money]")) {
-  input.value = money[input.dataset.money] || (input.dataset.money === "step" ? money.step : "");
-  input.addEventListener("change", () => {
-    keepMoney({ [input.dataset.money]: Math.max(0, Number(input.value) || 0) });
-    draw();
-  });
-}
-on("money-panel", "submit", (event) => event.preventDefault());
+on("more-filters", "click", () => {
+  $("more-panel").hidden = !$("more-panel").hidden;
+  $("more-filters").setAttribute("aria-expanded", String(!$("more-panel").hidden));
+});
+on("money", "click", () => openSettings("bankroll"));
+on("open-settings", "click", () => openSettings());
+on("settings-close", "click", () => $("settings").close());
+on("settings", "click", (event) => { if (event.target === $("settings")) $("settings").close(); });
+on("settings", "change", (event) => event.target.dataset.setting && changeSetting(event.target));
+on("settings-form", "submit", (event) => { event.preventDefault(); $("settings").close(); });
+on("setting-books-keep", "click", () => keepBooks(lists.filter.books && [...lists.filter.books]));
+on("setting-books-all", "click", () => keepBooks(null));
 on("filters", "submit", (event) => event.preventDefault());
 on("event", "change", () => watchEvent($("event").value));
 on("back-to-games", "click", () => { watchEvent(""); $("event").focus(); });
@@ -160,6 +158,7 @@ on("market", "change", () => {
 });
 on("movers-minutes", "change", () => { movers.minutes = Number($("movers-minutes").value); movers.read(); });
 on("movers-sort", "change", () => { movers.sort = $("movers-sort").value; movers.read(); });
+on("movers-live", "change", () => { movers.live = $("movers-live").value; movers.read(); });
 on("movers-table", "click", (event) => {
   const row = event.target.closest("tbody tr");
   if (row && !getSelection().toString()) movers.open(row.rowIndex - 1);
@@ -218,9 +217,6 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("pointerdown", (event) => {
   if (!event.target.closest(".books")) openBooks(false);
 });
-for (const input of document.querySelectorAll("[name=format]")) {
-  input.addEventListener("change", () => { format = input.value; draw(); });
-}
 addEventListener("online", () => [opportunities, prices, scores, screenPrices].forEach((each) => each.again()));
 // A tab that nobody sees for a while leaves its connections to those that are seen.
 let hiding = 0;
@@ -265,6 +261,7 @@ setInterval(() => {
 
 // ---- the beginning ----
 
+document.documentElement.style.colorScheme = settings.theme;
 makeTabs();
 readAddress();
 const demo = document.body.dataset.demoKey;

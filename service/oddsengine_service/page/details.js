@@ -39,14 +39,14 @@ function chart(lines, fairLine, sharpLine, wide) {
   const y = (value) => 8 + ((high + pad - value) / (high - low + 2 * pad)) * (height - bottom - 16);
   const path = ({ points }) => points.map(({ at, odds: value }, i) => `${i ? `H${x(at).toFixed(1)}V` : `M${x(at).toFixed(1)} `}${y(value).toFixed(1)}`).join("") + `H${x(now)}`;
   const ticks = [0, 1, 2, 3].map((i) => low + ((high - low) * i) / 3).filter((value, i, list) => !i || value - list[i - 1] > 0.004);
-  const words = `Prices of ${lines.length} books since ${new Date(first).toLocaleString()}, from ${low.toFixed(2)} to ${high.toFixed(2)} decimal${fairLine.points.length ? `; fair now ${fairLine.points.at(-1).odds.toFixed(2)}` : ""}`;
+  const words = `Prices of ${lines.length} books since ${local(first)}, from ${low.toFixed(2)} to ${high.toFixed(2)} decimal${fairLine.points.length ? `; fair now ${fairLine.points.at(-1).odds.toFixed(2)}` : ""}`;
   return svg(
     "svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": words },
     ...ticks.flatMap((value) => [
       svg("line", { class: "grid", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
       svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, oddsText(value)),
     ]),
-    svg("text", { x: left, y: height - 6 }, new Date(first).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })),
+    svg("text", { x: left, y: height - 6 }, local(first, { hour: "2-digit", minute: "2-digit" })),
     svg("text", { x: width - 8, y: height - 6, "text-anchor": "end" }, "now"),
     ...[...lines].sort((a, b) => a.leg - b.leg).filter((line) => line.points.length).map((line) => svg(
       "path", { class: line.leg ? "leg-line" : "book-line", d: path(line) }, svg("title", {}, called("sportsbooks", line.book)),
@@ -141,7 +141,7 @@ class Details {
       const said = this.legs.find(mine) ?? this.#said?.prices.find(mine);
       const book = said?.sportsbook ?? leg.books[0];
       const row = this.#rows.get(leg.ids[book]);
-      const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : money.total ? legAmount(leg.stake) : 0;
+      const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : settings.total ? legAmount(leg.stake) : 0;
       return { leg, i, row, book, fair: this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
     });
   }
@@ -267,9 +267,9 @@ class Details {
     const decimals = it.legs.map((leg) => leg.decimal);
     const [stake, p] = [first.stake || 100, first.fair ?? 0.5];
     const fields = {
-      arbitrage: [["odds", "Odds of all legs", decimals], ["total", "Amount", money.total || 100], ["step", "Round to", money.step || 0.01]],
+      arbitrage: [["odds", "Odds of all legs", decimals], ["total", "Amount", settings.total || 100], ["step", "Round to", settings.step || 0.01]],
       hedge: [["stake", "Stake placed", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
-      middle: [["total", "Amount", money.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Probability of the middle", it.row.middle_probability ?? ""]],
+      middle: [["total", "Amount", settings.total || 100], ["odds", "Odds", decimals[0]], ["against", "Odds of the other line", decimals[1] ?? 2], ["probability", "Probability of the middle", it.row.middle_probability ?? ""]],
       boost: [["odds", "Odds before the boost", decimals[0]], ["boost", "Boost, %", 50], ["probability", "Fair probability", p]],
       "free-bet": [["stake", "Free bet", stake], ["odds", "Its odds", decimals[0]], ["against", "Odds of the other side", this.#against()]],
       parlay: [["odds", "Odds of all legs", [decimals[0], 2]], ["probabilities", "Fair probabilities", `${p},0.5`]],

@@ -1,7 +1,6 @@
 // Filters: which rows a list shows. They are the parameters of the lists' endpoints, stand in the address, and can be saved.
 
 const THRESHOLDS = { ev: "min_ev", arbitrage: "min_profit", low_hold: "max_hold", middles: "min_ev" };
-const LEAST = { ev: 1 }; // where a list begins, if nothing is said: below, most is gone or noise before it is bet
 const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", terms: "terms", sharp: "devig_book", method: "devig_method" };
 const LIVE = { pre: "false", live: "true" };
 let saved = []; // of this key, from the service
@@ -45,12 +44,12 @@ function queryOf() {
     if (value !== "" && value !== undefined) query.set(param, value);
   }
   if (filter.books) query.set("sportsbook", [...filter.books].join(",") || "none");
-  const least = lists.least[lists.kind] === "" && lists.kind in LEAST ? 0 : lists.least[lists.kind];
+  const least = lists.least[lists.kind] === "" && settings[lists.kind] !== "" && KINDS[lists.kind].rises ? 0 : lists.least[lists.kind];
   if (least !== "") query.set(THRESHOLDS[lists.kind], least);
   return query;
 }
 
-const leastOf = (query, kind) => (query.has(THRESHOLDS[kind]) ? numberOf(query, THRESHOLDS[kind]) : LEAST[kind] ?? "");
+const leastOf = (query, kind) => (query.has(THRESHOLDS[kind]) ? numberOf(query, THRESHOLDS[kind]) : settings[kind]);
 const numberOf = (query, name) => (query.get(name) === null || Number.isNaN(Number(query.get(name))) ? "" : Number(query.get(name)));
 
 function filterOf(query) {
@@ -74,7 +73,7 @@ function takeQuery(query, kind) {
 function writeAddress() {
   const query = queryOf();
   query.delete("list");
-  if (lists.least[lists.kind] === LEAST[lists.kind]) query.delete(THRESHOLDS[lists.kind]);
+  if (lists.least[lists.kind] === settings[lists.kind]) query.delete(THRESHOLDS[lists.kind]);
   if (tab !== "ev") query.set("list", tab);
   if (tab === "board" && board.event) query.set("event", board.event);
   if (!lists.filter.group) query.set("group", "none");
@@ -93,6 +92,8 @@ function readAddress() {
   if (tab === "board" && query.get("event")) board.choose(query.get("event"));
   lists.filter.group = query.get("group") !== "none";
   takeQuery(query, lists.kind);
+  if (settings.books && !query.has("sportsbook")) lists.filter.books = board.books = new Set(settings.books);
+  if (settings.sharp && !query.has("devig_book")) lists.filter.sharp = settings.sharp;
   linked = query.get("open") ?? "";
 }
 

@@ -179,7 +179,7 @@ class Lists {
   settled = false;
   paused = false;
   orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
-  least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, LEAST[kind] ?? ""]));
+  least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, settings[kind]]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
   filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", sharp: "", method: "", books: null, group: true, hidden: false };
   folded = 0; // rows of sister books that stand in another's
@@ -386,7 +386,7 @@ class Lists {
     let node = this.#nodes.get(it.id);
     const before = node?.item;
     const score = it.row.is_live ? games.of(it.eventId) : null;
-    const mark = `${format} ${known} ${it.follows} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark}`;
+    const mark = `${settings.format} ${known} ${it.follows} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark}`;
     if (before === it && node.mark === mark && node.score === score) return node;
     node ??= el("tr", { role: "row", "data-id": it.id });
     node.classList.toggle("gone", Boolean(it.gone));

@@ -3,6 +3,7 @@
 class Movers {
   minutes = 10;
   sort = "move";
+  live = "false"; // in play, everything moves
   rows = null; // null: not asked yet
   #opened = null;
 
@@ -10,7 +11,7 @@ class Movers {
     const mine = key;
     const books = lists.filter.books ? `&sportsbook=${encodeURIComponent([...lists.filter.books].join(",") || "none")}` : "";
     const places = ["sport", "league"].map((name) => lists.filter[name] && `&${name}=${encodeURIComponent(lists.filter[name])}`).join("");
-    const answer = await call("GET", `/odds/movers?minutes=${this.minutes}&sort=${this.sort}&limit=50${places}${books}`);
+    const answer = await call("GET", `/odds/movers?minutes=${this.minutes}&sort=${this.sort}&limit=50${this.live && `&live=${this.live}`}${places}${books}`);
     if (key !== mine) return;
     this.rows = answer.data ?? [];
     write($("movers-said"), answer.error ?? (this.rows.length ? "" : this.sort === "move" ? "No moves in this time." : "No market is quoted by three books."));

@@ -186,7 +186,8 @@ function leave(why = "") {
   Object.assign(tracker, { bets: [], meta: null, more: false, page: 0 });
   $("alert-now").hidden = true;
   rights = {};
-  lists.filter.books = board.books = null; // another key may have other books
+  lists.filter.books = board.books = settings.books && new Set(settings.books); // another key may have other books
+  if ($("settings").open) $("settings").close();
   localStorage.removeItem(KEY);
   fair.close();
   $("entry").hidden = false;
@@ -342,7 +343,7 @@ function show(id) {
   $(panelOf(id)).setAttribute("aria-labelledby", `tab-${id}`);
   const filtered = ["board", "movers"].includes(id);
   $("filters").hidden = id in OTHERS && !filtered;
-  for (const button of ["money", "more-filters"]) {
+  for (const button of ["more-filters"]) {
     if (!(id in KINDS) && $(button).getAttribute("aria-expanded") === "true") $(button).click();
   }
   for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS || (id === "movers" && node.classList.contains("movers-too")));
@@ -379,7 +380,7 @@ function drawEvents() {
   for (const each of eventsOf()) {
     const list = leagues.get(each.league) ?? leagues.set(each.league, []).get(each.league);
     const at = new Date(each.start_time);
-    const when = each.is_live ? "in play" : at.toLocaleString([], { weekday: "short", hour: "2-digit", minute: "2-digit" });
+    const when = each.is_live ? "in play" : local(at, { weekday: "short", hour: "numeric", minute: "2-digit" });
     list.push([each.id, `${each.away_team} @ ${each.home_team} (${when})`]);
   }
   const groups = [...leagues].map(([league, list]) => [called("leagues", league), list]);

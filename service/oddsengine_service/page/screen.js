@@ -161,7 +161,7 @@ class Screen {
   }
 
   #fill(row, i, cell) {
-    const mark = `${cell.mark} ${format}`;
+    const mark = `${cell.mark} ${settings.format}`;
     if (row.marks[i] === mark) return;
     row.marks[i] = mark;
     const node = row.cells[i];

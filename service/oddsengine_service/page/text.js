@@ -47,9 +47,8 @@ const names = { sports: new Map(), leagues: new Map(), sportsbooks: new Map(), m
 const spelled = (id) => (id ? id.charAt(0).toUpperCase() + id.slice(1).replaceAll("_", " ") : "");
 const called = (what, id) => names[what].get(id) ?? spelled(id);
 
-let format = "american";
 function odds(american, decimal) {
-  if (format === "decimal") return decimal === null || decimal === undefined ? "" : decimal.toFixed(2);
+  if (settings.format === "decimal") return decimal === null || decimal === undefined ? "" : decimal.toFixed(2);
   if (american === null || american === undefined) return "";
   const rounded = Math.round(american), whole = rounded === -100 ? 100 : rounded;
   return whole < 0 ? `−${-whole}` : `+${whole}`;
@@ -58,13 +57,13 @@ const oddsText = (decimal) => odds(decimal >= 2 ? 100 * (decimal - 1) : -100 / (
 const decimalOf = (american) => (american === null ? null : american > 0 ? 1 + american / 100 : 1 - 100 / american);
 // A price of any precision, as somebody would type it, and back: in decimal odds, nan if it is no price.
 const typed = (decimal) => {
-  if (format === "decimal") return String(Number(decimal.toFixed(4)));
+  if (settings.format === "decimal") return String(Number(decimal.toFixed(4)));
   const american = Number((decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1)).toFixed(2));
   return american > 0 || american === -100 ? `+${Math.abs(american)}` : String(american);
 };
 function priceOf(text) {
   const value = numeral(text);
-  return value <= -100 || (format === "american" && value >= 100) ? decimalOf(value) : value;
+  return value <= -100 || (settings.format === "american" && value >= 100) ? decimalOf(value) : value;
 }
 // A number as somebody types it: 1,000 is a thousand, and 2,5 is two and a half.
 function numeral(text) {
@@ -79,6 +78,8 @@ function percent(value, digits = 2) {
 }
 const signed = (line) => (line > 0 ? `+${line}` : line < 0 ? `−${-line}` : "0");
 
+// A moment in the time zone of the settings.
+const local = (at, options) => new Date(at).toLocaleString([], { timeZone: settings.zone || undefined, ...options });
 function span(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
@@ -93,7 +94,7 @@ function relative(at, now) {
 function time(text) {
   const at = Date.parse(text ?? "");
   if (Number.isNaN(at)) return el("span", {}, "");
-  const title = new Date(at).toLocaleString();
+  const title = local(at);
   return el("time", { datetime: text, title, "data-at": at }, relative(at, clock()));
 }
 // When a game starts, by the clock on the wall, and how long until then.
@@ -101,8 +102,9 @@ function kickOff(text) {
   const at = Date.parse(text ?? "");
   if (Number.isNaN(at)) return [];
   const far = at - clock() > 6 * 86_400_000;
-  const day = new Date(at).toDateString() === new Date(clock()).toDateString() ? {} : far ? { month: "short", day: "numeric" } : { weekday: "short" };
-  return [new Date(at).toLocaleString([], { ...day, hour: "numeric", minute: "2-digit" }), el("span", { class: "under" }, time(text))];
+  const date = { month: "short", day: "numeric" };
+  const day = local(at, date) === local(clock(), date) ? {} : far ? date : { weekday: "short" };
+  return [local(at, { ...day, hour: "numeric", minute: "2-digit" }), el("span", { class: "under" }, time(text))];
 }
 // A time that has passed, by a clock that may be a little ahead of this one.
 function past(text) {
@@ -121,7 +123,7 @@ function setClock(answer) {
   if (!Number.isNaN(at) && Math.abs(at + 500 - clock()) > 2000) ahead = at + 500 - Date.now(); // it tells whole seconds
 }
 // An age that ticks.
-const aged = (seen) => el("time", { class: "seen", "data-seen": seen, title: `last seen ${new Date(seen).toLocaleString()}` }, span(Math.max(0, (clock() - seen) / 1000)));
+const aged = (seen) => el("time", { class: "seen", "data-seen": seen, title: `last seen ${local(seen)}` }, span(Math.max(0, (clock() - seen) / 1000)));
 function tickTimes() {
   const now = clock();
   for (const node of document.querySelectorAll("time[data-seen]")) write(node, span(Math.max(0, (now - Number(node.dataset.seen)) / 1000)));

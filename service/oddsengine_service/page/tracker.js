@@ -1,4 +1,4 @@
-// The tracker: bets that were placed, their closing lines, results and money.
+// The tracker: bets that were placed, their closing lines, results and settings.
 
 const RESULTS = [["", "Open"], ["won", "Won"], ["half_won", "Half won"], ["push", "Push"], ["half_lost", "Half lost"], ["lost", "Lost"], ["void", "Void"]];
 
