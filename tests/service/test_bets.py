@@ -2,9 +2,11 @@
 
 import csv
 import io
+import random
 import re
 import sqlite3
 import stat
+import statistics
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -20,6 +22,7 @@ from oddsengine.feeds.scores import ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts import bets as rules
 from oddsengine_service.accounts import records as records_module
+from oddsengine_service.accounts.bet_report import MOST_POINTS, report
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.accounts.records import FILE, MOST, Records
@@ -384,3 +387,104 @@ def test_old_bets_wait_no_longer() -> None:
     )
     rules.keep(records, "k", forever)
     assert records.waiting("bet", rules.Bet) == []
+
+
+# ---- filters, times and the report ----
+
+
+def test_bets_are_filtered(client: httpx2.Client) -> None:
+    made = {
+        "old": placed(client, placed_at="2026-01-05T12:00:00Z", note="old one"),
+        "prop": placed(client, market_type="player_points", player_name="Nikola Jokić", sportsbook="DraftKings"),
+        "total": placed(client, market_type="total_points", sportsbook="bet365", placed_at="2026-02-01T00:00:00+01:00"),
+    }
+    assert made["total"]["placed_at"] == "2026-01-31T23:00:00Z"
+    client.patch(f"/bets/{made['old']['id']}", json={"result": "won"})
+    for query, names in (
+        ("", {"old", "prop", "total"}), ("until=2026-02-01T00:00:00Z", {"old", "total"}),
+        ("since=2026-01-31T23:00:00Z", {"prop", "total"}), ("since=2026-01-31T23:00:01Z", {"prop"}),
+        ("sportsbook=draftkings,bet365", {"prop", "total"}), ("market=props", {"prop"}),
+        ("market=main", {"old", "total"}), ("q=jokic", {"prop"}), ("q=OLD", {"old"}), ("status=settled", {"old"}),
+        ("status=settled&market=props", set[str]()),
+    ):  # fmt: skip
+        answer = client.get(f"/bets?{query}").json()
+        assert {bet["id"] for bet in answer["data"]} == {made[name]["id"] for name in names}, query
+        assert answer["meta"]["summary"]["count"] == len(names)
+        text = client.get(f"/bets?{query}&format=csv").text
+        assert len(list(csv.reader(io.StringIO(text)))) == 1 + len(names)
+        report = client.get(f"/bets/report?{query}").json()["data"]
+        assert sum(each["count"] for each in report["sportsbooks"]) == len(names)
+    late = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    for answer in (
+        client.post("/bets", json={**BET, "placed_at": late}),
+        client.patch(f"/bets/{made['old']['id']}", json={"placed_at": late}),
+    ):
+        assert answer.status_code == 400
+        assert "placed_at must not be in the future" in answer.text
+
+
+def test_a_bet_is_corrected(client: httpx2.Client) -> None:
+    bet = placed(client)
+    changes = {
+        "sportsbook": "bet365", "selection": "Miami Heat", "odds_decimal": 2.5, "stake": 10.0,
+        "placed_at": "2026-01-05T12:00:00Z", "fair_probability": 0.41,
+    }  # fmt: skip
+    now = client.patch(f"/bets/{bet['id']}", json=changes).json()["data"]
+    assert now | changes == now
+    assert now["ev_percent"] == pytest.approx(2.5)
+    assert client.patch(f"/bets/{bet['id']}", json={"selection": ""}).status_code == 400
+
+
+def report_bet(at: datetime, **other: Any) -> rules.Bet:
+    return rules.figures(msgspec.structs.replace(bet_of(at), **other))
+
+
+def test_the_report_is_that_of_plain_python() -> None:
+    rng = random.Random(4)
+    begin = datetime(2026, 1, 20, tzinfo=UTC)
+    bets = []
+    for at in range(60):
+        result = rng.choice(("won", "lost", "push", "void", None))
+        closing = rng.choice((None, rng.uniform(0.4, 0.6)))
+        bets.append(report_bet(
+            begin + timedelta(hours=7 * at), id=f"{at:03}", stake=rng.choice((10.0, 25.0)), result=result,
+            odds_decimal=rng.choice((1.9, 2.0, 2.2)), closing_probability=closing,
+            fair_probability=rng.choice((None, 0.5)), sportsbook=rng.choice(("fanduel", "bet365")),
+        ))  # fmt: skip
+    shuffled = rng.sample(bets, len(bets))
+    found = report(shuffled)
+    settled = [bet for bet in bets if bet.result not in (None, "void")]
+    assert [point.at for point in found.course] == [bet.placed_at for bet in settled]
+    last = found.course[-1]
+    assert last.profit == pytest.approx(sum(bet.profit or 0.0 for bet in settled), abs=0.01)
+    closed = [bet for bet in settled if bet.closing_probability is not None]
+    assert last.closing == pytest.approx(
+        sum(bet.stake * (bet.odds_decimal * (bet.closing_probability or 0.0) - 1.0) for bet in closed), abs=0.01
+    )
+    variance = sum(
+        (bet.stake * bet.odds_decimal) ** 2 * (p := bet.closing_probability or 0.0) * (1.0 - p) for bet in closed
+    )
+    assert last.error == pytest.approx(1.645 * variance**0.5, abs=0.01)
+    for each in found.sportsbooks:
+        mine = [bet for bet in bets if bet.sportsbook == each.group and bet.result != "void"]
+        values = [(bet.stake, bet.clv_percent) for bet in mine if bet.clv_percent is not None]
+        mean = sum(stake * value for stake, value in values) / sum(stake for stake, _ in values)
+        assert (each.count, each.with_close) == (len(mine), len(values))
+        assert each.clv_percent == pytest.approx(mean, abs=1e-3)
+        assert each.clv_error is not None
+        assert each.clv_error > 0.0
+    equal = [report_bet(begin, id=str(at), closing_probability=p) for at, p in enumerate((0.45, 0.5, 0.55, 0.6))]
+    values = [100.0 * (2.1 * p - 1.0) for p in (0.45, 0.5, 0.55, 0.6)]
+    (one,) = report(equal).markets
+    assert one.clv_error == pytest.approx(1.645 * statistics.stdev(values) / 2.0, abs=1e-3)  # of equal stakes
+    assert [each.group for each in found.months] == ["2026-01", "2026-02"]
+    assert report([]).course == []
+
+
+def test_the_course_of_many_bets_has_few_points_and_the_last() -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    bets = [report_bet(begin + timedelta(minutes=at), id=f"{at:04}", result="won") for at in range(1203)]
+    course = report(bets).course
+    assert len(course) <= MOST_POINTS
+    assert course[-1].at == bets[-1].placed_at
+    assert course[-1].profit == pytest.approx(1203 * 110.0)

@@ -62,6 +62,7 @@ class NewBet(Body, kw_only=True):
     is_live: bool = False
     fair_probability: Annotated[Probability | None, Meta(description="When it was placed.")] = None
     note: Note = ""
+    placed_at: Annotated[datetime | None, Meta(description="Default: now.")] = None
 
 
 class BetChanges(Body, kw_only=True):
@@ -70,6 +71,10 @@ class BetChanges(Body, kw_only=True):
     stake: Stake | UnsetType = UNSET
     odds_decimal: Odds | UnsetType = UNSET
     note: Note | UnsetType = UNSET
+    sportsbook: _Name | UnsetType = UNSET
+    selection: _Name | UnsetType = UNSET
+    placed_at: datetime | UnsetType = UNSET
+    fair_probability: Probability | UnsetType | None = UNSET
     result: Result | UnsetType | None = UNSET
     home_score: Annotated[int, Meta(ge=0, le=1000)] | UnsetType | None = UNSET
     away_score: Annotated[int, Meta(ge=0, le=1000)] | UnsetType | None = UNSET
@@ -145,11 +150,15 @@ def result_of(bet: NewBet, home: float, away: float) -> Result | None:
 
 
 def _start(bet: NewBet) -> datetime | None:
-    """Start of the event in UTC; a time without an offset is taken as UTC."""
-    start = bet.event_start_time
+    """Start of the event in UTC."""
+    return bet.event_start_time and in_utc(bet.event_start_time)
+
+
+def in_utc(time: datetime) -> datetime | None:
+    """A time in UTC; one without an offset is taken as UTC. None in the years 1 and 9999."""
     try:
-        return start and (start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC))
-    except OverflowError:  # in year 1 or 9999
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except OverflowError:
         return None
 
 

@@ -181,7 +181,7 @@ class Board {
     $("board-score").hidden = !game;
     morph($("board-score").firstElementChild, game ? scoreLine(game) : el("span"));
     $("board-summary").replaceChildren(...(first
-      ? [el("b", {}, stalled() ? "Not live: these prices may be out of date. " : ""), `${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", first.is_live || !at ? "" : time(at),
+      ? [el("b", {}, stalled() ? "Not live: these prices may be out of date. " : ""), `${called("leagues", first.league)} · `, first.is_live ? "in play" : "starts ", ...(first.is_live ? [] : starts(at)),
         ` · ${lines.reduce((n, line) => n + line.prices.size, 0)} prices of ${books.length} books${this.paused ? ", paused" : ""}`]
       : [this.event ? (this.paused ? "Paused: press Pause again to load this event." : this.settled ? "No prices." : "Loading prices…") : events.length ? "Choose an event." : "No events yet."]));
     write($("board-note"), first ? "★ marks the best price that can be bet, after the book's commission. Below each price is how long ago it was seen; one that is crossed out cannot be bet, for the reason given. Lines show how prices moved: up is better for the bettor." : "");

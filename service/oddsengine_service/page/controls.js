@@ -131,6 +131,8 @@ on("least", "input", () => {
   changed();
 });
 on("group", "change", () => filtered("group", $("group").checked));
+on("legend-open", "click", () => showLegend($("legend").hidden));
+document.addEventListener("click", tapped, true);
 on("more-filters", "click", () => {
   $("more-panel").hidden = !$("more-panel").hidden;
   $("more-filters").setAttribute("aria-expanded", String(!$("more-panel").hidden));
@@ -212,6 +214,7 @@ $("books").parentElement.addEventListener("focusout", (event) => {
 });
 on("more", "click", () => $("more").setAttribute("aria-expanded", String($("filters").classList.toggle("open"))));
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") $("tip").hidden = true;
   if (event.key === "Escape" && !$("books-list").hidden) { openBooks(false); $("books").focus(); }
 });
 document.addEventListener("pointerdown", (event) => {

@@ -150,10 +150,11 @@ class Details {
     const { it } = this;
     if (!it) return;
     write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
-    $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, time(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
+    $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, ...starts(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
     $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: STANDS }, `${stands(it.row)} to stand 10 min`) : "", largest(it.row));
     write($("details-ended"), this.#ended);
     this.#tickets();
+    this.#kelly();
     this.#chart();
     this.#prices();
     this.#why();
@@ -172,6 +173,11 @@ class Details {
       el("label", {}, "Odds", el("input", { "data-ticket": i, name: "odds", value: typed(leg.decimal), "data-decimal": leg.decimal, inputmode: "text", size: 6 })),
       el("label", {}, "Stake", el("input", { "data-ticket": i, name: "stake", value: stake || "", inputmode: "decimal", size: 7 })),
     )));
+  }
+
+  #kelly() {
+    const { it } = this;
+    $("details-kelly").replaceChildren(...(it.kind === "ev" ? kellyTable(it.row) : []));
   }
 
   #outcomes() {

@@ -120,7 +120,7 @@ function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp
   if (reference === "close" && sharp !== null && sharp !== undefined) said.push(`${percent(sharp)} against the first sharp book`);
   return [
     el("span", { class: "under", title: said.join("; ") }, `${low.toFixed(1).replace("-", "−")} to ${percent(high, 1)}`),
-    ...flags.map((flag) => el("span", { class: "chip" }, spelled(flag.toLowerCase()))),
+    ...flags.map(flagChip),
   ];
 }
 // Whose prices say what is fair, and how old the older of the two prices is.
@@ -149,7 +149,7 @@ KINDS.ev.columns = [
   { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it), gameLine(it, ` · ${called("markets", it.market)} · ${league(it)}`)], whole: true },
   { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => [
     ...bookLinks(it, [it.row.sportsbook]),
-    ...(it.sisters ?? []).map((sister) => el("span", { class: "under", title: "The same feed under another brand" }, bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`)),
+    ...(it.sisters ?? []).map((sister) => el("span", { class: "under", title: "The same price, from a book of the same operator" }, bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`)),
   ] },
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
@@ -336,7 +336,7 @@ class Lists {
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
-    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them at a sister book for the same price` : ""}${this.paused ? ", paused" : this.still ? "; rows stay in place while you use the list" : ""}`);
+    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at a book of the same operator` : ""}${this.paused ? ", paused" : this.still ? ", held still while you point at the list" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;

@@ -364,6 +364,7 @@ function show(id) {
     if (id in KINDS) {
       lists.kind = id;
       write($("least-label"), KINDS[id].threshold);
+      if (!$("legend").hidden) drawLegend();
     }
   }
   drawFilters();

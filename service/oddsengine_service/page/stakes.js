@@ -40,6 +40,27 @@ function stakeCell({ row }) {
   ];
 }
 
+// Kelly's stakes side by side: the share of the bankroll, the amount, and which one the lists use.
+function kellyTable(row) {
+  const used = kellyOf(row);
+  if (used === null) return [];
+  const rows = [
+    ["Full Kelly", row.kelly_percent, "grows fastest if the fair price is exactly right"],
+    ["Half Kelly", row.kelly_percent / 2, "three quarters of that growth, half of the swings"],
+    ["Quarter Kelly", row.kelly_percent / 4, "what many bettors stake"],
+    ...(row.kelly_shrunk === null || row.kelly_shrunk === undefined ? [] : [["Reduced for uncertainty", row.kelly_shrunk, "full Kelly, less what the fair price may be wrong by"]]),
+  ];
+  const stake = stakeOf(row), limit = row.max_bet ?? limits.get(row.odds_id);
+  const bounds = [limit && `the book takes ${cash(limit)}`, settings.bankroll && `at most ${settings.most} % of the bankroll, ${cash((settings.bankroll * settings.most) / 100)}`].filter(Boolean);
+  return [
+    el("table", { class: "rows kelly" }, el("caption", { class: "unseen" }, "Stakes by Kelly"), el("tbody", {}, ...rows.map(([name, share, why]) => el(
+      "tr", { class: Math.abs(share - used.share) < 1e-12 ? "used" : null }, el("th", { scope: "row" }, name), el("td", { class: "number" }, percent(100 * share)),
+      el("td", { class: "number" }, settings.bankroll ? cash(stepped(settings.bankroll * share)) : ""), el("td", { class: "dim" }, why),
+    )))),
+    el("p", { class: "dim" }, stake ? `Staked: ${stake.under ? `under ${cash(settings.step)}` : cash(stake.amount)}, ${used.name.toLowerCase().replace("kelly", "Kelly")}${bounds.length ? `; limits: ${bounds.join(", ")}` : ""}.` : "Enter a bankroll in Settings to see amounts."),
+  ];
+}
+
 // What goes on one leg of an arbitrage, a middle or a low hold.
 const legAmount = (share) => (settings.step > 0 ? Math.round((settings.total * share) / 100 / settings.step) * settings.step : (settings.total * share) / 100);
 const legStake = (share) => (settings.total ? cash(legAmount(share)) : `${share.toFixed(1)} %`);

@@ -97,15 +97,16 @@ function time(text) {
   const title = local(at);
   return el("time", { datetime: text, title, "data-at": at }, relative(at, clock()));
 }
-// When a game starts, by the clock on the wall, and how long until then.
-function kickOff(text) {
+// When a game starts, by the clock on the wall, and how long until then: in two lines, or in one.
+function onClock(text) {
   const at = Date.parse(text ?? "");
-  if (Number.isNaN(at)) return [];
-  const far = at - clock() > 6 * 86_400_000;
+  if (Number.isNaN(at)) return "";
   const date = { month: "short", day: "numeric" };
-  const day = local(at, date) === local(clock(), date) ? {} : far ? date : { weekday: "short" };
-  return [local(at, { ...day, hour: "numeric", minute: "2-digit" }), el("span", { class: "under" }, time(text))];
+  const day = local(at, date) === local(clock(), date) ? {} : at - clock() > 6 * 86_400_000 ? date : { weekday: "short" };
+  return local(at, { ...day, hour: "numeric", minute: "2-digit" });
 }
+const kickOff = (text) => (onClock(text) ? [onClock(text), el("span", { class: "under" }, time(text))] : []);
+const starts = (text) => (onClock(text) ? [`${onClock(text)}, `, time(text)] : []);
 // A time that has passed, by a clock that may be a little ahead of this one.
 function past(text) {
   const node = time(text);

@@ -1,12 +1,15 @@
 """Bets of a key: recording, notes, settlement and export."""
 
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from oddsengine import catalog
+from oddsengine.query import values
+from oddsengine_service.accounts.bet_report import BetReport, report
 from oddsengine_service.accounts.bets import (
     SHARES,
     Bet,
@@ -16,6 +19,7 @@ from oddsengine_service.accounts.bets import (
     Result,
     figures,
     graded,
+    in_utc,
     keep,
     result_of,
     summary,
@@ -24,11 +28,13 @@ from oddsengine_service.accounts.records import changed
 from oddsengine_service.filters import Pages
 from oddsengine_service.http.downloads import csv_file
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.http.params import Param
+from oddsengine_service.http.params import Param, Query, Words
 from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Counted, Data, Deleted, PageWith
+from oddsengine_service.wire.numbers import format_time
 
 _TAG = "Bets"
+_AHEAD = timedelta(minutes=5)  # by which clocks may differ
 
 
 class BetMeta(Counted, kw_only=True):
@@ -43,10 +49,7 @@ class BetPage(PageWith[Bet, BetMeta]):
 
 def bets(context: Context) -> Any:
     query: BetsQuery = context.query
-    every = context.node.records.all(context.caller.key, "bet", Bet)
-    matching = sorted(every, key=lambda bet: (bet.placed_at, bet.id), reverse=True)
-    if query.status is not None:
-        matching = [bet for bet in matching if (bet.result is None) == (query.status == "open")]
+    matching = _matching(context)
     if query.format == "csv":
         rows = ([*msgspec.to_builtins(bet).values()] for bet in matching)
         return csv_file(f"bets_{datetime.now(UTC):%Y-%m-%d}", [Bet.__struct_fields__, *rows])
@@ -54,11 +57,52 @@ def bets(context: Context) -> Any:
     return page(context, shown, len(shown), len(matching), answer_meta(context, None, summary=summary(matching)))
 
 
+def _matching(context: Context) -> list[Bet]:
+    """The bets that a query asks for, newest first."""
+    query: BetFilter = context.query
+    found = sorted(
+        context.node.records.all(context.caller.key, "bet", Bet), key=lambda bet: (bet.placed_at, bet.id), reverse=True
+    )
+    masks: list[list[bool]] = []
+    if query.status is not None:
+        masks.append([(bet.result is None) == (query.status == "open") for bet in found])
+    if query.since is not None:
+        masks.append([bet.placed_at >= query.since for bet in found])
+    if query.until is not None:
+        masks.append([bet.placed_at < query.until for bet in found])
+    if query.sportsbook is not None:
+        books = {catalog.book(word).id for word in query.sportsbook}
+        masks.append([catalog.book(bet.sportsbook).id in books for bet in found])
+    if query.market is not None:
+        masks.append(values.in_markets(query.market, [(bet.sport, bet.market_type) for bet in found]))
+    if query.q is not None:
+        texts = (
+            " ".join((bet.selection, bet.home_team, bet.away_team, bet.player_name or "", bet.note)) for bet in found
+        )
+        masks.append(values.containing(query.q, texts))
+    return [bet for bet, *wanted in zip(found, *masks, strict=True) if all(wanted)]
+
+
+def reported(context: Context) -> Any:
+    return data(context, report(_matching(context)))
+
+
 def place(context: Context) -> Any:
     new: NewBet = context.body
-    bet = figures(Bet(**msgspec.structs.asdict(new), id=secrets.token_hex(8), placed_at=datetime.now(UTC)))
+    bet = figures(
+        Bet(**msgspec.structs.asdict(new) | {"id": secrets.token_hex(8), "placed_at": _placed(new.placed_at)})
+    )
     keep(context.node.records, context.caller.key, bet)
     return data(context, bet)
+
+
+def _placed(time: datetime | None) -> datetime:
+    """When a bet was placed, in UTC. Raises `Problem` 400 if that is still to come."""
+    now = datetime.now(UTC)
+    placed = now if time is None else in_utc(time)
+    if placed is None or placed > now + _AHEAD:
+        raise invalid(f"placed_at must not be in the future, got {format_time(time)}")
+    return placed
 
 
 def change(context: Context) -> Any:
@@ -69,6 +113,8 @@ def change(context: Context) -> Any:
         raise invalid("home_score and away_score must be given together, or both be null")
     records = context.node.records
     with records.alone:
+        if changes.placed_at is not UNSET:
+            changes = msgspec.structs.replace(changes, placed_at=_placed(changes.placed_at))
         bet = changed(records.get(context.caller.key, "bet", context.path["betId"], Bet), changes)
         if scores is not None:
             _check_scores(bet, scores, changes.result)
@@ -106,10 +152,20 @@ def delete(context: Context) -> Any:
     return data(context, Deleted(deleted=True))
 
 
-class BetsQuery(Pages):
-    """Parameters of `/bets`."""
+class BetFilter(Query):
+    """Which bets."""
 
     status: Annotated[str | None, Param("Open or settled bets only.", choices=("open", "settled"))] = None
+    since: Annotated[datetime | None, Param("Placed at or after this time.")] = None
+    until: Annotated[datetime | None, Param("Placed before this time.")] = None
+    sportsbook: Annotated[Words, Param("Sportsbooks.")] = None
+    market: Annotated[Words, Param("Market types, or the categories main, spread, total and props.")] = None
+    q: Annotated[str | None, Param("Part of a selection, team, player or note, ignoring case and accents.")] = None
+
+
+class BetsQuery(BetFilter, Pages):
+    """Parameters of `/bets`."""
+
     format: Annotated[str, Param("Response format.", choices=("json", "csv"))] = "json"
 
 
@@ -127,6 +183,12 @@ endpoints = (
         "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
         cache="records",
         doc="`home_score` and `away_score` settle the bet by the rules of its market; `result` alone overrides it.",
+    ),
+    Endpoint(
+        "/bets/report", reported, "How bets went", _TAG, Data[BetReport], BetFilter, cache="records",
+        doc="The course of the profit over the settled bets, with what was expected when they were placed and at the "
+        "close; and figures by book, market and month. Void bets count nowhere. `error` and `clv_error` are those of "
+        "90 %: results, and the mean CLV, lie within them by the closing probabilities and the spread of the CLVs.",
     ),
     Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", cache="records"),
 )  # fmt: skip

@@ -94,7 +94,7 @@ endpoints = (
         doc="One row per market, of the outcome that got shorter, at the line that most books quote: the mean "
         "probability in the prices of the books that had one then and have one now (their margins included), how many "
         "of them went shorter and longer, how far the books' own fair probabilities are apart (`spread_points`), and "
-        "the longest price that is left (`odds`). At least 3 books are needed. A price that the node first saw later is "
-        "compared with its first one.",
+        "the longest price that is left (`odds`). At least 3 books are needed. A price that the node first saw later "
+        "is compared with its first one.",
     ),
 )  # fmt: skip

@@ -57,6 +57,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield server
 
 
+def leave(page: Page) -> None:
+    """Ask for another key."""
+    page.click("#open-settings")
+    page.click("#leave")
+
+
+def show_odds(page: Page, form: str) -> None:
+    """Choose the format of odds."""
+    page.click("#open-settings")
+    page.check(f"[name=format][value={form}]", force=True)
+    page.click("#settings-close")
+
+
 class Visit:
     """A page, and what went wrong on it."""
 
@@ -96,7 +109,7 @@ class Visit:
 
     def ask(self, key: str) -> None:
         self.page.goto(self.origin)
-        self.page.click("#leave")
+        leave(self.page)
         self.requests.clear()  # of the demo's key
         self.page.fill("#key", key)
         self.page.click("#entry button")
@@ -256,7 +269,7 @@ def test_sorting(visit: Visiting) -> None:
     page = visit().enter()
     page.uncheck("#group")
     page.click("#pause")
-    page.check("[name=format][value=decimal]", force=True)
+    show_odds(page, "decimal")
     values = [number(text) for text in column(page, 1)]
     assert values == sorted(values, reverse=True)
     head = page.locator("th[data-column=odds]")
@@ -358,6 +371,9 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     page.locator("#step").press("Tab")
     stake = page.locator("[data-id=ev000001] td").nth(5)
     expect(stake).to_have_text("1002.0 u")  # Kelly's 1 %, which is reduced already
+    page.select_option("#setting-currency", "EUR")
+    expect(stake).to_have_text("€1002.0 u")
+    page.select_option("#setting-currency", "")
     page.reload()
     expect(stake).to_have_text("1002.0 u")
     page.click("#money")
@@ -560,14 +576,14 @@ def test_a_reference_and_a_method_of_ones_own(visit: Visiting) -> None:
 def test_a_key_is_remembered_only_on_request(visit: Visiting) -> None:
     v = visit()
     v.page.goto(v.origin)
-    v.page.click("#leave")
+    leave(v.page)
     v.page.check("#remember")
     v.page.click("#entry button")
     v.page.wait_for_selector(ROWS)
     v.page.evaluate("sessionStorage.clear()")
     v.page.reload()
     v.page.wait_for_selector(ROWS)
-    v.page.click("#leave")
+    leave(v.page)
     assert v.page.evaluate("localStorage.getItem('oddsengine.key')") is None
 
 
@@ -749,6 +765,165 @@ def test_a_target_of_an_alert_is_confirmed_on_the_page(
 # ---- the board ----
 
 
+def test_the_odds_screen_is_what_the_service_says(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    v.tab("board")
+    page.wait_for_selector("#screen .outcome")
+    page.click("#pause")
+    league, market = page.input_value("#screen-league"), page.input_value("#market")
+    assert market == "moneyline"
+    with server.client() as client:
+        games = client.get(f"/odds/screen?league={league}&market={market}").json()["data"]
+    outcomes = [outcome for game in games for each in game["markets"] for outcome in each["outcomes"]]
+    rows = page.locator("#screen .outcome")
+    expect(rows).to_have_count(len(outcomes))
+    expect(page.locator("#screen .game")).to_have_count(len(games))
+    heads = texts(page, "#screen thead th")[3:]
+    books = {book for outcome in outcomes for book in outcome["prices"]}
+    assert len(heads) == len(books)
+    for row, outcome in zip(rows.all()[:6], outcomes, strict=False):
+        assert outcome["selection"] in row.locator("th").inner_text()
+        cells = row.locator("td").all_inner_texts()
+        assert len(cells) == 2 + len(books)
+        assert row.locator("td.best").count() == len(outcome["best"])
+        if outcome["best"]:
+            best = outcome["prices"][outcome["best"][0]]["odds_american"]
+            assert number(cells[0].split()[0]) == pytest.approx(best, abs=0.5)
+            assert all(number(text.split()[0]) == number(cells[0].split()[0])
+                       for text in row.locator("td.best").all_inner_texts())  # fmt: skip
+        assert cells[2:].count("·") == len(books) - len(outcome["prices"])
+    total = page.locator("#market option[value^=total_]").first.get_attribute("value")
+    assert total
+    page.click("#pause")
+    page.select_option("#market", total)
+    expect(page.locator("#screen .outcome th").first).to_have_text(re.compile(r"^Over [\d.]+$"))
+    page.locator("#screen [data-event]").first.click()
+    page.wait_for_selector("#board tbody tr")
+    expect(page.locator("#all-games")).to_be_hidden()
+    assert "event=" in page.url
+    page.click("#back-to-games")
+    page.wait_for_selector("#screen .outcome")
+    assert "event=" not in page.url
+    expect(page.locator("#event")).to_be_focused()
+
+
+def test_the_odds_screen_follows_prices_and_books(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    v.tab("board")
+    page.wait_for_selector("#screen .outcome")
+    count = len(texts(page, "#screen thead th"))
+    page.evaluate("window.before = document.querySelector('#screen').tBodies[0].innerText")
+    server.advance(4)
+    page.wait_for_function("document.querySelector('#screen').tBodies[0].innerText !== window.before")
+    page.click("#books")
+    page.click("#books-none")
+    page.check("#books-boxes input[value=fanduel]")
+    page.check("#books-boxes input[value=draftkings]")
+    page.keyboard.press("Escape")
+    page.wait_for_function("document.querySelectorAll('#screen thead th').length === 5")
+    assert count > 5
+    assert {*texts(page, "#screen thead th")[3:]} == {"DraftKings", "FanDuel"}
+
+
+def test_movers_open_the_lines_of_all_books(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    server.advance(6)
+    v.tab("movers")
+    page.select_option("#movers-live", "")
+    page.wait_for_selector("#movers-table tbody tr")
+    with server.client() as client:
+        rows = client.get("/odds/movers?minutes=10&limit=50").json()["data"]
+    expect(page.locator("#movers-table tbody tr")).to_have_count(len(rows))
+    first = page.locator("#movers-table tbody tr").first
+    expect(first).to_contain_text(f"{rows[0]['shorter']} of {rows[0]['books']} shorter")
+    first.click()
+    expect(page.locator("#moves")).to_be_visible()
+    page.wait_for_selector("#moves-chart svg")
+    assert page.locator("#moves-prices tbody tr").count() >= 3
+    evs = [text for text in texts(page, "#moves-prices tbody td:nth-child(3)") if text != "–"]
+    values = [number(text.removesuffix(" %")) for text in evs]
+    assert values == sorted(values, reverse=True)
+    page.click("#moves-close")
+    page.select_option("#movers-sort", "spread")
+    page.wait_for_function("document.querySelector('#movers-table td[data-label=Apart]').innerText !== '–'")
+
+
+def test_settings_are_where_lists_begin(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#open-settings")
+    page.fill("#setting-ev", "2")
+    page.locator("#setting-ev").press("Tab")
+    page.select_option("#setting-theme", "dark")
+    page.select_option("#setting-zone", "UTC")
+    page.click("#settings-close")
+    expect(page.locator("#least")).to_have_value("2")
+    assert "min_ev" not in page.url
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 21, 26)"
+    page.goto(v.origin)
+    expect(page.locator("#least")).to_have_value("2")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 21, 26)"
+    page.goto(f"{v.origin}/?min_ev=0.5")
+    expect(page.locator("#least")).to_have_value("0.5")
+
+
+def test_books_of_the_settings_are_chosen_at_the_start(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#books")
+    page.click("#books-none")
+    page.check("#books-boxes input[value=fanduel]")
+    page.keyboard.press("Escape")
+    page.click("#open-settings")
+    page.click("#setting-books-keep")
+    expect(page.locator("#setting-books")).to_have_text("1 books: FanDuel")
+    page.click("#settings-close")
+    page.goto(v.origin)
+    expect(page.locator("#books")).to_have_text("FanDuel")
+    page.click("#open-settings")
+    page.click("#setting-books-all")
+    page.click("#settings-close")
+    expect(page.locator("#books")).to_have_text("All")
+
+
+def test_columns_and_chips_are_explained_without_hovering(visit: Visiting) -> None:
+    v = visit(has_touch=True)
+    far = {"ev_low": -1.0, "ev_high": 4.0, "prob_positive": 0.8, "ev_vs_sharp": 1.0, "flags": ["UNMEASURED"]}
+    v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, reference="close", **far)])))
+    page = v.enter(KEY)
+    page.click("#legend-open")
+    expect(page.locator("#legend")).to_contain_text("What the bet wins on average")
+    page.click("#legend-open")
+    expect(page.locator("#legend")).to_be_hidden()
+    chip = page.locator(f"{ROWS} .chip", has_text="Untested market")
+    chip.tap()
+    expect(page.locator("#tip")).to_contain_text("has not been tested against closing prices")
+    expect(page.locator("#details")).to_be_hidden()
+    page.keyboard.press("Escape")
+    expect(page.locator("#tip")).to_be_hidden()
+
+
+def test_kelly_stakes_stand_side_by_side(visit: Visiting) -> None:
+    v = visit()
+    v.accepted = "404"
+    row = found_ev(1, kelly_percent=0.08, kelly_shrunk=0.012, max_bet=9.0)
+    v.stream("opportunities", *beginning(("ev:detected", [row])))
+    page = v.enter(KEY)
+    page.click("#money")
+    page.fill("#bankroll", "1000")
+    page.locator("#bankroll").press("Tab")
+    page.click("#settings-close")
+    page.click(f"{ROWS} [data-open]")
+    stakes = ("Full Kelly8.00 %80", "Half Kelly4.00 %40", "Quarter Kelly2.00 %20", "Reduced for uncertainty1.20 %12")
+    expect(page.locator("#details-kelly tr")).to_have_text([re.compile(f"^{each}") for each in stakes])
+    expect(page.locator("#details-kelly tr.used")).to_contain_text("Reduced")
+    said = page.locator("#details-kelly p")
+    expect(said).to_contain_text("Staked: 9, Kelly, reduced for uncertainty; limits: the book takes 9")
+
+
 def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Running) -> None:
     v = visit()
     page = v.enter()
@@ -764,7 +939,7 @@ def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Runnin
         charged = any(catalog.book(book).commission or catalog.book(book).fee for book in priced)
         books = {book["name"] for book in client.get("/sportsbooks").json()["data"] if book["id"] in priced}
     assert {*texts(page, "#board thead th")[3:]} <= books
-    page.check("[name=format][value=decimal]", force=True)
+    show_odds(page, "decimal")
     page.wait_for_timeout(200)
     for row in page.locator("#board tbody tr").all()[:12]:
         cells = row.locator("td").all_inner_texts()
@@ -874,7 +1049,7 @@ def test_a_wrong_key_is_told_in_a_sentence(visit: Visiting) -> None:
     v.accepted = "401"
     page = v.page
     page.goto(v.origin)
-    page.click("#leave")
+    leave(page)
     page.fill("#key", "nobody")
     page.keyboard.press("Enter")
     expect(page.locator("#key-error")).to_have_text("Invalid API key.")
@@ -888,7 +1063,7 @@ def test_a_wrong_key_is_told_in_a_sentence(visit: Visiting) -> None:
     page.fill("#key", KEY)
     page.keyboard.press("Enter")
     page.wait_for_selector(ROWS)
-    page.click("#leave")
+    leave(page)
     expect(page.locator("#entry")).to_be_visible()
     assert page.evaluate("sessionStorage.length") == 0
 
@@ -1393,7 +1568,7 @@ def test_odds_format(visit: Visiting) -> None:
     page = visit().enter()
     page.click("#pause")
     assert all(re.fullmatch(r"[+−]\d{3,}", text) for text in column(page, 4))
-    page.check("[name=format][value=decimal]", force=True)
+    show_odds(page, "decimal")
     page.wait_for_timeout(100)
     assert all(re.fullmatch(r"\d+\.\d\d", text) for text in column(page, 4))
 
@@ -1465,7 +1640,7 @@ def test_a_bet_is_placed_as_typed(
     row = found_ev(1, id=f"typed{kind}{typed}{stake}", odds_american=101, odds_decimal=2.01, selection="Typed")
     v.stream("opportunities", *beginning(("ev:detected", [row])))
     page = v.enter(KEY)
-    page.check(f"[name=format][value={kind}]", force=True)
+    show_odds(page, kind)
     page.click(f"{ROWS} [data-open]")
     page.fill("[data-ticket='0'][name=stake]", stake)
     if typed:
@@ -1536,7 +1711,7 @@ def test_calculators_take_odds_as_the_page_shows_them(visit: Visiting, kind: str
     v.accepted = "404"
     v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, odds_american=200, odds_decimal=3.0)])))
     page = v.enter(KEY)
-    page.check(f"[name=format][value={kind}]", force=True)
+    show_odds(page, kind)
     page.click(f"{ROWS} [data-open]")
     expect(page.locator("#calculator-fields [name=odds]")).to_have_value("+200" if kind == "american" else "3")
     page.fill("#calculator-fields [name=against]", against)

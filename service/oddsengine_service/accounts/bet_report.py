@@ -1,0 +1,117 @@
+"""How bets went: the course of the profit, and figures by book, market and month with their errors."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from oddsengine import catalog
+from oddsengine_service.accounts.bets import Bet
+
+MOST_POINTS = 500
+_Z = 1.645  # 90 % of a normal distribution lie within
+
+
+class CoursePoint(msgspec.Struct):
+    """Sums of the settled bets up to a time. `error` is for `closing`: 90 % of results lie within it, by the close."""
+
+    at: datetime
+    profit: float
+    expected: float | None
+    closing: float | None
+    error: float | None
+
+
+class Breakdown(msgspec.Struct):
+    """Figures of some bets; those with a close count in `clv_percent`, whose error is that of 90 %."""
+
+    group: str
+    count: int
+    settled: int
+    staked: float
+    profit: float
+    roi_percent: float | None
+    ev_percent: float | None
+    clv_percent: float | None
+    clv_error: float | None
+    with_close: int
+
+
+class BetReport(msgspec.Struct):
+    """How bets went."""
+
+    course: list[CoursePoint]
+    sportsbooks: list[Breakdown]
+    markets: list[Breakdown]
+    months: list[Breakdown]
+
+
+def report(bets: Sequence[Bet]) -> BetReport:
+    """Figures of some bets; void ones count nowhere."""
+    counted = [bet for bet in bets if bet.result != "void"]
+    return BetReport(
+        _course(counted),
+        _grouped(counted, lambda bet: catalog.book(bet.sportsbook).id),
+        _grouped(counted, lambda bet: bet.market_type or "other"),
+        sorted(_grouped(counted, lambda bet: f"{bet.placed_at:%Y-%m}"), key=lambda each: each.group),
+    )
+
+
+def _course(bets: Iterable[Bet]) -> list[CoursePoint]:
+    """The points of the curve, one per settled bet, or evenly chosen ones and the last."""
+    settled = sorted((bet for bet in bets if bet.result is not None), key=lambda bet: (bet.placed_at, bet.id))
+    points = []
+    profit = expected = closing = variance = 0.0
+    known = closed = False
+    for bet in settled:
+        profit += bet.profit or 0.0
+        if bet.ev_percent is not None:
+            expected, known = expected + bet.stake * bet.ev_percent / 100.0, True
+        if bet.clv_percent is not None and bet.closing_probability is not None:
+            closing, closed = closing + bet.stake * bet.clv_percent / 100.0, True
+            p = bet.closing_probability
+            payout = bet.stake * (1.0 + bet.clv_percent / 100.0) / p
+            variance += payout * payout * p * (1.0 - p)
+        points.append(
+            CoursePoint(
+                bet.placed_at, round(profit, 2), round(expected, 2) if known else None,
+                round(closing, 2) if closed else None, round(_Z * math.sqrt(variance), 2) if closed else None,
+            )
+        )  # fmt: skip
+    step = max(1, math.ceil(len(points) / MOST_POINTS))
+    return points[(len(points) - 1) % step :: step] if points else []
+
+
+def _grouped(bets: Iterable[Bet], group_of: Callable[[Bet], str]) -> list[Breakdown]:
+    """One breakdown per group, most bets first."""
+    groups: dict[str, list[Bet]] = {}
+    for bet in bets:
+        groups.setdefault(group_of(bet), []).append(bet)
+    return sorted((_breakdown(*each) for each in groups.items()), key=lambda each: (-each.count, each.group))
+
+
+def _breakdown(group: str, bets: Sequence[Bet]) -> Breakdown:
+    settled = [bet for bet in bets if bet.result is not None]
+    staked, profit = sum(bet.stake for bet in settled), sum(bet.profit or 0.0 for bet in settled)
+    ev, _ = _mean([(bet.stake, bet.ev_percent) for bet in bets])
+    clv, error = _mean([(bet.stake, bet.clv_percent) for bet in bets])
+    return Breakdown(
+        group, len(bets), len(settled), round(staked, 2), round(profit, 2),
+        round(100.0 * profit / staked, 4) if staked else None, ev, clv, error,
+        sum(bet.clv_percent is not None for bet in bets),
+    )  # fmt: skip
+
+
+def _mean(weighted: Iterable[tuple[float, float | None]]) -> tuple[float | None, float | None]:
+    """The mean weighted by stake, and its error; None without a value, and without a second one for the error."""
+    known = [(stake, value) for stake, value in weighted if value is not None]
+    total = sum(stake for stake, _ in known)
+    if not known:
+        return None, None
+    mean = sum(stake * value for stake, value in known) / total
+    n = len(known)
+    if n < 2:
+        return round(mean, 4), None
+    squares = sum((stake * (value - mean)) ** 2 for stake, value in known)
+    return round(mean, 4), round(_Z * math.sqrt(squares * n / (n - 1)) / total, 4)
