@@ -474,9 +474,9 @@ def test_the_report_is_that_of_plain_python() -> None:
         assert each.clv_error is not None
         assert each.clv_error > 0.0
     equal = [report_bet(begin, id=str(at), closing_probability=p) for at, p in enumerate((0.45, 0.5, 0.55, 0.6))]
-    values = [100.0 * (2.1 * p - 1.0) for p in (0.45, 0.5, 0.55, 0.6)]
+    clvs = [100.0 * (2.1 * p - 1.0) for p in (0.45, 0.5, 0.55, 0.6)]
     (one,) = report(equal).markets
-    assert one.clv_error == pytest.approx(1.645 * statistics.stdev(values) / 2.0, abs=1e-3)  # of equal stakes
+    assert one.clv_error == pytest.approx(1.645 * statistics.stdev(clvs) / 2.0, abs=1e-3)  # of equal stakes
     assert [each.group for each in found.months] == ["2026-01", "2026-02"]
     assert report([]).course == []
 
@@ -488,3 +488,36 @@ def test_the_course_of_many_bets_has_few_points_and_the_last() -> None:
     assert len(course) <= MOST_POINTS
     assert course[-1].at == bets[-1].placed_at
     assert course[-1].profit == pytest.approx(1203 * 110.0)
+
+
+def test_bets_are_imported_once_and_all_or_none(client: httpx2.Client) -> None:
+    one = {"sportsbook": "fanduel", "selection": "Celtics", "odds_decimal": 2.0, "stake": 10, "result": "won",
+           "placed_at": "2026-01-05T12:00:00Z", "closing_probability": 0.52}  # fmt: skip
+    two = one | {"selection": "Heat", "result": None}
+    answer = client.post("/bets/import", json={"bets": [one, two, one]})
+    assert answer.json()["data"] == {"imported": 2, "present": 1}
+    assert client.post("/bets/import", json={"bets": [two, one | {"stake": 11}]}).json()["data"] == {
+        "imported": 1, "present": 1}  # fmt: skip
+    bets = {(bet["selection"], bet["stake"]): bet for bet in client.get("/bets").json()["data"]}
+    assert bets.keys() == {("Celtics", 10.0), ("Heat", 10.0), ("Celtics", 11.0)}
+    won = bets["Celtics", 10.0]
+    assert (won["profit"], won["clv_percent"], won["graded_by"]) == (10.0, 4.0, "hand")
+    for wrong, said in (
+        ({"bets": [one | {"stake": 12}, one | {"odds_decimal": 0.9}]}, "bets[1].odds_decimal"),
+        ({"bets": [one | {"stake": 12, "placed_at": "2999-01-01T00:00:00Z"}]}, "placed_at must not be in the future"),
+        ({"bets": []}, "bets"), ({"bets": [one] * 1001}, "bets"), ({"bets": [one | {"odds": 2}]}, "odds"),
+    ):  # fmt: skip
+        answer = client.post("/bets/import", json=wrong)
+        assert answer.status_code == 400
+        assert said in answer.text
+    assert client.get("/bets").json()["meta"]["total"] == 3
+
+
+def test_an_import_beyond_the_limit_records_nothing(client: httpx2.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MOST, "bet", 3)
+    bets = [BET | {"stake": stake} for stake in (1, 2, 3, 4)]
+    answer = client.post("/bets/import", json={"bets": bets})
+    assert (answer.status_code, "at most 3 bets" in answer.text) == (400, True)
+    assert client.get("/bets").json()["data"] == []
+    assert client.post("/bets/import", json={"bets": bets[:3]}).json()["data"]["imported"] == 3
+    assert client.post("/bets/import", json={"bets": bets[:3]}).json()["data"]["present"] == 3

@@ -4,6 +4,7 @@ Settlement is `oddsengine.staking.outcomes.settled`, as in backtests: a share of
 with 0 for a push. Bets that a final score does not settle (props, periods) get their result by hand.
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,7 @@ from oddsengine_service.wire.envelopes import Body
 
 Result = Literal["won", "half_won", "push", "half_lost", "lost", "void"]
 SHARES: dict[Result, float] = {"won": 1.0, "half_won": 0.5, "push": 0.0, "half_lost": -0.5, "lost": -1.0, "void": 0.0}
+MOST_IMPORTED = 1000  # at once
 Odds = Annotated[float, Meta(gt=1.0, le=100_000.0)]
 Stake = Annotated[float, Meta(gt=0.0, le=1e12)]
 Text = Annotated[str, Meta(max_length=200)]
@@ -99,6 +101,27 @@ class Bet(NewBet, kw_only=True, forbid_unknown_fields=False):
     profit: Annotated[float | None, Meta(description="In money, after the book's commission.")] = None
 
 
+class ImportedBet(NewBet, kw_only=True):
+    """A bet from elsewhere, perhaps with its result and close."""
+
+    result: Result | None = None
+    closing_odds: Odds | None = None
+    closing_probability: Probability | None = None
+
+
+class BetImport(Body):
+    """Bets to record at once."""
+
+    bets: Annotated[list[ImportedBet], Meta(min_length=1, max_length=MOST_IMPORTED)]
+
+
+class Imported(msgspec.Struct):
+    """How many bets were recorded, and how many were there already."""
+
+    imported: int
+    present: int
+
+
 class BetSummary(msgspec.Struct):
     """Totals of all bets."""
 
@@ -112,6 +135,15 @@ class BetSummary(msgspec.Struct):
     ]
     avg_clv_percent: Annotated[float | None, Meta(description="Mean, weighted by stake.")]
     beat_close: Annotated[float | None, Meta(description="Share of the bets with a close that have a CLV above 0.")]
+
+
+def bet_of_import(new: ImportedBet, placed_at: datetime) -> Bet:
+    """The bet that is recorded; its id is that of its contents, so the same bet is recorded once."""
+    fields = msgspec.structs.asdict(new) | {"placed_at": placed_at}
+    given = {name: value for name, value in fields.items() if name != "note" and getattr(new, name) is not None}
+    told = msgspec.json.encode(given, order="sorted")
+    by: Any = None if new.result is None else "hand"
+    return figures(Bet(**fields | {"id": hashlib.blake2b(told, digest_size=8).hexdigest(), "graded_by": by}))
 
 
 def figures(bet: Bet) -> Bet:
@@ -263,8 +295,12 @@ def _late(bet: Bet) -> bool:
 
 
 def keep(records: Records, owner: str, bet: Bet) -> None:
-    """Store a bet; one with a result and a close no longer waits."""
+    """Store a bet."""
+    records.put(owner, "bet", bet.id, bet, waiting_event(bet))
+
+
+def waiting_event(bet: Bet) -> str | None:
+    """The event whose close or result a bet waits for."""
     closed = bet.is_live or bet.closing_probability is not None
     open_ = bet.result is None and bet.home_score is None
-    event = bet.event_id if (open_ or not closed) and not _late(bet) else None
-    records.put(owner, "bet", bet.id, bet, event)
+    return bet.event_id if (open_ or not closed) and not _late(bet) else None

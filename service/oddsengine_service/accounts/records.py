@@ -8,7 +8,7 @@ can read the file, because addresses of alerts may contain secrets.
 import os
 import sqlite3
 import time
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,25 +55,33 @@ class Records:
 
         Raises `Problem` 400 if a limit of the key is reached.
         """
-        encoded = _encode(body)
+        self.put_all(owner, kind, {name: (body, event)})
+
+    def put_all(self, owner: str, kind: str, bodies: Mapping[str, tuple[msgspec.Struct, str | None]]) -> None:
+        """Store records by name, each with its event as for `put`: all of them, or none if a limit is reached."""
+        changes = [RecordChange(owner, kind, name, _encode(body), event) for name, (body, event) in bodies.items()]
         with self.database.transaction() as base:
             n, size = base.execute(
                 "SELECT count(*) FILTER (WHERE kind = ?2), coalesce(sum(length(body)) FILTER (WHERE kind != 'sent'), 0)"
                 " FROM records WHERE owner = ?1",
                 (owner, kind),
             ).fetchone()
-            before = base.execute(
-                "SELECT length(body) FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
-            ).fetchone()
-            if before is None and n >= MOST[kind]:
+            before = [
+                base.execute(
+                    "SELECT length(body) FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
+                ).fetchone()
+                for name in bodies
+            ]
+            if (new := before.count(None)) and n + new > MOST[kind]:
                 raise invalid(f"a key stores at most {MOST[kind]:,} {kind}s; delete some first")
-            more = len(encoded) - (before[0] if before else 0)
+            more = sum(len(change.body or b"") for change in changes) - sum(held[0] for held in before if held)
             if kind != "sent" and more > 0 and size + more > MOST_BYTES:
                 raise invalid(
                     f"a key stores at most {MOST_BYTES:,} bytes, has {size:,}, and this takes {more:,} more; "
                     "delete some records first"
                 )
-            self._store(base, RecordChange(owner, kind, name, encoded, event))
+            for change in changes:
+                self._store(base, change)
 
     def _store(self, base: sqlite3.Connection, change: RecordChange) -> None:
         self._replication.record_changed(change)

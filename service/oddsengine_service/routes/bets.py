@@ -14,15 +14,19 @@ from oddsengine_service.accounts.bets import (
     SHARES,
     Bet,
     BetChanges,
+    BetImport,
     BetSummary,
+    Imported,
     NewBet,
     Result,
+    bet_of_import,
     figures,
     graded,
     in_utc,
     keep,
     result_of,
     summary,
+    waiting_event,
 )
 from oddsengine_service.accounts.records import changed
 from oddsengine_service.filters import Pages
@@ -94,6 +98,21 @@ def place(context: Context) -> Any:
     )
     keep(context.node.records, context.caller.key, bet)
     return data(context, bet)
+
+
+def take(context: Context) -> Any:
+    body: BetImport = context.body
+    now = datetime.now(UTC)
+    made: dict[str, Bet] = {}
+    for new in body.bets:
+        bet = bet_of_import(new, now if new.placed_at is None else _placed(new.placed_at))
+        made[bet.id] = bet
+    records, key = context.node.records, context.caller.key
+    with records.alone:
+        present = {bet.id for bet in records.all(key, "bet", Bet)}
+        records.put_all(key, "bet", {id_: (bet, waiting_event(bet)) for id_, bet in made.items() if id_ not in present})
+    fresh = len(made.keys() - present)
+    return data(context, Imported(fresh, len(body.bets) - fresh))
 
 
 def _placed(time: datetime | None) -> datetime:
@@ -178,6 +197,11 @@ endpoints = (
         "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, cache="records", status=201,
         doc="The closing line is added when the event begins, and the result when the game is over. Bets on props and "
         "periods have to be settled with PATCH.",
+    ),
+    Endpoint(
+        "/bets/import", take, "Record many bets", _TAG, Data[Imported], method="POST", body=BetImport, cache="records",
+        doc="All of them are recorded, or none. A bet with the same contents is recorded once, so a file can be "
+        "imported again after it has grown.",
     ),
     Endpoint(
         "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
