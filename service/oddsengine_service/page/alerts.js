@@ -36,18 +36,54 @@ class PageAlerts {
     if (!this.alerts.length) $("alert-list").append(el("li", { class: "dim" }, "No alerts yet."));
   }
 
+  // The alert that the form of this tab describes.
   async create() {
     const text = (id) => $(id).value.trim();
     const quiet = text("alert-from") && text("alert-to") ? { quiet_from: text("alert-from"), quiet_to: text("alert-to") } : {};
-    const answer = await call("POST", "/alerts", {
-      filter: $("alert-filter").value, targets: text("alert-targets").split(/\s+/).filter(Boolean), improve: Number(text("alert-improve")) || 1,
-      time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", sound: $("alert-sound").checked, ...quiet,
-    });
+    const answer = await this.#add($("alert-filter").value, text("alert-targets"), text("alert-improve"), $("alert-sound").checked, quiet);
     write($("alert-said"), answer.error ?? "The alert is on.");
-    if (answer.error) return;
-    $("alert-targets").value = "";
+    if (!answer.error) $("alert-targets").value = "";
+  }
+
+  async #add(filter, targets, improve, sound, quiet = {}) {
+    const answer = await call("POST", "/alerts", {
+      filter, targets: targets.split(/\s+/).filter(Boolean), improve: Number(improve) || 1,
+      time_zone: settings.zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", sound, ...quiet,
+    });
+    if (answer.error) return answer;
     await this.read();
     if (answer.data.unconfirmed.length) await this.act(answer.data.id, "test");
+    return answer;
+  }
+
+  // ---- from a list: what its filters show ----
+
+  ring() {
+    const { kind } = lists;
+    const shown = lists.chosen();
+    write($("bell-what"), `About ${KINDS[kind].tab} with the filters of this list${lists.least[kind] === "" ? "" : `, ${KINDS[kind].threshold.toLowerCase().replace("ev", "EV")} ${lists.least[kind]} %`}. ${shown.length ? `Of what is open now, it would tell ${shown.length === 1 ? "one row" : `${shown.length} rows`}, such as:` : "Nothing that is open now would be told."}`);
+    $("bell-preview").replaceChildren(...shown.slice(0, 3).map((it) => el("li", {}, `${percent(it.value)} ${told(it)} · ${it.game}`)));
+    const where = [called("leagues", lists.filter.league), called("sports", lists.filter.sport), lists.filter.find].find(Boolean) ?? "";
+    $("bell-name").value = [KINDS[kind].tab.replace("+", ""), where, lists.least[kind] === "" ? "" : `${lists.least[kind]} %`].filter(Boolean).join(" ");
+    write($("bell-said"), "");
+    $("bell-dialog").showModal();
+    $("bell-name").select();
+  }
+
+  async answer() {
+    const name = $("bell-name").value.trim();
+    if (!name) return write($("bell-said"), "Enter a name.");
+    const kept = await call("PUT", `/filters/${encodeURIComponent(name)}`, { list: lists.kind, query: queryOf().toString() });
+    if (kept.error) return write($("bell-said"), kept.error);
+    await readSaved();
+    const made = await this.#add(name, $("bell-targets").value.trim(), $("bell-improve").value, $("bell-sound").checked);
+    if (made.error) return write($("bell-said"), made.error);
+    $("bell-dialog").close();
+    if (window.Notification?.permission === "default") Notification.requestPermission();
+    write($("alert-said"), made.data.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "");
+    write($("alert-now"), made.data.unconfirmed.length ? `The alert ${name} waits for the code of the test message, under Alerts.` : `The alert ${name} is on.`);
+    $("alert-now").hidden = false;
+    speak("alert", $("alert-now").textContent, 0);
   }
 
   async act(id, what, code) {
@@ -89,7 +125,7 @@ class PageAlerts {
 
   #tell(alert, fresh) {
     const [it] = fresh;
-    const line = `${percent(it.value)} ${it.legs.map((leg) => `${leg.selection} ${odds(leg.american, leg.decimal)} ${called("sportsbooks", leg.books[0])}`).join(" / ")}`;
+    const line = `${percent(it.value)} ${told(it)}`;
     const more = fresh.length > 1 ? ` and ${fresh.length - 1} more` : "";
     speak("alert", `Alert ${alert.filter}: ${line}${more}`, 0);
     write($("alert-now"), `${alert.filter}: ${line}${more}`);
@@ -101,6 +137,9 @@ class PageAlerts {
     if (alert.sound) beep();
   }
 }
+
+// The bets of a row in a line.
+const told = (it) => it.legs.map((leg) => `${leg.selection} ${odds(leg.american, leg.decimal)} ${called("sportsbooks", leg.books[0])}`).join(" / ");
 
 let audio = null;
 function beep() {

@@ -112,7 +112,24 @@ on("details-outcome", "change", () => details.outcome(Number($("details-outcome"
 on("calculator", "change", () => details.calculator());
 on("calculator-form", "submit", (event) => event.preventDefault());
 on("calculator-fields", "change", () => details.calculate());
-on("bets-status", "change", () => { tracker.page = 0; tracker.read(); });
+for (const id of ["status", "since", "until", "book", "market"]) on(`bets-${id}`, "change", () => { tracker.page = 0; tracker.read(); });
+let finding = 0;
+on("bets-find", "input", () => { clearTimeout(finding); finding = setTimeout(() => { tracker.page = 0; tracker.read(); }, 300); });
+on("bets-filter", "submit", (event) => event.preventDefault());
+on("bets-by", "change", () => report.render());
+on("bets-add", "click", () => betForm.open());
+on("bets-table", "click", (event) => event.target.dataset.edit && betForm.open(tracker.bets.find((bet) => bet.id === event.target.dataset.edit)));
+on("bet-form", "submit", (event) => { event.preventDefault(); betForm.save(); });
+on("bets-import", "click", () => $("bet-file").showModal());
+on("file-chosen", "change", () => $("file-chosen").files.length && betFile.choose($("file-chosen").files[0]));
+on("file-columns", "change", () => betFile.read());
+on("file-order", "change", () => betFile.read());
+on("file-import", "click", () => betFile.send());
+on("bell", "click", () => alerts.ring());
+on("bell-form", "submit", (event) => { event.preventDefault(); alerts.answer(); });
+for (const id of ["bet", "bet-file", "bell-dialog"]) {
+  on(id, "click", (event) => { if (event.target === $(id) || event.target.dataset.close) $(id).close(); });
+}
 on("bets-export", "click", () => tracker.download());
 on("bets-older", "click", () => { tracker.page = tracker.more ? tracker.page + 1 : 0; tracker.read(); });
 on("bets-table", "change", (event) => event.target.dataset.bet && tracker.settle(event.target.dataset.bet, event.target.value));

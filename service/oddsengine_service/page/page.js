@@ -29,6 +29,9 @@ const games = new Games();
 const details = new Details();
 const movers = new Movers();
 const tracker = new Tracker();
+const report = new BetReport();
+const betForm = new BetForm();
+const betFile = new BetFile();
 const alerts = new PageAlerts();
 let opportunities = new Listener(takeList, showState);
 let prices = new Listener(takePrices, showState);
@@ -201,6 +204,7 @@ function leave(why = "") {
   $("again").hidden = true;
   $("key").focus();
   for (const id of ["alert-targets", "details-note"]) $(id).value = "";
+  report.clear();
   tracker.render(); // nothing of this key stays for the next one to read
   alerts.render();
   drawFilters();

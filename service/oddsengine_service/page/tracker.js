@@ -2,15 +2,34 @@
 
 const RESULTS = [["", "Open"], ["won", "Won"], ["half_won", "Half won"], ["push", "Push"], ["half_lost", "Half lost"], ["lost", "Lost"], ["void", "Void"]];
 
+// When a bet was placed: how long ago, or the day.
+const placedAt = (text) => (clock() - Date.parse(text) < 2 * 86_400_000 ? past(text) : el("time", { datetime: text, title: local(text) }, local(text, { year: "numeric", month: "short", day: "numeric" })));
+
 class Tracker {
   bets = [];
   meta = null;
   page = 0;
 
+  // What the filters of this tab ask for, as parameters.
+  query() {
+    const query = new URLSearchParams();
+    const day = (id, more) => { const at = new Date(`${$(id).value}T00:00`); at.setDate(at.getDate() + more); return at.toISOString(); };
+    if ($("bets-status").value) query.set("status", $("bets-status").value);
+    if ($("bets-since").value) query.set("since", day("bets-since", 0));
+    if ($("bets-until").value) query.set("until", day("bets-until", 1));
+    if ($("bets-book").value) query.set("sportsbook", $("bets-book").value);
+    if ($("bets-market").value) query.set("market", $("bets-market").value);
+    if ($("bets-find").value.trim()) query.set("q", $("bets-find").value.trim());
+    return query.toString();
+  }
+
   async read() {
     const mine = key;
-    const status = $("bets-status").value;
-    const found = await ask(`/bets?limit=200&offset=${200 * this.page}${status && `&status=${status}`}`);
+    const query = this.query();
+    choose($("bets-book"), [["", [["", "All"], ...[...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]))]]], $("bets-book").value);
+    choose($("bets-market"), [["", [["", "All"], ...Object.keys(categories).map((id) => [id, spelled(id)])]], ["Markets", [...names.markets].sort((a, b) => collator.compare(a[1], b[1]))]], $("bets-market").value);
+    const found = await ask(`/bets?limit=200&offset=${200 * this.page}&${query}`);
+    if (tab === "bets") report.read(query);
     if (key !== mine || !found) return;
     this.bets = found.data;
     this.meta = found.meta;
@@ -33,7 +52,7 @@ class Tracker {
     const body = $("bets-table").tBodies[0];
     if (body.contains(document.activeElement) && document.activeElement.matches("select, input")) return; // somebody chooses
     body.replaceChildren(...this.bets.map((bet) => this.#row(bet)));
-    if (!this.bets.length) body.append(el("tr", { class: "empty" }, el("td", { colspan: 9 }, "No bets yet. Open a row in a list and mark it as placed.")));
+    if (!this.bets.length) body.append(el("tr", { class: "empty" }, el("td", { colspan: 9 }, this.query() ? "No bets match these filters." : "No bets yet. Open a row in a list and mark it as placed, add a bet, or import a file.")));
     $("bets-more").hidden = !this.more && !this.page;
   }
 
@@ -43,7 +62,7 @@ class Tracker {
     result.value = bet.result ?? "";
     return el(
       "tr", { "data-id": bet.id },
-      el("td", { "data-label": "Placed" }, past(bet.placed_at)),
+      el("td", { "data-label": "Placed" }, placedAt(bet.placed_at)),
       el("td", { class: "whole" }, el("span", { class: "bet" }, wording(bet, bet.player_name)), el("span", { class: "under" }, [bet.away_team && `${bet.away_team} @ ${bet.home_team}`, called("markets", bet.market_type)].filter(Boolean).join(" · ")), bet.note && el("span", { class: "under note" }, bet.note)),
       el("td", {}, called("sportsbooks", bet.sportsbook)),
       el("td", { class: "number" }, el("b", {}, oddsText(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
@@ -51,7 +70,7 @@ class Tracker {
       el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? oddsText(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${oddsText(1 / bet.closing_probability)}`)),
       el("td", { class: `number ${good(bet.clv_percent)}`, "data-label": "CLV" }, bet.clv_percent === null ? "–" : percent(bet.clv_percent, 1)),
       el("td", {}, result, bet.graded_by === "score" && el("span", { class: "under" }, `${bet.away_score}–${bet.home_score}, by score`)),
-      el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `Delete ${bet.selection}` }, "Delete")),
+      el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit).replace("-", "−"), el("span", { class: "under" }, el("button", { type: "button", class: "plain remove", "data-edit": bet.id, "aria-label": `Edit ${bet.selection}` }, "Edit"), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `Delete ${bet.selection}` }, "Delete"))),
     );
   }
 
@@ -70,7 +89,7 @@ class Tracker {
   }
 
   async download() {
-    const answer = await fetch(`${BASE}/bets?format=csv`, { headers: { "X-API-Key": key } });
+    const answer = await fetch(`${BASE}/bets?format=csv&${this.query()}`, { headers: { "X-API-Key": key } });
     if (!answer.ok) return write($("bets-said"), (await refusal(answer)).text);
     const link = el("a", { href: URL.createObjectURL(await answer.blob()), download: "bets.csv" });
     link.click();
