@@ -1,8 +1,9 @@
-"""Share of a core used by the page in Chromium with 1,000 opportunities at 10 updates per second.
+"""Share of a core that the page uses in Chromium: 1,000 opportunities, and an odds screen of 16 games by 16 books.
 
-    python benchmarks/page_updates.py [SECONDS]
+    python benchmarks/page_updates.py [list|screen] [SECONDS]
 
-A server of its own sends the stream, each update with a tenth of the rows. Processor time is what counts, not the
+A server of its own sends the stream, with 10 updates per second of a tenth of the rows, and the screen, which the page
+asks for every 2 s, with the prices of two seconds of such updates. Processor time is what counts, not the
 clock: other work on the machine changes it little. A task of the main thread
 that takes longer than 100 ms drops a frame.
 """
@@ -27,6 +28,7 @@ from starlette.routing import Route
 from oddsengine_service.http import pages
 
 ROWS, EVERY_S, SHARE = 1000, 0.1, 0.1
+GAMES, BOOKS = 16, 16
 _DRAW = random.Random(7)
 _BOOKS = ("bet365", "fanduel", "betrivers", "unibet")
 _NOW = datetime.now(UTC)
@@ -64,6 +66,55 @@ async def stream(_: Request) -> StreamingResponse:
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
+def screen_game(at: int) -> dict[str, Any]:
+    """A game of the odds screen with random prices of each book."""
+    start = (_NOW + timedelta(hours=at + 1)).isoformat()
+
+    def outcome(side: str) -> dict[str, Any]:
+        prices = {
+            book: {
+                "id": f"{at}{side}{book}", "odds_american": 100 + (cents := _DRAW.randrange(20)),
+                "odds_decimal": 2 + cents / 100, "line": None, "ev_percentage": -2.0 + cents / 8, "rejection": None,
+                "last_seen_at": _NOW.isoformat(), "is_active": True,
+            }
+            for book in (f"book{each:02}" for each in range(BOOKS))
+        }  # fmt: skip
+        best = max(prices, key=lambda book: prices[book]["odds_decimal"])
+        return {
+            "selection": f"{side} {at}", "selection_type": side, "line": None, "best": [best], "prices": prices,
+            "fair_probability": 0.5, "fair_odds_american": 100.0,
+        }  # fmt: skip
+
+    market = {
+        "market_type": "moneyline", "market_segment": "full_game", "player_name": None, "team_side": None, "line": None,
+        "hold_percentage": 1.0, "holds": {f"book{each:02}": 4.5 for each in range(BOOKS)},
+        "outcomes": [outcome("away"), outcome("home")],
+    }  # fmt: skip
+    return {
+        "event_id": f"e{at}", "event_name": f"away {at} @ home {at}", "sport": "soccer", "league": "x",
+        "home_team": f"home {at}", "away_team": f"away {at}", "event_start_time": start, "is_live": False,
+        "markets": [market],
+    }  # fmt: skip
+
+
+async def screen(_: Request) -> JSONResponse:
+    """All games, with new prices."""
+    games = [screen_game(at) for at in range(GAMES)]
+    return JSONResponse({"data": games, "pagination": {"next_offset": None}, "meta": {}})
+
+
+async def events(_: Request) -> JSONResponse:
+    """The games that there are."""
+    found = [{"id": f"e{at}", "sport": "soccer", "league": "x", "home_team": "h", "away_team": "a", "is_live": False,
+              "start_time": _NOW.isoformat()} for at in range(GAMES)]  # fmt: skip
+    return JSONResponse({"data": found, "pagination": {"next_offset": None}})
+
+
+async def markets(_: Request) -> JSONResponse:
+    """The market of the screen."""
+    return JSONResponse({"data": [{"id": "moneyline", "name": "Moneyline", "sports": ["soccer"]}]})
+
+
 async def nothing(_: Request) -> JSONResponse:
     """The rest of the API."""
     return JSONResponse({"error": {"code": "not_found", "message": "not here"}}, 404)
@@ -71,12 +122,14 @@ async def nothing(_: Request) -> JSONResponse:
 
 def main() -> None:
     """Measure, and print one line."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
+    of_screen = sys.argv[1:2] == ["screen"]
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 20.0
     live = pages.live("/api/v1", "demo")
     app = Starlette(
         routes=[
             Route("/", lambda _: HTMLResponse(live.html, headers={"content-security-policy": live.policy})),
-            Route("/api/v1/stream/opportunities", stream), Route("/{rest:path}", nothing),
+            Route("/api/v1/stream/opportunities", stream), Route("/api/v1/odds/screen", screen),
+            Route("/api/v1/events", events), Route("/api/v1/markets", markets), Route("/{rest:path}", nothing),
         ]
     )  # fmt: skip
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
@@ -91,6 +144,9 @@ def main() -> None:
         page.goto(f"http://127.0.0.1:{port}/")
         page.click("#entry button[type=submit]")
         page.wait_for_selector("#list tbody tr:not(.empty)")
+        if of_screen:
+            page.click("#tab-board")
+            page.wait_for_selector("#screen .outcome")
         page.wait_for_timeout(3000)
         cdp = page.context.new_cdp_session(page)
         cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -111,7 +167,8 @@ def main() -> None:
         longest, dropped = max(tasks), sum(each > 100.0 for each in tasks)
         task, cpu = ((b - a) / seconds for a, b in zip(before, after, strict=True))
         print(
-            f"{ROWS} rows, {1 / EVERY_S:g} updates/s of {SHARE:.0%}: main thread {task:.1%} of a core, renderer "
+            f"{f'{GAMES} games by {BOOKS} books and ' if of_screen else ''}{ROWS} rows, "
+            f"{1 / EVERY_S:g} updates/s of {SHARE:.0%}: main thread {task:.1%} of a core, renderer "
             f"{cpu:.1%}; tasks over 100 ms: {dropped} of {len(tasks)}, longest {longest:.0f} ms"
         )
         browser.close()

@@ -41,8 +41,10 @@ class PageAlerts {
     const text = (id) => $(id).value.trim();
     const quiet = text("alert-from") && text("alert-to") ? { quiet_from: text("alert-from"), quiet_to: text("alert-to") } : {};
     const answer = await this.#add($("alert-filter").value, text("alert-targets"), text("alert-improve"), $("alert-sound").checked, quiet);
-    write($("alert-said"), answer.error ?? "The alert is on.");
-    if (!answer.error) $("alert-targets").value = "";
+    if (answer.error) return write($("alert-said"), answer.error);
+    $("alert-targets").value = "";
+    if (answer.data.unconfirmed.length) await this.act(answer.data.id, "test");
+    else write($("alert-said"), "The alert is on.");
   }
 
   async #add(filter, targets, improve, sound, quiet = {}) {
@@ -50,9 +52,7 @@ class PageAlerts {
       filter, targets: targets.split(/\s+/).filter(Boolean), improve: Number(improve) || 1,
       time_zone: settings.zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", sound, ...quiet,
     });
-    if (answer.error) return answer;
-    await this.read();
-    if (answer.data.unconfirmed.length) await this.act(answer.data.id, "test");
+    if (!answer.error) await this.read();
     return answer;
   }
 
@@ -79,8 +79,8 @@ class PageAlerts {
     const made = await this.#add(name, $("bell-targets").value.trim(), $("bell-improve").value, $("bell-sound").checked);
     if (made.error) return write($("bell-said"), made.error);
     $("bell-dialog").close();
+    if (made.data.unconfirmed.length) await this.act(made.data.id, "test");
     if (window.Notification?.permission === "default") Notification.requestPermission();
-    write($("alert-said"), made.data.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "");
     write($("alert-now"), made.data.unconfirmed.length ? `The alert ${name} waits for the code of the test message, under Alerts.` : `The alert ${name} is on.`);
     $("alert-now").hidden = false;
     speak("alert", $("alert-now").textContent, 0);

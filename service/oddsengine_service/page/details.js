@@ -330,12 +330,15 @@ class Details {
 
   async mark(changes) {
     const { it } = this;
-    const one = { hidden: false, note: "", ...marks.get(it.id), ...changes };
+    const before = marks.get(it.id);
+    const one = { hidden: false, note: "", ...before, ...changes };
     const bare = !one.hidden && !one.note;
+    marks.set(it.id, one); // a second change may come before this one is stored
     const answer = bare ? await call("DELETE", `/marks/${encodeURIComponent(it.id)}`) : await call("PUT", `/marks/${encodeURIComponent(it.id)}`, { hidden: one.hidden, note: one.note });
-    if (answer.error && !bare) return write($("details-said"), answer.error);
-    if (bare) marks.delete(it.id);
-    else marks.set(it.id, one);
+    if (answer.error && !bare) {
+      if (marks.get(it.id) === one) marks.set(it.id, before ?? { hidden: false, note: "" });
+      return write($("details-said"), answer.error);
+    }
     stakeMark += 1; // rows are drawn again
     write($("details-said"), one.hidden ? "Hidden." : one.note ? "Noted." : "No longer hidden.");
     this.render();

@@ -24,20 +24,20 @@ const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
 // By kind: events of the stream, what the threshold is compared with, and legs.
 const KINDS = {
   ev: {
-    tab: "+EV", event: "ev", path: "ev?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
+    tab: "+EV", what: "Bets whose price is better than the fair price.", event: "ev", path: "ev?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
     value: (row) => row.ev_percentage,
     game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id,
     legs: (row) => [side(row, row, row.sportsbook, priced(row), null)],
     none: "No +EV bets at this minimum at the moment.",
   },
   arbitrage: {
-    tab: "Arbitrage", event: "arb", path: "arbitrage?", threshold: "Minimum profit", measure: "profit", rises: true,
+    tab: "Arbitrage", what: "Bets on every outcome that win together, whatever happens.", event: "arb", path: "arbitrage?", threshold: "Minimum profit", measure: "profit", rises: true,
     value: (row) => row.profit_percent,
     legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
     none: "No arbitrages at the moment.",
   },
   low_hold: {
-    tab: "Low hold", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", measure: "hold", rises: false,
+    tab: "Low hold", what: "Markets that cost little if every side is bet, for offers and rollovers.", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", measure: "hold", rises: false,
     value: (row) => row.hold_percentage,
     legs: (row) => {
       const all = sides(row).map((each) => each.odds.implied_probability); // after commission
@@ -47,7 +47,7 @@ const KINDS = {
     none: "No low-hold markets at the moment.",
   },
   middles: {
-    tab: "Middles", event: "middles", path: "middles?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
+    tab: "Middles", what: "Two bets that both win if the result falls between the lines.", event: "middles", path: "middles?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
     value: (row) => row.expected_value,
     legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)),
     none: "No middles at the moment.",
@@ -336,6 +336,7 @@ class Lists {
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
+    write($("what"), KINDS[this.kind].what);
     write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at a book of the same operator` : ""}${this.paused ? ", paused" : this.still ? ", held still while you point at the list" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");

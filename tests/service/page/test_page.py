@@ -814,15 +814,16 @@ def test_the_odds_screen_follows_prices_and_books(visit: Visiting, server: Runni
     v.tab("board")
     page.wait_for_selector("#screen .outcome")
     count = len(texts(page, "#screen thead th"))
-    page.evaluate("window.before = document.querySelector('#screen').tBodies[0].innerText")
+    body = page.locator("#screen tbody")
+    before = body.inner_text()
     server.advance(4)
-    page.wait_for_function("document.querySelector('#screen').tBodies[0].innerText !== window.before")
+    expect(body).not_to_have_text(before, use_inner_text=True)
     page.click("#books")
     page.click("#books-none")
     page.check("#books-boxes input[value=fanduel]")
     page.check("#books-boxes input[value=draftkings]")
     page.keyboard.press("Escape")
-    page.wait_for_function("document.querySelectorAll('#screen thead th').length === 5")
+    expect(page.locator("#screen thead th")).to_have_count(5)
     assert count > 5
     assert {*texts(page, "#screen thead th")[3:]} == {"DraftKings", "FanDuel"}
 
@@ -848,7 +849,7 @@ def test_movers_open_the_lines_of_all_books(visit: Visiting, server: Running) ->
     assert values == sorted(values, reverse=True)
     page.click("#moves-close")
     page.select_option("#movers-sort", "spread")
-    page.wait_for_function("document.querySelector('#movers-table td[data-label=Apart]').innerText !== '–'")
+    expect(page.locator("#movers-table td[data-label=Apart]").first).to_have_text(re.compile(r" pt$"))
 
 
 def test_settings_are_where_lists_begin(visit: Visiting) -> None:
@@ -887,6 +888,86 @@ def test_books_of_the_settings_are_chosen_at_the_start(visit: Visiting) -> None:
     page.click("#setting-books-all")
     page.click("#settings-close")
     expect(page.locator("#books")).to_have_text("All")
+
+
+def test_an_alert_is_made_from_a_list(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#pause")
+    page.fill("#least", "0")
+    rows = page.locator(ROWS).count()
+    page.click("#bell")
+    expect(page.locator("#bell-what")).to_contain_text("it would tell")
+    assert page.locator("#bell-preview li").count() == min(3, rows)
+    page.fill("#bell-name", "from a list")
+    page.click("#bell-form button[type=submit]")
+    expect(page.locator("#bell-dialog")).to_be_hidden()
+    expect(page.locator("#alert-now")).to_have_text("The alert from a list is on.")
+    v.tab("alerts")
+    expect(page.locator("#alert-list")).to_contain_text("from a list")
+    page.click("#alert-list [data-do=delete]")
+    v.tab("ev")
+    page.click("#bell")
+    page.fill("#bell-name", "sent away")
+    page.fill("#bell-targets", "nonsense")
+    page.click("#bell-form button[type=submit]")
+    v.accepted = "400"
+    expect(page.locator("#bell-said")).to_contain_text("nonsense")
+
+
+def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running, tmp_path: Path) -> None:
+    v = visit()
+    made = keys_of(server).create("tracker", KeyTerms("pro", streaming=True))
+    page = v.enter(made.key)
+    v.tab("bets")
+    page.click("#bets-add")
+    page.click("#bet-form button[type=submit]")
+    expect(page.locator("#bet-said")).to_have_text("Enter the bet.")
+    page.fill("#bet-selection", "Boston Celtics −3.5")
+    page.select_option("#bet-book", "draftkings")
+    page.fill("#bet-odds", "+110")
+    page.fill("#bet-stake", "1,000")
+    page.fill("#bet-fair", "+100")
+    page.click("#bet-form button[type=submit]")
+    row = page.locator("#bets-table tbody tr")
+    expect(row).to_contain_text("Boston Celtics −3.5")
+    expect(row).to_contain_text("EV 5.0 %")
+    page.click("#bets-table [data-edit]")
+    expect(page.locator("#bet-odds")).to_have_value("+110")
+    page.fill("#bet-odds", "+120")
+    page.select_option("#bet-result", "won")
+    page.click("#bet-form button[type=submit]")
+    expect(row).to_contain_text("1,200")
+    lines = [
+        "Date;Sportsbook;Pick;Price;Wager;Status;Event", '2/3/2026;FanDuel;"Heat; +3";-110;$50.00;Win;Heat @ Celtics',
+        "13/1/2026;BetMGM;Over 220;1,95;25;loss;", "4/2/2026;BetMGM;Under 220;0.5;25;loss;",
+    ]  # fmt: skip
+    file = tmp_path / "bets.csv"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    page.click("#bets-import")
+    page.set_input_files("#file-chosen", file)
+    page.select_option("#file-order", "day")
+    expect(page.locator("#file-said")).to_have_text("2 bets can be read, 1 rows cannot: row 4: the odds 0.5.")
+    assert "Heat; +3" in page.locator("#file-preview tbody tr").first.inner_text()
+    page.click("#file-import")
+    expect(page.locator("#file-said")).to_have_text("2 bets were imported.")
+    page.click("#bet-file [data-close]")
+    expect(row).to_have_count(3)
+    with server.client(
+        None, headers={"X-API-Key": page.evaluate("sessionStorage.getItem('oddsengine.key')")}
+    ) as client:
+        bets = {bet["selection"]: bet for bet in client.get("/bets").json()["data"]}
+    heat, over = bets["Heat; +3"], bets["Over 220"]
+    assert (heat["stake"], heat["result"], heat["away_team"], heat["placed_at"][:7]) == (50.0, "won", "Heat", "2026-03")
+    assert (over["odds_decimal"], over["result"], over["profit"]) == (1.95, "lost", -25.0)
+    expect(page.locator("#bets-course svg")).to_have_count(1)
+    expect(page.locator("#bets-groups tbody tr")).to_have_count(3)
+    page.select_option("#bets-by", "months")
+    expect(page.locator("#bets-groups tbody th").first).to_have_text("2026-01")
+    page.select_option("#bets-book", "betmgm")
+    expect(row).to_have_count(1)
+    page.fill("#bets-until", "2026-01-01")
+    expect(page.locator("#bets-table .empty")).to_have_text("No bets match these filters.")
 
 
 def test_columns_and_chips_are_explained_without_hovering(visit: Visiting) -> None:
