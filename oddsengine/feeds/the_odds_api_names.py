@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from oddsengine import catalog
+from oddsengine.catalog import futures
 from oddsengine.catalog.names import plain
 from oddsengine.feeds.names import sport_and_league
 
@@ -34,7 +35,8 @@ SPORT_KEYS: Mapping[str, str] = {
     "greece_super_league": "soccer_greece_super_league", "international_t20": "cricket_international_t20",
     "ipl": "cricket_ipl", "ireland_premier_division": "soccer_league_of_ireland",
     "italy_serie_a": "soccer_italy_serie_a", "italy_serie_b": "soccer_italy_serie_b",
-    "japan_j1_league": "soccer_japan_j_league", "japan_npb": "baseball_npb", "korea_k_league_1": "soccer_korea_kleague1",
+    "japan_j1_league": "soccer_japan_j_league", "japan_npb": "baseball_npb",
+    "korea_k_league_1": "soccer_korea_kleague1",
     "korea_kbo": "baseball_kbo", "mexico_liga_mx": "soccer_mexico_ligamx", "milb": "baseball_milb",
     "mlb": "baseball_mlb", "mlb_preseason": "baseball_mlb_preseason", "mma": "mma_mixed_martial_arts",
     "nba": "basketball_nba", "nba_preseason": "basketball_nba_preseason",
@@ -62,6 +64,7 @@ REGIONS = ("us", "us2", "us_dfs", "us_ex", "uk", "eu", "fr", "se", "au")
 OUTCOMES: Mapping[str, str] = {"Draw": "draw", "Over": "over", "Under": "under", "Yes": "yes", "No": "no"}
 """Names of outcomes that are not participants, and what they are."""
 
+_TITLES = {"nfl": "super_bowl_winner", "mlb": "world_series_winner"}  # its words for some championships
 _SPORTS = {
     "football": "americanfootball", "hockey": "icehockey", "rugby_league": "rugbyleague",
     "rugby_union": "rugbyunion", "aussie_rules": "aussierules", "gaelic_football": "gaelic",
@@ -93,7 +96,8 @@ _STATS = {
     "passing_yards": "player_pass_yds", "passing_touchdowns": "player_pass_tds",
     "passing_attempts": "player_pass_attempts", "passing_completions": "player_pass_completions",
     "passing_interceptions": "player_pass_interceptions", "longest_completion": "player_pass_longest_completion",
-    "rushing_yards": "player_rush_yds", "rushing_attempts": "player_rush_attempts", "longest_rush": "player_rush_longest",
+    "rushing_yards": "player_rush_yds", "rushing_attempts": "player_rush_attempts",
+    "longest_rush": "player_rush_longest",
     "rushing_touchdowns": "player_rush_tds", "receiving_yards": "player_reception_yds",
     "receiving_touchdowns": "player_reception_tds", "longest_reception": "player_reception_longest",
     "passing_rushing_yards": "player_pass_rush_yds", "rushing_receiving_yards": "player_rush_reception_yds",
@@ -121,6 +125,26 @@ def sport_key(sport: str, league: str) -> str:
     prefix = _SPORTS.get(sport, sport)
     short = f"{prefix}_{league.removeprefix(f'{sport}_')}".rstrip("_")
     return short if sport_and_league(short) == (sport, league) else f"{prefix}_{plain(league)}".rstrip("_")
+
+
+@lru_cache(maxsize=4096)
+def outright_key(sport: str, league: str, kind: str) -> str:
+    """Return the key of a kind of futures of a league, each of which is a sport there.
+
+    Examples
+    --------
+    >>> outright_key("football", "nfl", "championship"), outright_key("basketball", "nba", "mvp")
+    ('americanfootball_nfl_super_bowl_winner', 'basketball_nba_mvp')
+    """
+    place = sport_key(sport, league)
+    words = [_TITLES.get(league, "championship_winner"), "winner"] if kind == "championship" else [plain(kind)]
+    keys = [f"{place}_{word}" for word in words]
+    return next((key for key in keys if _kind_of(key) == (sport, league, kind)), keys[0])
+
+
+def _kind_of(key: str) -> tuple[str, str, str]:
+    within, league, name = futures.split(key)
+    return within, league, futures.kind(name).id
 
 
 def book_key(book: str, regions: tuple[str, ...] = ()) -> str:
