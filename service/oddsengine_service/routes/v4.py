@@ -210,6 +210,10 @@ endpoints: Sequence[Endpoint] = (
         f"/historical{_SPORT}/odds", past.odds, "Past prices of a sport", V4PastOdds, PastOddsQuery, _AT, cache="never"
     ),
     _endpoint(
+        f"{_SPORT}/odds-history", past.odds, "Past prices of a sport, at an older path", V4PastOdds, PastOddsQuery, _AT,
+        cache="never",
+    ),
+    _endpoint(
         f"/historical{_SPORT}/events", past.events, "Past events of a sport", V4PastEvents, PastEventsQuery, _AT,
         cache="never",
     ),

@@ -129,7 +129,7 @@ def _makers(
     for book, prices in makers.items():
         updated = written(micros(max(seen for _, seen in prices)), query.date_format)
         market = V4Market("outrights", updated, [outcome for outcome, _ in prices])
-        out.append(V4Bookmaker(book_key(book, regions), catalog.book(book).display_name, updated, [market]))
+        out.append(V4Bookmaker(book_key(book, regions), catalog.book(book).name, updated, [market]))
     return out
 
 

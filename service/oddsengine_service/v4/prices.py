@@ -284,7 +284,7 @@ def _assembled(query: Any, parts: Sequence[_Part], regions: tuple[str, ...], eve
         )
     )  # fmt: skip
     begins = np.flatnonzero(new_maker)
-    keys, titles = [book_key(ident, regions) for ident in ids], [catalog.book(ident).display_name for ident in ids]
+    keys, titles = [book_key(ident, regions) for ident in ids], [catalog.book(ident).name for ident in ids]
     of = book[begins].tolist()
     makers = list(
         map(
