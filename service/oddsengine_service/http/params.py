@@ -117,7 +117,7 @@ class Field:
         for word in out:
             _text(name, word)
         if self.choices and (unknown := [word for word in out if word not in self.choices]):
-            raise invalid(must_be(name, self.allowed, quoted(unknown[0])))
+            raise invalid(must_be(name, self.allowed, quoted(unknown[0])), self.param.code)
         return out
 
     def _read_one(self, value: str) -> Any:

@@ -181,7 +181,7 @@ def _score(game: Game, row: Any, dates: str) -> V4EventScore:
 # ---- declarations ----
 
 _DOC = "Not below the base path. The key may be `apiKey` in the query. "
-_AT = "As it was at the last full five minutes at or before `date`, from the history of prices."
+_AT = "As it was at `date`, from the history of prices."
 
 
 def _endpoint(

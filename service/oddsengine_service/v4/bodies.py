@@ -103,7 +103,7 @@ class V4PastEvents(msgspec.Struct):
     """The events of a time."""
 
     timestamp: str
-    previous_timestamp: str | None
+    previous_timestamp: str
     next_timestamp: str | None
     data: list[V4Event]
 
@@ -112,7 +112,7 @@ class V4PastOdds(msgspec.Struct):
     """The prices of a time."""
 
     timestamp: str
-    previous_timestamp: str | None
+    previous_timestamp: str
     next_timestamp: str | None
     data: list[V4EventOdds]
 
@@ -121,6 +121,6 @@ class V4PastEventOdds(msgspec.Struct):
     """The prices of an event at a time."""
 
     timestamp: str
-    previous_timestamp: str | None
+    previous_timestamp: str
     next_timestamp: str | None
     data: V4EventOdds

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 from oddsengine.feeds.the_odds_api_names import REGIONS
 from oddsengine_service.http.params import Param, Query, Words
-from oddsengine_service.http.problems import must_be, one_of, quoted
+from oddsengine_service.http.problems import must_be, quoted
 from oddsengine_service.v4.errors import refused
 
 ID = re.compile("[0-9a-f]{32}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _TIMES: Mapping[str, Any] = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}
+_IDS: Mapping[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{32}(,[0-9a-f]{32}){0,499}$"}
 _ALLOWED = "a time such as 2026-02-08T18:00:00Z"
 
 
@@ -32,12 +33,6 @@ def _ids(name: str, value: str) -> None:
     words = [word.strip() for word in value.split(",") if word.strip()]
     if wrong := next((word for word in words if not ID.fullmatch(word)), None):
         raise refused("INVALID_EVENT_IDS", must_be(name, "ids of 32 hexadecimal digits", quoted(wrong)))
-
-
-def _regions(name: str, value: str) -> None:
-    words = [word.strip() for word in value.split(",") if word.strip()]
-    if wrong := next((word for word in words if word not in REGIONS), None):
-        raise refused("INVALID_REGION", must_be(name, one_of(REGIONS), quoted(wrong)))
 
 
 def _markets(name: str, value: str) -> None:
@@ -62,7 +57,7 @@ class SportsQuery(Query):
 class EventsQuery(DatesQuery):
     """Parameters of lists of events."""
 
-    event_ids: Annotated[Words, Param("Ids of events.", name="eventIds", check=_ids)] = None
+    event_ids: Annotated[Words, Param("Ids of events.", name="eventIds", check=_ids, schema=_IDS)] = None
     since: Annotated[
         datetime | None,
         Param(
@@ -82,7 +77,7 @@ class EventsQuery(DatesQuery):
 class BooksQuery(DatesQuery):
     """Which bookmakers."""
 
-    regions: Annotated[Words, Param(f"Regions of bookmakers: {', '.join(REGIONS)}.", check=_regions)] = None
+    regions: Annotated[Words, Param("Regions of bookmakers.", choices=REGIONS, code="INVALID_REGION")] = None
     bookmakers: Annotated[Words, Param("Keys of bookmakers, instead of regions.")] = None
 
 
@@ -116,7 +111,7 @@ class ScoresQuery(DatesQuery):
             "Adds games that ended in so many days.", name="daysFrom", low=1, high=3, code="INVALID_SCORES_DAYS_FROM"
         ),
     ] = None
-    event_ids: Annotated[Words, Param("Ids of events.", name="eventIds", check=_ids)] = None
+    event_ids: Annotated[Words, Param("Ids of events.", name="eventIds", check=_ids, schema=_IDS)] = None
 
 
 Date = Annotated[

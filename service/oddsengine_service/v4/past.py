@@ -23,13 +23,13 @@ from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import Game, event, one, places_of, selected, written
 from oddsengine_service.v4.prices import Offers, bodies, books, markets
 
-STEP = 300 * SECOND  # between two times
+STEP = 300 * SECOND  # to the previous and next time
 _LASTS = 6 * 3600 * SECOND  # a game, at most
 _QUIET = 900 * SECOND  # a game in play without a movement for this long is over
 
 
 class _Moment:
-    """A time of the past: the last full step at or before the requested one that the caller may see."""
+    """A time of the past: the requested one, or the latest that the caller may see."""
 
     def __init__(self, context: Context) -> None:
         now = caller_now(context)
@@ -38,12 +38,9 @@ class _Moment:
         at = min(micros(context.query.date), now)
         if at < 0:
             raise refused("INVALID_HISTORICAL_TIMESTAMP", "date must not be before 1970")
-        self.at = at // STEP * STEP
-        following = self.at + STEP
-        self.times = (
-            str(written(self.at)), str(written(self.at - STEP)) if self.at else None,
-            str(written(following)) if following <= now else None,
-        )  # fmt: skip
+        self.at = at // SECOND * SECOND
+        before, after = max(self.at - STEP, 0), self.at + STEP
+        self.times = str(written(self.at)), str(written(before)), str(written(after)) if after <= now else None
 
 
 def _games(context: Context, moment: _Moment, key: str) -> list[Game]:

