@@ -77,7 +77,7 @@ def events(context: Context) -> Any:
     key = context.path["sportKey"]
     if (sheets := outrights.sheets_of(context, key)) is not None:
         ids = context.query.event_ids
-        return [each for each in outrights.events(context, key, sheets) if ids is None or each.id in ids]
+        return [each for each in outrights.events(context, key, sheets) if not ids or each.id in ids]
     return [event(game, context.query.date_format) for game in selected(games(context, key), key, context.query)]
 
 

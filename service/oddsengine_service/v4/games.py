@@ -149,7 +149,7 @@ def selected(found: Sequence[Game], key: str, query: object) -> list[Game]:
     ids, since, until = (getattr(query, name, None) for name in ("event_ids", "since", "until"))
     if since is not None and until is not None and until < since:
         raise refused("INVALID_COMMENCE_TIME_TO", "commenceTimeTo must not be before commenceTimeFrom")
-    if ids is not None:
+    if ids:
         found = [game for game in found if v4_id(game.event) in ids]
     if key != UPCOMING:
         first, last = (None if time is None else micros(time) for time in (since, until))

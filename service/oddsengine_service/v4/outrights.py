@@ -95,7 +95,7 @@ def with_prices(context: Context, key: str, sheets: Sequence[Sheet]) -> list[V4E
     ids = {event.id: event for event in events(context, key, sheets)}
     out = []
     for (ident, event), own in zip(ids.items(), _seasons(sheets).values(), strict=True):
-        if query.get("event_ids") is None or ident in query.event_ids:
+        if not query.get("event_ids") or ident in query.event_ids:
             makers = _makers(context, own, chosen, regions) if "outrights" in (query.markets or ("outrights",)) else []
             out.append(V4EventOdds(**msgspec.structs.asdict(event), bookmakers=makers))
     return out

@@ -13,7 +13,8 @@ from oddsengine_service.v4.errors import refused
 ID = re.compile("[0-9a-f]{32}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _TIMES: Mapping[str, Any] = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}
-_IDS: Mapping[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{32}(,[0-9a-f]{32}){0,499}$"}
+_SOME: Mapping[str, Any] = {"type": "string", "pattern": r"[^,\s]"}
+_IDS: Mapping[str, Any] = {"type": "string", "pattern": "^([0-9a-f]{32})?(,([0-9a-f]{32})?){0,499}$"}
 _ALLOWED = "a time such as 2026-02-08T18:00:00Z"
 
 
@@ -84,7 +85,7 @@ class BooksQuery(DatesQuery):
 class EventOddsQuery(BooksQuery):
     """Parameters of the prices of an event."""
 
-    markets: Annotated[Words, Param("Keys of markets, or our market types.", check=_markets)] = None
+    markets: Annotated[Words, Param("Keys of markets, or our market types.", check=_markets, schema=_SOME)] = None
     odds_format: Annotated[
         str,
         Param("Format of prices.", name="oddsFormat", choices=("decimal", "american"), code="INVALID_ODDS_FORMAT"),

@@ -17,8 +17,7 @@ from oddsengine import catalog
 from oddsengine.columns import SECOND, Bools, Bytes, Floats, Longs
 from oddsengine.feeds.names import market as meaning
 from oddsengine.feeds.the_odds_api_names import OUTCOMES, book_key, regions_of
-from oddsengine.query import OddsRows, RowFilter, values
-from oddsengine.query.terms import TermTexts
+from oddsengine.query import OddsRows, RowFilter, TermTexts, values
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.problems import quoted
 from oddsengine_service.routes.odds import books_for, reading
