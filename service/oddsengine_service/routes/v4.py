@@ -112,7 +112,8 @@ def event_odds(context: Context) -> Any:
     if (sheets := outrights.sheets_of(context, key)) is not None:
         return one(outrights.with_prices(context, key, sheets), ident)
     game = one(games(context, key), ident)
-    return with_prices(context, [game], markets(context.query.markets, game.sport, whole=False))[0]
+    words = markets(context.query.markets, game.sport, whole=False, others=own(context).market_names)
+    return with_prices(context, [game], words)[0]
 
 
 def event_markets(context: Context) -> Any:

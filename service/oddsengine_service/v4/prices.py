@@ -5,7 +5,7 @@ even prices; its other lines are in the alternate market. A suspended price is n
 outcome the last seen is. A market is named as the request named it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -77,8 +77,13 @@ def books(context: Context) -> tuple[frozenset[str] | None, tuple[str, ...]]:
     return frozenset(book for book in listed if wanted.intersection(regions_of(book))), query.regions
 
 
-def markets(words: Sequence[str] | None, sport: str, *, whole: bool) -> tuple[str, ...]:
-    """The requested markets; with `whole` only those of whole sports. Raises `Problem` 422."""
+def markets(
+    words: Sequence[str] | None, sport: str, *, whole: bool, others: Collection[str] = ()
+) -> tuple[str, ...]:  # fmt: skip
+    """The requested markets: of the catalog, or `others`; with `whole` only those of whole sports.
+
+    Raises `Problem` 422.
+    """
     out = list(words or ("h2h",))
     for word in out:
         if word in OUTRIGHTS:
@@ -89,7 +94,8 @@ def markets(words: Sequence[str] | None, sport: str, *, whole: bool) -> tuple[st
                 "INVALID_MARKET", f"markets of whole sports must be of {allowed}, got {quoted(word)}; others are at "
                 "/v4/sports/{sport}/events/{eventId}/odds"
             )  # fmt: skip
-        if not meaning(word, sport).in_catalog:
+        listed = meaning(word, sport).in_catalog and word.lower() not in catalog.categories()
+        if not listed and word not in others:
             raise refused("INVALID_MARKET", f"there is no market {quoted(word)}")
     if "h2h" in out and LAY not in out:
         out.append(LAY)

@@ -358,6 +358,14 @@ def test_errors_of_keys(service: Running) -> None:
     assert "pro" in refused.json()["message"]
 
 
+def test_words_for_several_markets_are_none(service: Running) -> None:
+    ident = events(service)[0]["id"]
+    for word in ("props", "main", "total", "coin_toss"):
+        refused = ask(service, f"/sports/{NBA}/events/{ident}/odds", regions="us", markets=f"h2h,{word}")
+        check(service, refused, 422, "INVALID_MARKET")
+        assert word in refused.json()["message"]
+
+
 def test_every_code_is_on_the_page_that_errors_link_to(service: Running) -> None:
     page = httpx2.get(f"{service.origin}/docs", timeout=PATIENCE_S).text
     for code in (*CODES, "not_found", "method_not_allowed", "internal_error", "not_ready"):
@@ -498,7 +506,14 @@ def test_lay_prices_and_teams_that_a_book_names_the_other_way_round(tmp_path: Pa
         turned = {"home_team": "Fulham", "away_team": "Arsenal"}
         for name, side, line in (("Fulham", "home", 0.5), ("Arsenal", "away", -0.5)):
             rows.append(row("coral", (name, side), 1.9, "point_spread", line=line, **turned))
+        rows.append(row("coral", ("Heads", ""), 1.9, "Coin toss"))
         served.step(rows, T0)
+        at = f"http://127.0.0.1:{served.port}/v4/sports/soccer_epl/events/{v4_id('e')}"
+        key = {"apiKey": served.key("sharp"), "regions": "uk"}
+        listed = httpx2.get(f"{at}/markets", params=key).json()
+        assert "Coin toss" in {market["key"] for maker in listed["bookmakers"] for market in maker["markets"]}
+        tossed = httpx2.get(f"{at}/odds", params={**key, "markets": "Coin toss"}).json()
+        assert [outcome["name"] for _, outcome in lines(tossed, "Coin toss")] == ["Heads"]
         params = {"apiKey": served.key("sharp"), "regions": "uk", "markets": "h2h,spreads"}
         (game,) = httpx2.get(f"http://127.0.0.1:{served.port}/v4/sports/soccer_epl/odds", params=params).json()
         assert (game["home_team"], game["away_team"]) == ("Arsenal", "Fulham")
