@@ -1,7 +1,7 @@
 """Clients that were written for The Odds API, with nothing changed but the address.
 
 `the-odds` and `mcp-odds-api` want older packages than ours, so they run in a process of their own, from a folder:
-`pip install --target FOLDER the-odds==1.0.2 mcp-odds-api==0.1.1 'mcp<2'`, named by `ODDSENGINE_V4_CLIENTS`.
+`pip install --target FOLDER the-odds==1.0.2 mcp-odds-api==0.1.1 'mcp<2'`, named by `V4_CLIENTS`.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.service_running import PATIENCE_S, Running
 
-FOLDER = os.environ.get("ODDSENGINE_V4_CLIENTS", "")
+FOLDER = os.environ.get("V4_CLIENTS", "")
 KEY = "demo_enterprise"
 SPORT = "basketball_nba"
 
@@ -31,7 +31,7 @@ def isolated(code: str, **environ: str) -> Any:
         env={"PATH": os.environ["PATH"], "PYTHONPATH": FOLDER, **environ},
     )  # fmt: skip
     if "ModuleNotFoundError" in done.stderr or not FOLDER:
-        pytest.skip("ODDSENGINE_V4_CLIENTS names no folder with this client")
+        pytest.skip("V4_CLIENTS names no folder with this client")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

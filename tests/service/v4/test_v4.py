@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from support.service_running import PATIENCE_S, Running
 from support.stream_running import Served
 
+from oddsengine_service.accounts.limits import Room
 from oddsengine_service.accounts.tiers import TIERS, books_of
-from oddsengine_service.v4.errors import CODES
+from oddsengine_service.v4.errors import CODES, credits_of
 from oddsengine_service.v4.games import v4_id
 
 NBA = "basketball_nba"
@@ -480,6 +481,17 @@ def test_delay_credits_and_revoked_keys(tmp_path: Path) -> None:
         assert httpx2.get(f"{at}/historical/sports/{NBA}/odds", params={
             "apiKey": served.key("pro"), "regions": "us", "date": "2026-02-07T18:00:00Z",
         }).json()["error_code"] == "NOT_READY", "without history"  # fmt: skip
+
+
+def test_credits_are_what_the_rate_limit_leaves_this_month() -> None:
+    """In the first minute of the last hour of a month, 59 minutes are to come."""
+    reset = round(datetime(2026, 2, 28, 23, 1, tzinfo=UTC).timestamp())
+    month = 10 * 28 * 1440
+    headers = dict(credits_of(Room(10, 7, reset, allowed=True)))
+    assert headers == {
+        b"x-requests-remaining": b"%d" % (7 + 590), b"x-requests-used": b"%d" % (month - 597), b"x-requests-last": b"1",
+    }  # fmt: skip
+    assert set(dict(credits_of(None)).values()) == {b"0"}
 
 
 def _terms(rate: int) -> Any:
