@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import msgspec
 import polars as pl
 
+from oddsengine.feeds.the_odds_api_names import sport_key
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.accounts.alerts import Alerts, StoredAlert
@@ -26,6 +27,7 @@ from oddsengine_service.accounts.targets import Sender
 from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Context, Endpoint
+from oddsengine_service.http.openapi import is_v4
 from oddsengine_service.http.params import parse
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.http.site import EXAMPLES
@@ -33,6 +35,7 @@ from oddsengine_service.mcp import local
 from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.node import Node
 from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.v4.games import v4_id
 from oddsengine_service.wire.filters import Filter
 
 SEED, EVENTS, SECONDS = 7, 6, 20
@@ -47,6 +50,11 @@ _QUERY = {
 }
 _MORE: Mapping[str, Mapping[str, str]] = {  # of endpoints that need one of two optional parameters, or would send much
     "/odds/screen": {"market": "moneyline", "sportsbook": "draftkings,pinnacle"},
+    **{
+        f"/v4{past}/sports/{{sportKey}}{path}": {"regions": "us"}
+        for past in ("", "/historical")
+        for path in ("/odds", "/odds-history", "/events/{eventId}/odds", "/events/{eventId}/markets")
+    },
     "/calculators/free-bet": {"against": _QUERY["against"]},
     "/calculators/qualifying": {"lay": "2.15"},
 }
@@ -144,6 +152,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         "price": price["id"], "sportId": price["sport"], "leagueId": price["league"], "bookId": price["sportsbook"],
         "betId": bet.id, "alertId": bet.id, "filterName": "soccer",
         "sport": next(game.sport for game in node.games.states().values()),
+        "sportKey": sport_key(price["sport"], price["league"]), "date": node.engine.now.isoformat(),  # type: ignore[union-attr]
     }  # fmt: skip
     out = {}
     for endpoint in endpoints:
@@ -155,6 +164,7 @@ def _answers(endpoints: tuple[Endpoint, ...], node: Node, keys: KeyStore, event:
         ident = key.record.id if endpoint.tag == "Account" else opportunity["id"] if opportunity else "0" * 16
         try:
             more = of_ev if "{opportunityId}" in endpoint.path else {"id": ident}
+            more |= {"eventId": v4_id(event)} if is_v4(endpoint) else {}
             answer = _tool_result(plain) if endpoint.path == "/mcp" else _answer(endpoint, plain, words | more)
         except Problem:
             continue  # no example on this board

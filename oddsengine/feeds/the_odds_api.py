@@ -23,6 +23,7 @@ from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, 
 from oddsengine.feeds.names import MarketName, aggregated_book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
+from oddsengine.feeds.the_odds_api_names import OUTCOMES
 from oddsengine.feeds.tracking import ListedIds, Pair
 from oddsengine.maths.depth import lay_to_back
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american
@@ -31,7 +32,6 @@ _SOURCE = "The Odds API"
 _MISSED = 2  # lists without a game before it is over
 _BACK, _LAY, _PAIR = "h2h", "h2h_lay", 2
 _OUTRIGHTS = ("outrights", "outrights_lay")  # of events that are not games of two
-_WORDS = {"Draw": "draw", "Over": "over", "Under": "under", "Yes": "yes", "No": "no"}
 
 
 class _Outcome(msgspec.Struct, gc=False):
@@ -325,7 +325,7 @@ class _ResponseReader:
         }  # fmt: skip
         listed = self.listed.setdefault(event.id, {})
         self.books[event.id] = list(chosen)
-        sides = _WORDS | ({home: "home", away: "away"} if home and away and home != away else {})
+        sides = dict(OUTCOMES) | ({home: "home", away: "away"} if home and away and home != away else {})
         for maker in chosen.values():
             of_book = shared | {"sportsbook": aggregated_book(maker.key), "sportsbook_name": maker.title}
             if isinstance(maker.sid, str):

@@ -6,7 +6,8 @@ steps of which tape they contain, so that archiving again only adds what is new.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.history.lines import EventMoves, changed_prices, nothing
+from oddsengine.columns import NO_TIME
+from oddsengine.history.lines import EventMoves, PricedEvent, changed_prices, nothing
 from oddsengine.identity.layout import LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
 from oddsengine.tape import Tape, engine_for
@@ -157,15 +159,15 @@ class Archive:
     def __init__(self, dest: str | Path) -> None:
         self._dest = str(dest)
 
-    def rows(self, event_id: str, origin: str = "") -> tuple[pl.DataFrame, int]:
-        """Return the quotes of an event, and the last archived step of `origin`, 0 for none.
+    def rows(self, events: Collection[str], origin: str = "") -> tuple[pl.DataFrame, int]:
+        """Return the quotes of some events, and the last archived step of `origin`, 0 for none.
 
         Raises `ArchiveError` if the archive cannot be read.
         """
         delta = _delta()
         try:
             table = delta.DeltaTable(self._dest)
-            rows = pl.scan_delta(table).filter(pl.col("event_id") == event_id).select(COLUMNS)
+            rows = pl.scan_delta(table).filter(pl.col("event_id").is_in(list(events))).select(COLUMNS)
             return rows.collect(engine="streaming"), int(table.transaction_version(origin) or 0)
         except delta.exceptions.TableNotFoundError:
             return pl.DataFrame(schema=SCHEMA), 0
@@ -174,7 +176,39 @@ class Archive:
 
     def changes_of_event(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time in microseconds."""
-        return moves(self.rows(event_id)[0], until)
+        return moves(self.rows((event_id,))[0], until)
+
+    def events(self, until: int) -> list[PricedEvent]:
+        """Return the events with quotes in the two days before a time.
+
+        Raises `ArchiveError` if the archive cannot be read.
+        """
+        delta = _delta()
+        last = datetime.fromtimestamp(until / 1e6, UTC)
+        days = pl.col("day").is_between(last.date() - timedelta(days=1), last.date())
+        try:
+            quotes = pl.scan_delta(delta.DeltaTable(self._dest)).filter(days)
+            return priced_events(quotes.select(*EVENT_COLUMNS).collect(engine="streaming"), until)
+        except delta.exceptions.TableNotFoundError:
+            return []
+        except (delta.exceptions.DeltaError, OSError, pl.exceptions.PolarsError) as error:
+            raise ArchiveError(f"{self._dest}: {error}") from error
+
+
+EVENT_COLUMNS = ("event_id", "sport", "league", "event_start_time", "recorded_at")
+
+
+def priced_events(quotes: pl.DataFrame, until: int) -> list[PricedEvent]:
+    """Return the events of quotes up to a time, with what was last said of each."""
+    found = (
+        quotes.filter(pl.col("recorded_at").dt.epoch("us") <= until)
+        .sort("recorded_at", maintain_order=True)
+        .group_by("event_id", maintain_order=True)
+        .agg(pl.col("sport", "league", "event_start_time").drop_nulls().last())
+    )
+    start = pl.col("event_start_time").dt.epoch("us").fill_null(int(NO_TIME))
+    columns = found.select("event_id", pl.col("sport", "league").fill_null(""), start)
+    return [PricedEvent(*row) for row in columns.iter_rows()]
 
 
 def moves(quotes: pl.DataFrame, until: int) -> EventMoves:

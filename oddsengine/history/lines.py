@@ -6,6 +6,7 @@ records the newest moves of the whole board; the opening of each row is stored s
 """
 
 import threading
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import polars as pl
 
 from oddsengine.board.names import Names
 from oddsengine.board.rows import row_ids
-from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words, grown
+from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words, grown
 from oddsengine.identity.layout import LIVE, SUSPENDED
 from oddsengine.identity.wording import Wording
 from oddsengine.live.engine import Engine
@@ -26,8 +27,17 @@ MOST_MOVES, MOST_ROWS = 1 << 20, 1 << 18  # of a ring
 _SHOWN = LIVE | SUSPENDED
 
 
+class PricedEvent(NamedTuple):
+    """An event with prices. `start` is in microseconds, NO_TIME if unknown; sport and league are the source's words."""
+
+    id: str
+    sport: str
+    league: str
+    start: int
+
+
 class EventMoves(NamedTuple):
-    """Moves of one event's rows, in order of time per row; the first one is the row's opening."""
+    """Moves of the rows of one or more events, in order of time per row; the first one is the row's opening."""
 
     wordings: list[Wording]  # by row
     books: list[str]
@@ -207,8 +217,23 @@ class Ring:
 
     def changes_of_event(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time."""
+        return self.changes_of_events((event_id,), until)
+
+    def events(self, until: int) -> list[PricedEvent]:
+        """Return the events that had a price at a time or before."""
         with self._lock:
-            codes = np.array(self._events.get(event_id, ()), np.int64)
+            first = self._rows["first_at"]
+            firsts = {event: min(codes, key=first.__getitem__) for event, codes in self._events.items()}
+            return [
+                PricedEvent(event, self._wordings[row][1] or "", self._wordings[row][2] or "", int(NO_TIME))
+                for event, row in firsts.items()
+                if first[row] <= until
+            ]
+
+    def changes_of_events(self, events: Collection[str], until: int) -> EventMoves:
+        """Return the price changes of some events up to a time."""
+        with self._lock:
+            codes = np.array([code for event in events for code in self._events.get(event, ())], np.int64)
             if not codes.size:
                 return nothing()
             place = np.full(len(self._wordings) + 1, -1, np.int64)  # the last entry is for moves of dropped rows

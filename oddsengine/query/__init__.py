@@ -29,7 +29,7 @@ from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, 
 from oddsengine.query.index import Index
 from oddsengine.query.reader import BoardEvent, BoardReader, LegPrice, Marks, OddsRows, OwnTexts
 from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
-from oddsengine.query.terms import TermIndex
+from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.tables.timestamps import timestamps
 
 
@@ -81,6 +81,7 @@ __all__ = [
     "StatsCache",
     "TermFilter",
     "TermIndex",
+    "TermTexts",
     "UpdateChanges",
     "Wording",
     "book_ids",

@@ -15,6 +15,7 @@ except ImportError as error:
         "sources of odds need httpx2 and websockets: pip install 'oddsengine[feeds]'", name=error.name
     ) from error
 
+from oddsengine.feeds.the_odds_api_names import SPORT_KEYS
 from oddsengine.sources import (
     betfair,
     documents,
@@ -72,7 +73,7 @@ class SourceKind(NamedTuple):
 KINDS = {
     "the_odds_api": SourceKind(
         settings.TheOddsApiSettings, the_odds_api.TheOddsApiSource, variables={"key_env": "ODDS_API_KEY"},
-        leagues=the_odds_api.SPORT_KEYS,
+        leagues=SPORT_KEYS,
     ),
     "interface": SourceKind(settings.InterfaceSettings, node.source, variables={"key_env": "ODDSENGINE_API_KEY"}),
     "optic": SourceKind(settings.OpticSettings, optic.OpticSource, variables={"key_env": "OPTICODDS_API_KEY"}),

@@ -38,14 +38,6 @@ _GAMES = ("games within an hour or on", "games within 6 h", "games within 24 h",
 _ROUND_S = (15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400)
 
 
-SPORT_KEYS = {
-    "nba": "basketball_nba", "wnba": "basketball_wnba", "ncaab": "basketball_ncaab", "nfl": "americanfootball_nfl",
-    "ncaaf": "americanfootball_ncaaf", "mlb": "baseball_mlb", "nhl": "icehockey_nhl",
-    "england_premier_league": "soccer_epl",
-}  # fmt: skip
-"""Its names of the leagues that are asked for most, by our ids."""
-
-
 class _ListedEvent(msgspec.Struct):
     id: str
     commence_time: datetime

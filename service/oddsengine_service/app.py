@@ -15,7 +15,7 @@ from oddsengine_service.api import Api
 from oddsengine_service.http.cors import Cors, Origins
 from oddsengine_service.http.middleware import Errors, Requests, ResponseCache
 from oddsengine_service.http.problems import no_such_path
-from oddsengine_service.http.request import BASE, Request
+from oddsengine_service.http.request import BASE, V4, Request
 from oddsengine_service.routing import ExactRoutes, PathRoute
 from oddsengine_service.ws.session import PATHS, Sockets
 
@@ -58,11 +58,12 @@ def application(
 
 def routes(api: Api, others: Mapping[str, ASGIApp], origins: Origins) -> list[BaseRoute]:
     """The routes: one for all exact paths, one for each path with names in it, and the WebSocket."""
-    exact = {BASE + path: methods for path, methods in api.routes.items() if "{" not in path}
+    every = {path if path.startswith(f"{V4}/") else BASE + path: methods for path, methods in api.routes.items()}
+    exact = {path: methods for path, methods in every.items() if "{" not in path}
     without_upgrade = dict.fromkeys(PATHS, api.routes["/ws"])
     return [
         ExactRoutes({**exact, **without_upgrade, **others}),
-        *(PathRoute(BASE + path, methods) for path, methods in api.routes.items() if "{" in path),
+        *(PathRoute(path, methods) for path, methods in every.items() if "{" in path),
         *(WebSocketRoute(path, Sockets(api, origins)) for path in PATHS),
     ]
 

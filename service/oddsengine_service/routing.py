@@ -29,6 +29,7 @@ from oddsengine_service.routes import (
     screen,
     splits,
     stream,
+    v4,
 )
 from oddsengine_service.ws import session
 
@@ -36,7 +37,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints, *movers.endpoints,
     *opportunities.endpoints, *splits.endpoints, *account.endpoints, *alerts.endpoints, *bets.endpoints,
     *calculators.endpoints, *filters.endpoints, *marks.endpoints, *history.endpoints, *deeplinks.endpoints,
-    *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP,
+    *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP, *v4.endpoints,
 )  # fmt: skip
 
 _SLASH = "\ufdd0"  # replaces an escaped / while a path is routed; never part of a text

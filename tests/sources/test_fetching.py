@@ -19,9 +19,9 @@ from support.local_servers import Answering, Handler, Request, game, http, iso, 
 
 import oddsengine as oe
 from oddsengine.feeds.names import sport_and_league
+from oddsengine.feeds.the_odds_api_names import SPORT_KEYS
 from oddsengine.sources.fetching import FetchedOdds
 from oddsengine.sources.settings import SettingsError
-from oddsengine.sources.the_odds_api import SPORT_KEYS
 from oddsengine_cli import main
 
 KEY = "0123456789abcdefsecret"

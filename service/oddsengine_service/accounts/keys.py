@@ -241,6 +241,16 @@ class KeyStore:
             raise StoreError(self._failure)
         return self._cached.get(key) or self._read(key)
 
+    def revoked(self, key: str) -> bool:
+        """Whether a key that is not valid was once."""
+        if len(key) > _MOST_KEY or not key.isascii():
+            return False
+        with self._read_or_wait() as reader:
+            found = reader.execute(
+                "SELECT 1 FROM keys WHERE id = ? AND hash = ? AND NOT active", (key.partition(".")[0], self._hash(key))
+            )
+            return found.fetchone() is not None
+
     def _hash(self, key: str) -> bytes:
         keyed = self._keyed.copy()
         keyed.update(key.encode())

@@ -1,13 +1,24 @@
 """The archive of a node: quotes are buffered in files of the data folder and committed to a Delta table every hour."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 
-from oddsengine.history.archive import Archive, ArchiveError, QuoteBuffer, archived, check, moves, write
-from oddsengine.history.lines import EventMoves
+from oddsengine.history.archive import (
+    EVENT_COLUMNS,
+    Archive,
+    ArchiveError,
+    QuoteBuffer,
+    archived,
+    check,
+    moves,
+    priced_events,
+    write,
+)
+from oddsengine.history.lines import EventMoves, PricedEvent
 from oddsengine.live.engine import Batch, Engine, Recorder, ViewKey
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.settings import ArchiveSettings
@@ -90,7 +101,31 @@ class NodeArchive(Recorder):
 
         Raises `Problem` 503 if the table cannot be read.
         """
-        of_event = pl.col("event_id") == event_id
+        return self.changes_of_events((event_id,), until)
+
+    def events(self, until: int) -> list[PricedEvent]:
+        """Events with quotes in the two days before a time; later entries are of newer quotes.
+
+        Raises `Problem` 503 if the table cannot be read.
+        """
+        with self._engine.still():
+            buffered, parts = [self._buffer.rows()], sorted(self._folder.glob("*.parquet"))
+        with suppress(FileNotFoundError):  # committed meanwhile
+            buffered = [*(pl.scan_parquet(part).collect() for part in parts), *buffered]
+        recent = pl.concat([rows.select(EVENT_COLUMNS) for rows in buffered])
+        try:
+            found = self._table.events(until)
+        except ArchiveError as error:
+            raise self._unreadable(error) from error
+        return list({event.id: event for event in (*found, *priced_events(recent, until))}.values())
+
+    def _unreadable(self, error: ArchiveError) -> Problem:
+        self._failed(str(error))
+        return Problem(503, "unavailable", "the archive cannot be read now; retry later", retry_after=5)
+
+    def changes_of_events(self, events: Collection[str], until: int) -> EventMoves:
+        """Price movements of some events, as `changes_of_event`."""
+        of_event = pl.col("event_id").is_in(list(events))
         while True:
             with self._engine.still():
                 buffered, parts = [self._buffer.rows().filter(of_event)], sorted(self._folder.glob("*.parquet"))
@@ -99,12 +134,9 @@ class NodeArchive(Recorder):
             except FileNotFoundError:  # committed meanwhile
                 continue
             try:
-                rows, done = self._table.rows(event_id, self._origin())
+                rows, done = self._table.rows(events, self._origin())
             except ArchiveError as error:
-                self._failed(str(error))
-                raise Problem(
-                    503, "unavailable", "the archive cannot be read now; retry later", retry_after=5
-                ) from error
+                raise self._unreadable(error) from error
             return moves(
                 pl.concat([rows, *(part_rows.filter(pl.col("step") > done).drop("step") for part_rows in buffered)]),
                 until,

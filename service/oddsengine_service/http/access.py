@@ -11,8 +11,10 @@ from oddsengine_service.http.problems import Problem
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import Headers
 from oddsengine_service.node import Node
+from oddsengine_service.v4.errors import credits_of
 
 FAILED_RATE = 600  # invalid keys per minute and address
+_HEADERS = "X-API-Key or Authorization: Bearer"
 HEALTH = "/health"  # available while the node starts, and not limited
 
 
@@ -62,15 +64,15 @@ class Access:
             raise request.sign_in_error
         if self._signed_in and endpoint.key != "operator":
             if request.signed_in is None and endpoint.key == "needed":
-                raise Problem(401, _unauthorized(endpoint), "sign in first")
+                raise Problem(401, _unauthorized(request, endpoint, missing=True), "sign in first")
             return ANONYMOUS if request.signed_in is None else request.signed_in
         key = request.credential(in_query=endpoint.query_key)
         if key is None:
             if endpoint.key == "needed":
-                message = "API key required: send it as X-API-Key or Authorization: Bearer"
+                message = f"API key required: send it as {'apiKey or ' if request.is_v4 else ''}{_HEADERS}"
                 if not endpoint.query_key and request.credential(in_query=True) is not None:
                     message += f"; {endpoint.path} does not accept api_key in the query"
-                raise Problem(401, _unauthorized(endpoint), message)
+                raise Problem(401, _unauthorized(request, endpoint, missing=True), message)
             return ANONYMOUS
         if endpoint.key in ("none", "operator"):
             return ANONYMOUS
@@ -79,7 +81,9 @@ class Access:
             room = self._node.limits.count_request(f"failed {request.address}", FAILED_RATE)
             if not room.allowed:
                 raise limited(room, "invalid keys")
-            raise Problem(401, _unauthorized(endpoint), "invalid API key")
+            if request.is_v4 and self._node.keys.revoked(key.decode("latin-1")):
+                raise Problem(401, "DEACTIVATED_KEY", "this API key was revoked")
+            raise Problem(401, _unauthorized(request, endpoint), "invalid API key")
         return found
 
     def unrouted(self, request: Request) -> None:
@@ -96,6 +100,8 @@ class Access:
         room = self._node.limits.count_request(caller.account or f"address {request.address}", caller.rate)
         remaining = (b"x-ratelimit-remaining", b"%d" % room.remaining)
         request.headers += (*_room(room.limit, room.reset, caller.tier.delay, caller.tier.id), remaining)
+        if request.is_v4:
+            request.headers += credits_of(room)
         if not room.allowed:
             raise limited(room, "requests")
 
@@ -108,7 +114,9 @@ def limited(room: Room, what: str) -> Problem:
     )
 
 
-def _unauthorized(endpoint: Endpoint) -> str:
+def _unauthorized(request: Request, endpoint: Endpoint, *, missing: bool = False) -> str:
+    if request.is_v4:
+        return "MISSING_KEY" if missing else "INVALID_KEY"
     return "invalid_api_key" if endpoint.path.startswith(("/stream", "/ws")) else "unauthorized"
 
 

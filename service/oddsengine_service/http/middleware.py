@@ -16,6 +16,7 @@ from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import EncodedResponse, Headers, json_response
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import Metrics
+from oddsengine_service.v4.errors import credits_of, v4_problem
 
 Authenticate = Callable[[Scope], Account | None]
 POLICY = b"content-security-policy"
@@ -125,6 +126,10 @@ class Errors:
     async def _refuse(self, problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
         request: Request = scope["state"]["request"]
         request.streamed = False
+        if request.is_v4:
+            problem = v4_problem(problem)
+            if not any(name == b"x-requests-used" for name, _ in request.headers):
+                request.headers += credits_of(None)
         response = refusal(problem, self._origin or origin_of(request.host) + request.root)
         await response(scope, receive, send)
 

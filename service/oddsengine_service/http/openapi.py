@@ -10,6 +10,8 @@ from msgspec import UNSET, UnsetType
 from oddsengine_service.accounts.tiers import required
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.params import Query
+from oddsengine_service.http.request import V4
+from oddsengine_service.v4.errors import V4Error
 
 VERSION = "2.0.0"  # of the API
 _ERRORS = {
@@ -22,6 +24,7 @@ _ERRORS = {
     408: "The request body did not arrive in time.",
     413: "The request body is too large.",
     415: "Unsupported content encoding.",
+    422: "Invalid parameter; `error_code` says which, the message what was given and what is allowed.",
     426: "The endpoint is for WebSocket clients only.",
     429: "Too many requests; `Retry-After` says when to retry.",
     500: "Internal error; the request id identifies it in the logs.",
@@ -35,6 +38,11 @@ _LIMITS = {
     "X-Tier": "The tier of the key; `free` without one.",
     "X-Data-Delay": "Delay of the data in seconds.",
     "X-Request-Id": "Identifies this request in the logs.",
+}
+_CREDITS = {
+    "X-Requests-Remaining": "Requests left until the end of the month, at the rate limit.",
+    "X-Requests-Used": "Requests of the month that are not left.",
+    "X-Requests-Last": "The cost of this request: 1.",
 }
 _LAST = ("limit", "offset", "cursor")  # parameters of every list
 
@@ -67,7 +75,7 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
     every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
     for endpoint in every:
         _check_types(endpoint)
-    types = [ErrorBody, *(t for endpoint in every for t in (endpoint.returns, endpoint.body) if t is not None)]
+    types = [ErrorBody, V4Error, *(t for endpoint in every for t in (endpoint.returns, endpoint.body) if t is not None)]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
@@ -88,6 +96,7 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
                 "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "query": {"type": "apiKey", "in": "query", "name": "api_key"},
+                "v4": {"type": "apiKey", "in": "query", "name": "apiKey"},
             },
         },
     }
@@ -113,9 +122,16 @@ def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     needs = [f"For the tier {required(endpoint.feature).id} and above."] if endpoint.feature else []
     if endpoint.doc or needs:
         out["description"] = " ".join([*needs, *([endpoint.doc] if endpoint.doc else ())])
+    if is_v4(endpoint):
+        out["servers"] = [{"url": "."}]  # beside this document, not below the base path
     if endpoint.body is not None:
         out["requestBody"] = {"required": True, "content": {"application/json": {"schema": of[id(endpoint.body)]}}}
     return out
+
+
+def is_v4(endpoint: Endpoint) -> bool:
+    """Whether an endpoint is of the format of The Odds API."""
+    return endpoint.path.startswith(f"{V4}/")
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
@@ -146,7 +162,8 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     name = f"{endpoint.method} {endpoint.path}"
     if name in samples:
         media["example"] = samples[name]
-    headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in _LIMITS.items()}
+    limits = _LIMITS | _CREDITS if is_v4(endpoint) else _LIMITS
+    headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in limits.items()}
     good: dict[str, Any] = {"description": endpoint.summary, "headers": headers}
     if endpoint.returns is not None:
         good["content"] = {"text/event-stream" if endpoint.tag == "Streaming" else "application/json": media}
@@ -166,7 +183,8 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     codes |= {408, 413, 415} if endpoint.body is not None else set()
     stores = endpoint.tag == "Account" or endpoint.cache == "records"
     codes |= {507} if stores and endpoint.method != "GET" else set()
-    problem = {"application/json": {"schema": of[id(ErrorBody)]}}
+    codes -= {400, 403} if is_v4(endpoint) else set()
+    problem = {"application/json": {"schema": of[id(V4Error if is_v4(endpoint) else ErrorBody)]}}
     bad: dict[str, Any] = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}
     bad["429"]["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
     if endpoint.path == "/health":
@@ -185,7 +203,7 @@ def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
         return [{"bearer": []}]
     ways: list[dict[str, list[str]]] = [{"header": []}, {"bearer": []}]
     if endpoint.query_key:
-        ways.append({"query": []})
+        ways.append({"v4" if is_v4(endpoint) else "query": []})
     if endpoint.key == "optional":
         ways.append({})
     return ways

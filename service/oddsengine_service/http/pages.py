@@ -14,6 +14,7 @@ from oddsengine import catalog
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine_service.accounts.tiers import TIERS, required
 from oddsengine_service.http.params import LARGEST
+from oddsengine_service.v4.errors import CODES
 
 _PARTS = Path(__file__).parents[1] / "page"
 _SCRIPTS = (  # one module, in this order
@@ -121,7 +122,8 @@ def reference(document: Mapping[str, Any]) -> str:
     parts = [f"<h1>{escape(document['info']['title'])}: API {escape(document['info']['version'])}</h1>"]
     base = document["servers"][0]["url"]
     parts.append(
-        f"<p>{escape(document['info']['description'])} All paths are below <code>{escape(base)}</code>. OpenAPI "
+        f"<p>{escape(document['info']['description'])} All paths but those of <code>/v4</code> are below "
+        f"<code>{escape(base)}</code>. OpenAPI "
         'document: <a href="openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
         "<code>Authorization: Bearer KEY</code>; some endpoints also accept <code>api_key</code> in the query.</p>"
     )
@@ -141,6 +143,13 @@ def reference(document: Mapping[str, Any]) -> str:
         for code, doc in _ERROR_CODES.items()
     )
     parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p><table>{rows}</table>")
+    rows = "".join(
+        f'<tr id="{code}"><td><code>{code}</code></td><td>{_marked(doc)}</td></tr>' for code, doc in CODES.items()
+    )
+    parts.append(
+        "<p>Those of <code>/v4</code> are <code>{message, error_code, details_url}</code>, with these codes or the "
+        f"above in capital letters.</p><table>{rows}</table>"
+    )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{escape(document['info']['title'])}: API</title><style>{_STYLE}</style>"

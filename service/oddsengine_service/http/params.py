@@ -71,6 +71,7 @@ class Param:
     name: str = ""  # if it is not that of the attribute
     aliases: tuple[str, ...] = ()
     missing: str = "validation_error"  # code of the error if it is required and missing
+    code: str = "validation_error"  # code of the error if it is not valid
     check: Callable[[str, str], None] | None = None  # raises `Problem` for a name and value, before it is read
     read: Callable[[str], Any] | None = None  # instead of that of the type; raises `ValueError`
     allowed: str = ""  # what `read` allows, for the message
@@ -102,7 +103,7 @@ class Field:
         try:
             return self.param.read(value) if self.param.read is not None else self._read_one(value)
         except (ValueError, LookupError, OverflowError, OSError):
-            raise invalid(must_be(name, self.allowed, quoted(value))) from None
+            raise invalid(must_be(name, self.allowed, quoted(value)), self.param.code) from None
 
     def with_default(self) -> dict[str, Any]:
         """The schema with the default, if there is one."""
@@ -116,7 +117,7 @@ class Field:
         for word in out:
             _text(name, word)
         if self.choices and (unknown := [word for word in out if word not in self.choices]):
-            raise invalid(must_be(name, self.allowed, quoted(unknown[0])))
+            raise invalid(must_be(name, self.allowed, quoted(unknown[0])), self.param.code)
         return out
 
     def _read_one(self, value: str) -> Any:

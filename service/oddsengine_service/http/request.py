@@ -15,8 +15,9 @@ from oddsengine_service.http.problems import Problem
 from oddsengine_service.http.responses import Headers
 
 BASE = "/api/v1"
+V4 = "/v4"  # not below the base path
 BODY_S = 10.0  # timeout of a body
-_UNDER = f"{BASE}/"
+_UNDER, _UNDER_V4 = f"{BASE}/", f"{V4}/"
 
 
 class Request:
@@ -44,10 +45,14 @@ class Request:
         if self.root and path.startswith(f"{self.root}/"):  # else a proxy has removed it
             path = path[len(self.root) :]
             self.raw = b"/" + self.raw.split(b"/", self.root.count("/") + 1)[-1]  # escaped in any way
+        self.is_v4 = path.startswith(_UNDER_V4)
+        self._v4_key, self.query = b"", scope["query_string"]
+        if self.is_v4:  # some clients put a slash at the end; the key is no part of what the response depends on
+            path, self.raw = path.rstrip("/"), self.raw.rstrip(b"/")
+            self._v4_key, self.query = _without_key(self.query)
         self.whole = path  # decoded
-        self.is_api = path.startswith(_UNDER)
-        self.path = path[len(BASE) :] if self.is_api else path  # below the base path
-        self.query: bytes = scope["query_string"]
+        self.is_api = self.is_v4 or path.startswith(_UNDER)
+        self.path = path[len(BASE) :] if path.startswith(_UNDER) else path  # below the base path
         self.headers: Headers = [(b"x-request-id", ident)]
         pairs = scope["headers"]
         given: dict[bytes, bytes] = dict(pairs)  # the last of each name
@@ -74,10 +79,14 @@ class Request:
     def credential(self, *, in_query: bool) -> bytes | None:
         """The key: `X-API-Key`, a bearer token, or `api_key` in the query if allowed; empty ones count as missing.
 
+        Below `/v4` it is `apiKey` in the query.
+
         An `Authorization` header of another scheme is ignored; it may be for a proxy.
         """
         if key := self.received.get(b"x-api-key") or bearer(self.received.get(b"authorization", b"")):
             return key
+        if self.is_v4:
+            return self._v4_key or None
         return _query_key(self.query) or None if in_query and b"api_key=" in self.query else None
 
 
@@ -149,3 +158,19 @@ def _query_key(query: bytes) -> bytes:
         if part.startswith(b"api_key="):
             return unquote(part[8:].decode("latin-1")).encode("latin-1", "replace")
     return b""
+
+
+def _without_key(query: bytes) -> tuple[bytes, bytes]:
+    """Split a query into its last `apiKey` and the rest.
+
+    Examples
+    --------
+    >>> _without_key(b"regions=us&apiKey=oe%5F1&markets=h2h"), _without_key(b"all=true")
+    ((b'oe_1', b'regions=us&markets=h2h'), (b'', b'all=true'))
+    """
+    if b"apiKey=" not in query:
+        return b"", query
+    parts = query.split(b"&")
+    keys = [unquote(part[7:].decode("latin-1")) for part in parts if part.startswith(b"apiKey=")]
+    rest = b"&".join(part for part in parts if not part.startswith(b"apiKey="))
+    return (keys[-1].encode("latin-1", "replace") if keys else b""), rest

@@ -171,13 +171,13 @@ class ClvPage(msgspec.Struct, kw_only=True):
     meta: ClvMeta
 
 
-def _past(context: Context) -> Past:
+def past_of(context: Context) -> Past:
     if context.node.past is None:
         raise Problem(503, "not_ready", "this node does not record history")
     return context.node.past
 
 
-def _now(context: Context) -> int | None:
+def caller_now(context: Context) -> int | None:
     """The latest time that the caller may see; None if there is none yet."""
     return None if context.board.now is None else micros(context.board.now)
 
@@ -198,7 +198,7 @@ def closing(context: Context) -> Any:
 
 def _shown(context: Context, id_: str, books: frozenset[str] | None, missing: dict[str, list[str]]) -> Closing | None:
     """The lines of an event that match a request; None if it has not closed yet."""
-    close, now, markets = _past(context).closings.closing(id_), _now(context), context.query.market
+    close, now, markets = past_of(context).closings.closing(id_), caller_now(context), context.query.market
     if close is None or now is None or close.captured_at > now:
         return None
     lines = _published(close.lines, close.sport)
@@ -229,7 +229,7 @@ def _reason(context: Context, id_: str, event: BoardEvent, moment: int) -> str:
         return "it was cancelled"
     if event.status == "postponed" or (event.status == "upcoming" and not begun):
         return "it has not begun"
-    first = _past(context).history.changes_of_event(id_, LATEST).at
+    first = past_of(context).history.changes_of_event(id_, LATEST).at
     if first.size and begun and int(first.min()) < event.start:
         return f"none of its prices was on offer in the last {LAST_S // 60} minutes before its start"
     return "it was first seen after its start"
@@ -291,7 +291,7 @@ def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) ->
 
 def closings(context: Context) -> Any:
     query: ClosingsQuery = context.query
-    now, past = _now(context), _past(context)
+    now, past = caller_now(context), past_of(context)
     books = books_for(context, query.sportsbook)
     missing: dict[str, list[str]] = {}
     listed = []
@@ -318,8 +318,8 @@ def closings(context: Context) -> Any:
 
 def history(context: Context) -> Any:
     query: HistoryQuery = context.query
-    id_, past = query.event, _past(context)
-    books, now = books_for(context, query.sportsbook), _now(context)
+    id_, past = query.event, past_of(context)
+    books, now = books_for(context, query.sportsbook), caller_now(context)
     since, until = _window(query)
     missing: dict[str, list[str]] = {}
     if now is None:
@@ -382,7 +382,7 @@ def _movement(ident: str, texts: Any, book: str, moves: EventMoves, at: Longs | 
 
 def clv(context: Context) -> Any:
     query: ClvQuery = context.query
-    now, past = _now(context), _past(context)
+    now, past = caller_now(context), past_of(context)
     missing = filters.unknown_ids(query, lambda: BoardIds((), (), (), ()), without="market")
     there, book = reference(context, missing)
     bets = past.closings.bets(-1 if now is None else now)[: None if there else 0]

@@ -272,7 +272,7 @@ def _columns(rows: OddsRows, state: str = "") -> list[Any]:
     times = timestamps(np.concatenate((rows.start, rows.seen, rows.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
     main = [_MAIN[m] for m in rows.main]
-    deep, named, *own, levels, commission, fee = _links(rows, books, state)
+    deep, named, *own, levels, commission, fee = own_columns(rows, books, state)
     return [
         hexadecimal(rows.id), books, event, sport, league, home, away, market, selection, kind,
         americans(rows.odds, rows.american), decimal, share, line, begins, rows.live.tolist(), seen,
@@ -295,7 +295,7 @@ def reason_of(code: int) -> str | None:
 _OTHER = {True: False, False: True, None: None}
 
 
-def _links(rows: OddsRows, books: Sequence[str], state: str) -> tuple[list[Any], ...]:
+def own_columns(rows: OddsRows, books: Sequence[str], state: str = "") -> tuple[list[Any], ...]:
     """Columns of a single price: link, book's name, native ids, largest bet, exchange data, levels, charges."""
     names, deep = list(map(_name, books)), [home_page(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)

@@ -13,6 +13,7 @@ from support.handler_calls import answer, found, node
 
 from oddsengine import catalog
 from oddsengine.board import state
+from oddsengine.columns import NO_TIME
 from oddsengine.history.lines import Ring
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
@@ -155,6 +156,11 @@ def test_an_archive_that_grows(tmp_path: Path) -> None:
         assert sorted(listed(archive.changes_of_event("e", int(early)))) == sorted(
             row for row in listed(two) if row[1] <= early
         )
+    before, after = (begin + timedelta(seconds=add) for add in (-1, 30))
+    for history in (ring, archive):
+        assert history.events(micros(before)) == []
+        (known,) = history.events(micros(after))
+        assert known == ("e", "tennis", "", NO_TIME)
     moves = [row for row in listed(two) if row[0] == "fanduel"]
     assert [odds for _, _, odds, _ in moves] == [pytest.approx(1.9 + 0.01 * k) for k in (0, 1, 2, 3, 3, 4, 5)]
     assert [flags for *_, flags in moves] == [0, 0, 0, 0, 2, 0, 0]
@@ -242,6 +248,7 @@ def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch:
     for n in range(40):
         at = begin + timedelta(seconds=10 * n)
         rows = [price(1.5 + n / 100, at), price(1.9, at, event_id=f"e{n}"), price(1.9, at, event_id=f"f{n}")]
+        rows = [{**row, "event_start_time": begin + timedelta(hours=n)} for row in rows]
         gone = [row["row_id"] for row in engine.table().to_dicts() if row["event_id"] != "e"]
         ring.follow(engine.step(rows, at, removed=gone))
     assert len(engine.wordings) < 40  # of 81
@@ -250,6 +257,13 @@ def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch:
             listed(ring.changes_of_event(event, 2**62))
         )
     assert archive.changes_of_event("e", 2**62).row.size == 40
+    several = ("e", "e0", "f7", "nothing")
+    both = [sorted(listed(history.changes_of_events(several, 2**62))) for history in (archive, ring)]
+    assert both[0] == both[1]
+    assert len(both[0]) == 42
+    listed_events = {each.id: each.start for each in archive.events(micros(at))}
+    assert listed_events.keys() == {each.id for each in ring.events(micros(at))}
+    assert listed_events["e"] == listed_events["f39"] == micros(begin + timedelta(hours=39)), "as was said last"
     archive.close()
 
 
