@@ -15,6 +15,7 @@
 
 `filter` defines filters and cursors, `terms` the texts of rows, `values` how filter values match them. `index`
 maintains the sort order of a board, `reader` answers queries on a consistent state of it, and `scan` has the kernels.
+`fair` values rows, whatever their EV; `movers` finds what moved.
 `changes` turns an update into changes for subscribers; `stats` has statistics of events, books and markets.
 """
 
@@ -25,8 +26,10 @@ import numpy as np
 from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.engine import Engine
 from oddsengine.query.changes import LastChanges, RowChanges, TermFilter, UpdateChanges, book_ids
+from oddsengine.query.fair import RowFair
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, RowFilter
 from oddsengine.query.index import Index
+from oddsengine.query.movers import ORDERS, Movers, find_movers, ordered
 from oddsengine.query.reader import BoardEvent, BoardReader, LegPrice, Marks, OddsRows, OwnTexts
 from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
 from oddsengine.query.terms import TermIndex, TermTexts
@@ -63,6 +66,7 @@ __all__ = [
     "CURSOR_PATTERN",
     "LATEST",
     "MOST_CURSOR",
+    "ORDERS",
     "SORTS",
     "WORDING",
     "BoardEvent",
@@ -74,9 +78,11 @@ __all__ = [
     "LastChanges",
     "LegPrice",
     "Marks",
+    "Movers",
     "OddsRows",
     "OwnTexts",
     "RowChanges",
+    "RowFair",
     "RowFilter",
     "StatsCache",
     "TermFilter",
@@ -85,5 +91,7 @@ __all__ = [
     "UpdateChanges",
     "Wording",
     "book_ids",
+    "find_movers",
+    "ordered",
     "warm",
 ]  # fmt: skip

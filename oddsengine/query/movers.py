@@ -27,7 +27,7 @@ class Movers(NamedTuple):
         return Movers._make(column[at] for column in self)
 
 
-def movers(fair: RowFair, odds: Floats, net: Floats, earlier: Floats, usable: Bools) -> Movers:
+def find_movers(fair: RowFair, odds: Floats, net: Floats, earlier: Floats, usable: Bools) -> Movers:
     """Compare the prices of some rows with those of an earlier time.
 
     Parameters

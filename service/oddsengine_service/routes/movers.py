@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from oddsengine.columns import NO_TIME, SECOND
-from oddsengine.query.movers import movers, ordered
+from oddsengine.query.movers import ordered
 from oddsengine_service import filters
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
@@ -49,7 +49,7 @@ def listed(context: Context) -> dict[str, Any]:
         ids, decimal, usable = reader.quoted(slots)
         since = reader.now - query.minutes * 60 * SECOND
         earlier = past.recent.odds_at(ids, since if reader.now != NO_TIME else reader.now)
-        moved = movers(fair, decimal, reader.net(slots), earlier, usable)
+        moved = find_movers(fair, decimal, reader.net(slots), earlier, usable)
         if query.sort == "move":
             moved = moved.take(np.flatnonzero(moved.now > moved.before))
         total = moved.best.size

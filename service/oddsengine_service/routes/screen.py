@@ -8,9 +8,7 @@ import numpy as np
 
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.odds import decimal_to_american
-from oddsengine.query import BoardReader, OddsRows
-from oddsengine.query.fair import RowFair
-from oddsengine.query.terms import TermTexts
+from oddsengine.query import BoardReader, OddsRows, RowFair, TermTexts
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service import filters
 from oddsengine_service.filters import Pages, Places

@@ -912,7 +912,7 @@ def test_an_alert_is_made_from_a_list(visit: Visiting) -> None:
     page.fill("#bell-targets", "nonsense")
     page.click("#bell-form button[type=submit]")
     v.accepted = "400"
-    expect(page.locator("#bell-said")).to_contain_text("nonsense")
+    expect(page.locator("#bell-said")).to_contain_text("A target must begin with https://")
 
 
 def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from oddsengine.history.lines import Ring, described
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine.query.fair import RowFair
-from oddsengine.query.movers import LEAST_BOOKS, movers, ordered
+from oddsengine.query.movers import LEAST_BOOKS, find_movers, ordered
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.tiers import TIERS, Caller
@@ -68,7 +68,7 @@ def test_movers_are_those_of_plain_python(board: tuple[RowFair, Floats, Floats, 
         if held is None or (found[4], round(now - then, 9)) > (held[4], round(held[1] - held[0], 9)):
             best[outcome // 3] = found
     twin = sorted(each for each in best.values() if each[4] >= LEAST_BOOKS)
-    seen = movers(fair, odds, net, earlier, usable)
+    seen = find_movers(fair, odds, net, earlier, usable)
     made = zip(*(column.tolist() for column in seen), strict=True)
     as_rows = sorted(
         (round(b, 9), round(a, 9), s, lo, n, None if math.isnan(w) else round(w, 9), net[at])
