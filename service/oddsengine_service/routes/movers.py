@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from oddsengine.columns import NO_TIME, SECOND
-from oddsengine.query.movers import ordered
+from oddsengine.query import ORDERS, find_movers, ordered
 from oddsengine_service import filters
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
