@@ -66,6 +66,12 @@ _BODIES: Mapping[str, Any] = {
         "params": {"name": "devig", "arguments": {"odds": "-120,+100", "format": "american"}},
     },
     "/bets": {"sportsbook": "fanduel", "selection": "Boston Celtics", "odds_decimal": 2.1, "stake": 50.0},
+    "/bets/import": {
+        "bets": [{
+            "sportsbook": "fanduel", "selection": "Miami Heat", "odds_decimal": 1.95, "stake": 20.0, "result": "lost",
+            "placed_at": "2026-02-01T18:00:00Z",
+        }],
+    },
     "/bets/{betId}": {"result": "won"},
     "/alerts": {"filter": "soccer", "quiet_from": "23:00", "quiet_to": "07:00"},
     "/alerts/{alertId}": {"improve": 0.5},

@@ -77,9 +77,7 @@ class MoversQuery(Pages, Places):
     minutes: Annotated[int, Param("How far to look back, in minutes.", low=1, high=MOST_MINUTES)] = 10
     sort: Annotated[
         str,
-        Param(
-            "`move`: what got shorter most first; `spread`: what books disagree about most.", choices=("move", "spread")
-        ),
+        Param("`move`: what got shorter most first; `spread`: what books disagree about most.", choices=ORDERS),
     ] = "move"
     sportsbook: filters.Sportsbook = None
     market: filters.Market = None

@@ -48,7 +48,7 @@ def v4_id(event: str) -> str:
     Examples
     --------
     >>> v4_id("nba_7"), v4_id("bda33adca828c09dc3cac3a856aef176")
-    ('15af05a8e15cdcd3a2ddbe9fa1d7b3ff', 'bda33adca828c09dc3cac3a856aef176')
+    ('5dfe7caf65684edd28968dd21c80ff51', 'bda33adca828c09dc3cac3a856aef176')
     """
     return event if ID.fullmatch(event) else xxhash.xxh3_128_hexdigest(event.encode())
 
