@@ -179,7 +179,10 @@ def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | 
 
 
 def loosen(some: UnitColumns, changed: Bytes) -> Bytes:
-    """Add the markets that have changed if one-sided prices are estimated: every price of a unit tells of its margins."""
+    """Add the markets that change if one-sided prices are estimated.
+
+    Every price of a unit tells of the margins in it, so one change there is a change of all its markets.
+    """
     g, units, out = some.groups, some.units.size, changed.copy()
     _loosen(
         g.segments, g.rows, g.live, g.ladder, some.ladder_unit, g.book, out, np.zeros(units, np.uint8),

@@ -851,8 +851,8 @@ def estimate(
     _estimate(
         needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, reason, g.live, g.threshold,
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
-        of.lines.flags[g.kind, sport] | flag, ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
-        ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
+        of.lines.flags[g.kind, sport] | flag, ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen,
+        ballot.latest, ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
         np.array(of.table.scale), c, _OUTLIER,
         np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
         np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),

@@ -14,12 +14,12 @@ that it does not quote is priced such that the two sum to what is usual, and the
             q + (1 - p)^(ln q / ln p)
     x     = logit of the first outcome of [q, B2 - q] without its margin (power method); its error is that of B2
 
-V1 and V2 are the variances of the samples around the new mean, in which the step before counts with the weight k. Without
-enough samples in `all` there is no estimate. A sample of the price's own market does not count.
+V1 and V2 are the variances of the samples around the new mean, in which the step before counts with the weight k.
+Without enough samples in `all` there is no estimate. A sample of the price's own market does not count.
 
 The completed markets vote in the estimator (`pricing.close`), which is asked again about the markets in which they do.
-It has the same rules for them, and its results are used for prices that had no estimate before, flagged `one_sided`. Their
-standard error has two more parts: the mean error of the other desks' margins, and the disagreement of these desks ::
+It has the same rules for them, and its results are used for prices that had no estimate before, flagged `one_sided`.
+Their standard error has two more parts: the mean error of the other desks' margins, and the disagreement of these ::
 
     se^2 = se(close)^2 + (mean of the errors)^2 + (sum (x - mean)^2 + k vote_error^2) / ((n - 1 + k) n)
 
@@ -120,7 +120,7 @@ def _collect(
 
     - `needed` (uint8 per market): 0 for markets to skip
     - `net`, `reason` (per row): price after commission, and the guards' verdict
-    - `low`, `high`: limits of a compared sum
+    - `low`, `high`: limits of a compared sum; `ordered` (float64) is a scratch array
     - `p_row`, `p_market`, `p_side`: columns of `OneSided` to write
     - `s_market`, `s_side`, `s_feed`, `s_level`, `s_total`, `s_compared`: columns of `Samples` to write
     """
@@ -290,16 +290,18 @@ def quoted(
     g, c = groups, board.of.table.constants
     needed = np.full(g.threshold.size, EVERY_ROW, np.uint8) if board.needed is None else board.needed
     n = g.row.size
-    prices = tuple(np.empty(n, np.int64) for _ in range(3))
-    found = Samples(*np.empty((3, n), np.int64), *np.empty((2, n)), np.empty(n, np.int64))
+    row, market, side = np.empty((3, n), np.int64)
+    found = Samples._make((*np.empty((3, n), np.int64), *np.empty((2, n)), np.empty(n, np.int64)))
     used, sampled = _collect(
         needed, g.segments, g.rows, g.live, g.ladder, g.book, net, reason, traits.feed, ballot.start, ballot.book,
-        ballot.x, ballot.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.feed.size + 1), *prices, *found,
+        ballot.x, ballot.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.feed.size + 1), row, market,
+        side, *found,
     )  # fmt: skip
-    some = OneSided(*(column[:used] for column in prices), np.empty(used), np.empty(used))
+    found = Samples._make(column[:sampled] for column in found)
+    some = OneSided(row[:used], market[:used], side[:used], np.empty(used), np.empty(used))
     _learn(
         some.row, some.market, some.side, g.book, net, traits.feed, groups_of(g), c.margin_like, c.margin_weight,
-        c.margin_sum_error, c.margin_least, *(column[:sampled] for column in found), some.total, some.error,
+        c.margin_sum_error, c.margin_least, *found, some.total, some.error,
     )  # fmt: skip
     return some
 
@@ -347,26 +349,24 @@ def with_one_sided(
     ballot, board, fair
         The votes of the books that quote the whole market, the other input, and the result for these.
     """
-    g, table = groups, board.of.table
+    g = groups
     prices = quoted(g, traits, net, reason, ballot, board)
     votes, error = completed(g, net, board.times.changed, ballot, prices, board)
     needed = np.where(np.diff(votes.start) > np.diff(ballot.start), np.uint8(EVERY_ROW), np.uint8(SKIP))
     more = estimate(
         board.of, g, traits, net, reason, barred, board.times, board.momentum, votes, needed, flag=ONE_SIDED
     )
-    at = np.flatnonzero(np.isnan(fair.row) & ~np.isnan(more.row))
-    columns = []
-    for old, new in zip(fair[:4], more[:4], strict=True):
-        column = old.copy()
-        column[at] = new[at]
-        columns.append(column)
-    own = np.full(g.row.size, np.nan)
-    variance = np.empty(at.size)
-    c = table.constants
+    is_new = np.isnan(fair.row) & ~np.isnan(more.row)
+    at = np.flatnonzero(is_new)
+    own, variance, c = np.full(g.row.size, np.nan), np.empty(at.size), board.of.table.constants
     _variances(
         at, g.market, g.book, traits.feed, votes.start, votes.book, votes.x, error, c.margin_weight,
         c.margin_vote_error, variance,
     )  # fmt: skip
     close = fair.se[g.ladder[g.market[at]]]
     own[at] = np.sqrt(np.where(np.isnan(close), c.confidence_unknown_se, close) ** 2 + variance)
-    return Fair(*columns, *fair[4:7], votes=votes, own_se=own)
+    return fair._replace(
+        row=np.where(is_new, more.row, fair.row), flags=np.where(is_new, more.flags, fair.flags),
+        others=np.where(is_new, more.others, fair.others), width=np.where(is_new, more.width, fair.width),
+        votes=votes, own_se=own,
+    )  # fmt: skip
