@@ -31,7 +31,6 @@ Columns of the kernels:
 - `segments`, `rows`, `live`, `event`, `kind`, `ladder`, `ladders`, `book`: as in `Groups`; `ladders` is its `markets`
 - `feed`: as in `Traits`
 - `v_start`, `v_book`, `v_x`, `v_total`: votes, columns of `BookLogits`
-- `group` (int64 per market): number of its event, live flag and kind
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -176,46 +175,45 @@ def _collect(
 
 @kernel
 def _learn(
-    p_row, p_market, p_side, book, net, feed, group, like, k, error, least, s_market, s_side, s_feed, s_level, s_total,
-    s_compared, total, total_error,
+    p_row, p_market, begin, end, book, net, feed, like, k, error, least, s_market, s_feed, s_level, s_total, s_compared,
+    total, total_error, weight, mean, squares,
 ):  # fmt: skip
     """Learn the book sum of each one-sided price, and its standard error; nan without enough samples.
 
-    - `p_row`, `p_market`, `p_side`, `total`, `total_error`: columns of `OneSided`; the last two are written
+    - `p_row`, `p_market`, `total`, `total_error`: columns of `OneSided`; the last two are written
+    - `begin`, `end` (int64 per price): the samples of its group and side
     - `net` (float64 per row): price after commission
     - `like`, `k`, `error`, `least`: constants: distance of like levels, weight of the step before, error of the margins
       of all books, and least weight of their samples
-    - `s_market`, `s_side`, `s_feed`, `s_level`, `s_total`, `s_compared`: columns of `Samples`
+    - `s_market`, `s_feed`, `s_level`, `s_total`, `s_compared`: columns of `Samples`
+    - `weight`, `mean`, `squares` (float64, 3): scratch arrays: the weight, the mean and the squared distances from it
+      of the samples of each step: all books, the desk, its one-sided prices
     """
-    begin = 0
     for i in range(p_row.size):
-        m, f, of = p_market[i], feed[book[p_row[i]]], group[p_market[i]]
-        level = -np.log(net[p_row[i]] - 1.0)
-        while begin < s_market.size and group[s_market[begin]] < of:
-            begin += 1
-        mean, variance = np.nan, np.nan
-        for step in range(3):  # all books, the desk, its one-sided prices
-            weight, centre, squares = 0.0, 0.0, 0.0
-            if step > 0:
-                weight, centre, squares = k, mean, k * variance
-            s = begin
-            while s < s_market.size and group[s_market[s]] == of:
-                is_one = s_side[s] == p_side[i] and s_market[s] != m and (step == 0 or s_feed[s] == f)
-                if is_one and s_compared[s] == (_COMPARED if step == 2 else _BOTH):
-                    z = (level - s_level[s]) / like
-                    w = 1.0 / ((1.0 + z * z) * (1.0 + z * z))
-                    # Mean and squares in one pass (West 1979).
-                    weight += w
-                    d = s_total[s] - centre
-                    centre += d * w / weight
-                    squares += w * d * (s_total[s] - centre)
-                s += 1
-            if step == 0 and weight < least:
-                break
-            mean, variance = centre, squares / weight
-            if step == 0:
-                variance += error * error
-        total[i], total_error[i] = mean, np.sqrt(variance)
+        m, f, level = p_market[i], feed[book[p_row[i]]], -np.log(net[p_row[i]] - 1.0)
+        weight[:] = 0.0
+        mean[:] = 0.0
+        squares[:] = 0.0
+        for s in range(begin[i], end[i]):
+            is_own, is_compared = s_feed[s] == f, s_compared[s] == _COMPARED
+            if s_market[s] != m and (is_own or not is_compared):
+                z = (level - s_level[s]) / like
+                w = 1.0 / ((1.0 + z * z) * (1.0 + z * z))
+                first, last = (2, 2) if is_compared else (0, 1 if is_own else 0)
+                for step in range(first, last + 1):  # in one pass (West 1979)
+                    weight[step] += w
+                    d = s_total[s] - mean[step]
+                    mean[step] += d * w / weight[step]
+                    squares[step] += w * d * (s_total[s] - mean[step])
+        if weight[0] < least:
+            total[i], total_error[i] = np.nan, np.nan
+            continue
+        centre, variance = mean[0], squares[0] / weight[0] + error * error
+        for step in range(1, 3):
+            d, both = mean[step] - centre, weight[step] + k
+            variance = (k * variance + squares[step] + d * d * k * weight[step] / both) / both
+            centre += d * weight[step] / both
+        total[i], total_error[i] = centre, np.sqrt(variance)
 
 
 @kernel
@@ -297,11 +295,16 @@ def quoted(
         ballot.x, ballot.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.feed.size + 1), row, market,
         side, *found,
     )  # fmt: skip
-    found = Samples._make(column[:sampled] for column in found)
+    of = 2 * groups_of(g)
+    key = of[found.market[:sampled]] + found.side[:sampled]
+    order = np.argsort(key, kind="stable")
+    found, key = Samples._make(column[order] for column in found), key[order]
+    own = of[market[:used]] + side[:used]
     some = OneSided(row[:used], market[:used], side[:used], np.empty(used), np.empty(used))
     _learn(
-        some.row, some.market, some.side, g.book, net, traits.feed, groups_of(g), c.margin_like, c.margin_weight,
-        c.margin_sum_error, c.margin_least, *found, some.total, some.error,
+        some.row, some.market, np.searchsorted(key, own), np.searchsorted(key, own, "right"), g.book, net, traits.feed,
+        c.margin_like, c.margin_weight, c.margin_sum_error, c.margin_least, found.market,
+        found.feed, found.level, found.total, found.compared, some.total, some.error, *np.empty((3, 3)),
     )  # fmt: skip
     return some
 
@@ -352,6 +355,8 @@ def with_one_sided(
     g = groups
     prices = quoted(g, traits, net, reason, ballot, board)
     votes, error = completed(g, net, board.times.changed, ballot, prices, board)
+    if votes.book.size == ballot.book.size:
+        return fair._replace(votes=votes)
     needed = np.where(np.diff(votes.start) > np.diff(ballot.start), np.uint8(EVERY_ROW), np.uint8(SKIP))
     more = estimate(
         board.of, g, traits, net, reason, barred, board.times, board.momentum, votes, needed, flag=ONE_SIDED
