@@ -118,7 +118,7 @@ def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[s
     return {**options, "guards": _guards(arguments), "now": arguments.now}
 
 
-_QUESTION = ("books", "sharp", "method", "commission")
+_QUESTION = ("books", "sharp", "method", "commission", "include")
 _THRESHOLDS = ("min_ev", "max_ev", "min_profit", "max_hold", "min_size", "min_middle_ev")
 
 
@@ -139,7 +139,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
             results: dict[Report, pl.DataFrame] = {REJECTED: frame}
         else:
             with warnings.catch_warnings(action="ignore", category=OddsWarning):  # the summary says it
-                everything = find_all(table, **_question(arguments, table, (*_QUESTION, "stake", "include", *_THRESHOLDS)))
+                everything = find_all(table, **_question(arguments, table, (*_QUESTION, "stake", *_THRESHOLDS)))
             counts = everything.set_aside
             kinds = [k for k in KINDS if arguments.kind in (k, "all")]
             results = {KINDS[k]: getattr(everything, KINDS[k].name) for k in kinds}
@@ -153,7 +153,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
     }
     lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
     if KINDS["ev"] in results and not results[KINDS["ev"]].height and "ev_cap" not in counts:
-        question = _question(arguments, table, (*_QUESTION, "include"))
+        question = _question(arguments, table, _QUESTION)
         lines += [why] if (why := why_no_ev(table, **question, option="--sharp")) else []
     _show(results, facts, lines, arguments, form)
 
@@ -194,7 +194,7 @@ def explain_command(arguments: argparse.Namespace) -> None:
     arguments.file = None if arguments.sample else arguments.names[0]
     table = read(arguments)
     with notice("explaining the opportunity", _SLOW):
-        question = _question(arguments, table, (*_QUESTION, "stake", "include"))
+        question = _question(arguments, table, (*_QUESTION, "stake"))
         text = str(explain(table, arguments.names[-1], **question))
     echo(text.rstrip("\n") + "\n")
 

@@ -111,9 +111,7 @@ def find_ev(
     guards
         Names of the guards to run, or changes: ``{"stale": 300, "flap": False}``; an empty list is none.
     include
-        ``"suspect"`` also lists pre-match prices rejected by `outlier`, flagged; these are generous and often real.
-        ``"one_sided"`` also lists, flagged, those whose fair price needs books that quote one side only, such as
-        anytime scorers; the margin is learnt from like markets of the event (docs/one_sided.md).
+        ``"suspect"`` adds prices rejected as too generous, ``"one_sided"`` those of one side only (docs/one_sided.md).
     now
         Time at which ages are evaluated; None is the newest `last_seen_at`.
 

@@ -12,7 +12,8 @@ that it does not quote is priced such that the two sum to what is usual, and the
     own   : B2 likewise around B1, over the desk's one-sided prices where other desks quote both sides: with p their
             median probability, a price whose margin the power method removes to p has a book sum of
             q + (1 - p)^(ln q / ln p)
-    x     = logit of the first outcome of [q, B2 - q] without its margin (power method); its error is that of B2
+    x     = logit of the first outcome of [q, B2 - q] without its margin (power method); its error is the distance to
+            that of B2 less its standard error
 
 V1 and V2 are the variances of the samples around the new mean, in which the step before counts with the weight k.
 Without enough samples in `all` there is no estimate. A sample of the price's own market does not count.
@@ -314,9 +315,9 @@ def completed(
 ) -> tuple[BookLogits, Floats]:
     """Votes of a board and of its one-sided prices, and the error of each, in logits."""
     g, c = groups, board.of.table.constants
-    sums = np.stack([prices.total, prices.total + prices.error])
+    sums = np.stack([prices.total, prices.total - prices.error])
     hidden = sums - 1.0 / net[prices.row]
-    fits = (sums[0] >= c.vote_sum_low) & (sums[0] <= c.vote_sum_high) & (hidden[0] > 0.0) & (hidden[1] < 1.0)
+    fits = (sums[0] >= c.vote_sum_low) & (sums[0] <= c.vote_sum_high) & (hidden[1] > 0.0) & (hidden[0] < 1.0)
     at, hidden = np.flatnonzero(fits), hidden[:, fits]
     row, first = prices.row[at], prices.side[at] == 0
     q = np.broadcast_to(1.0 / net[row], hidden.shape)
@@ -355,8 +356,6 @@ def with_one_sided(
     g = groups
     prices = quoted(g, traits, net, reason, ballot, board)
     votes, error = completed(g, net, board.times.changed, ballot, prices, board)
-    if votes.book.size == ballot.book.size:
-        return fair._replace(votes=votes)
     needed = np.where(np.diff(votes.start) > np.diff(ballot.start), np.uint8(EVERY_ROW), np.uint8(SKIP))
     more = estimate(
         board.of, g, traits, net, reason, barred, board.times, board.momentum, votes, needed, flag=ONE_SIDED

@@ -122,8 +122,8 @@ def completed(
     assert odds is not None
     if found is None or not params["vote"]["sum_low"] <= found[0] <= params["vote"]["sum_high"]:
         return None
-    hidden = [found[0] - 1.0 / odds, sum(found) - 1.0 / odds]
-    if not (hidden[0] > 0.0 and hidden[1] < 1.0):
+    hidden = [found[0] - 1.0 / odds, found[0] - found[1] - 1.0 / odds]
+    if not (hidden[1] > 0.0 and hidden[0] < 1.0):
         return None
     first, second = ((odds, 1.0 / q) if side == 0 else (1.0 / q, odds) for q in hidden)
     return first, abs(logit(second) - logit(first))
