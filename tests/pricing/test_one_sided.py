@@ -4,7 +4,6 @@ import math
 import random
 import tomllib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
