@@ -4,6 +4,7 @@ import math
 import random
 import tomllib
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,29 @@ def test_without_like_prices_there_is_no_estimate() -> None:
         board(books=(), one=one),
     ):
         assert ("betmgm", "Yes Man", 0) not in estimates(asked(rows, "one_sided"))
+
+
+def test_other_kinds_of_market_tell_nothing() -> None:
+    one = [("fanduel", 2.5), ("draftkings", 2.5), ("betmgm", 2.9)]
+    elsewhere = [each | {"market_type": "player_receptions"} for each in board()]
+    assert ("betmgm", "Yes Man", 0) not in estimates(asked([*elsewhere, *board(books=(), one=one)], "one_sided"))
+
+
+def test_a_book_whose_other_side_is_refused_is_not_one_sided() -> None:
+    """Whatever is wrong with it: its price may be, too."""
+    one = [("fanduel", 2.5), ("draftkings", 2.5), ("betmgm", 2.9)]
+    rows = board(one=one)
+    assert ("betmgm", "Yes Man", 0) in estimates(asked(rows, "one_sided"))
+    old = row("draftkings", "Yes Man", 1, 1.5) | {"last_seen_at": NOW - timedelta(hours=1)}
+    found = estimates(asked([*rows, old], "one_sided", guards=["stale"]))
+    assert ("betmgm", "Yes Man", 0) not in found
+
+
+def test_of_two_prices_of_a_book_the_lower_one_counts() -> None:
+    one = [("fanduel", 2.5), ("draftkings", 2.5), ("betmgm", 2.7)]
+    once = estimates(asked(board(one=one), "one_sided"))
+    twice = estimates(asked(board(one=[*one, ("fanduel", 2.55), ("draftkings", 2.6)]), "one_sided"))
+    assert twice["betmgm", "Yes Man", 0] == once["betmgm", "Yes Man", 0]
 
 
 def test_one_other_book_is_not_enough() -> None:
