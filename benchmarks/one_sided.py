@@ -84,16 +84,17 @@ def report(case: str, part: str, found: pl.DataFrame) -> None:
     )
     if not found.height:
         return
-    off, rank = found["off"], found["off"].abs()
+    off = found["off"].to_numpy()
+    middle, most = np.quantile(np.abs(off), [0.5, 0.9])
     print(
-        f"{case:8} {part:6} {found.height:6,} prices  off by {off.mean():+.4f} on average, {rank.median():.4f} in the "
-        f"middle, {rank.quantile(0.9):.4f} at most in nine of ten"
+        f"{case:8} {part:6} {found.height:6,} prices  off by {off.mean():+.4f} on average, {middle:.4f} in the middle, "
+        f"{most:.4f} at most in nine of ten"
     )
     first = found.filter(pl.col("ev") >= 1.0, ~pl.col("flags").list.contains("suspect"))
     first = first.unique([*KEY, "selection"], keep="first", maintain_order=True)
     if first.height >= 10:
         worth, error = by_game(first["worth"], first["event"])
-        print(f"{'':16}{first.height:6,} shown at {first['ev'].mean():.2f}, worth {worth:.2f} +-{error:.2f}")
+        print(f"{'':16}{first.height:6,} shown at {first['ev'].to_numpy().mean():.2f}, worth {worth:.2f} +-{error:.2f}")
     won = found.filter(pl.col("actual").is_not_null(), pl.col("actual") != pl.col("line"))
     won = won.unique([*KEY, "selection"], keep="first", maintain_order=True)
     if won.height >= 1000:

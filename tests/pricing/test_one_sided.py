@@ -288,6 +288,23 @@ def test_of_two_prices_of_a_book_the_lower_one_counts() -> None:
     assert twice["betmgm", "Yes Man", 0] == once["betmgm", "Yes Man", 0]
 
 
+def test_sister_books_have_one_vote_on_what_a_margin_is() -> None:
+    def estimate(*books: str) -> float:
+        p = {"betonline": 0.36, "lowvig": 0.361, "fanduel": 0.4, "bovada": 0.42}
+        rows = [
+            each
+            for at in range(6)
+            for book in ("betonline", "fanduel", "bovada", *books)
+            for each in rows_of(book, f"Player {at}", market(p[book], 1.05))
+        ]
+        rows += [row(book, f"Player {at}", 0, 2.3) for at in range(6) for book in ("betmgm", "caesars")]
+        rows += [row(book, "Yes Man", 0, 2.3) for book in ("betmgm", "caesars", "draftkings")]
+        return estimates(asked(rows, "one_sided"))["draftkings", "Yes Man", 0][0]
+
+    # LowVig counts among all books, but its price is no other opinion of what BetMGM's would be without a margin.
+    assert estimate("lowvig") == pytest.approx(estimate(), abs=1e-4)
+
+
 def test_one_other_book_is_not_enough() -> None:
     found = estimates(asked(board(one=[("fanduel", 2.5), ("betmgm", 2.9)]), "one_sided"))
     assert ("betmgm", "Yes Man", 0) not in found
