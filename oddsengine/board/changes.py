@@ -136,6 +136,36 @@ def _reach(row, market, ladder, is_searched, ladders, reach):
         reach[row[i]] = (IN_MARKETS if is_searched[m] != 0 else 0) | (IN_LADDERS if ladders[ladder[m]] != 0 else 0)
 
 
+@kernel
+def _loosen(segments, rows, live, ladder, ladder_unit, book, changed, has_change, has_one):
+    """Mark all markets of units as changed in which one has changed and a book quotes one side only.
+
+    - `live`, `book`: as in `Groups`
+    - `ladder_unit` (per ladder): the unit
+    - `has_change`, `has_one` (uint8 per unit): scratch arrays of zeros
+    """
+    for m in range(segments.size - 1):
+        unit, s = ladder_unit[ladder[m]], segments[m]
+        if changed[m] != 0:
+            has_change[unit] = 1
+        if has_one[unit] != 0 or segments[m + 1] - s != 2 or live[ladder[m]] != 0:
+            continue
+        i, j = rows[s], rows[s + 1]
+        while has_one[unit] == 0 and (i < rows[s + 1] or j < rows[s + 2]):
+            if i == rows[s + 1] or j == rows[s + 2] or book[i] != book[j]:
+                has_one[unit] = 1
+                break
+            b = book[i]
+            while i < rows[s + 1] and book[i] == b:
+                i += 1
+            while j < rows[s + 2] and book[j] == b:
+                j += 1
+    for m in range(segments.size - 1):
+        unit = ladder_unit[ladder[m]]
+        if has_change[unit] != 0 and has_one[unit] != 0:
+            changed[m] = _CHANGED
+
+
 def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | None = None) -> Bytes:
     """Markets of some units that have changed since they were last searched: `_CHANGED` or 0.
 
@@ -146,6 +176,19 @@ def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | 
     whole = loose if due is None else loose | due[some.units]
     _changed(g.markets, g.segments, g.rows, g.row, rows.pending, whole[some.ladder_unit], changed)
     return changed
+
+
+def loosen(some: UnitColumns, changed: Bytes) -> Bytes:
+    """Add the markets that change if one-sided prices are estimated.
+
+    Every price of a unit tells of the margins in it, so one change there is a change of all its markets.
+    """
+    g, units, out = some.groups, some.units.size, changed.copy()
+    _loosen(
+        g.segments, g.rows, g.live, g.ladder, some.ladder_unit, g.book, out, np.zeros(units, np.uint8),
+        np.zeros(units, np.uint8),
+    )  # fmt: skip
+    return out
 
 
 def remember(some: UnitColumns, rows: Rows) -> None:

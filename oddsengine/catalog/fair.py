@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from oddsengine.catalog import files
 
-FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live", "one_reference")
+FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live", "one_reference", "one_sided")
 """Flags of a fair price, in bit order."""
 
 OTHER = "other"
@@ -66,6 +66,12 @@ class Constants(NamedTuple):
     lines_logit: float
     props_suspect_ev: float
     props_suspect_others: float
+    margin_like: float
+    margin_weight: float
+    margin_sum_error: float
+    margin_sum_high: float
+    margin_least: float
+    margin_vote_error: float
     flags_thin_others: float
     flags_early_h: float
     flags_long_odds: float
@@ -180,6 +186,11 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
         usual = files.toml("fair.toml")
         same = {"stands": usual["stands"], "close": {"hours": usual["close"]["hours"]}}
         content = _filled(_filled(content, _EARLIER), same)
+    if "margin" not in content:  # a tape of before 2026-11-28: the rest of the table is the same
+        usual, flag = files.toml("fair.toml"), "one_sided"
+        by_flag = {"flags": "scale", "confidence": "factor"}
+        same = {name: {of: {flag: usual[name][of][flag]}} for name, of in by_flag.items()}
+        content = _filled(content, {"margin": usual["margin"], **same})
     numbers = {}
     for field in Constants._fields:
         section, _, name = field.partition("_")
@@ -187,13 +198,13 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
         numbers[field] = _number(content.get(section, {}).get(name), f"{section}.{name}", signed=signed)
     if numbers["close_degrees"] not in (0.0, 4.0):
         raise ValueError(f"close.degrees must be 4 (Student's t) or 0 (normal), got {numbers['close_degrees']:g}")
-    by_flag = {"flags.scale": content["flags"]["scale"], "confidence.factor": content["confidence"]["factor"]}
-    for name, of in by_flag.items():
+    flagged = {"flags.scale": content["flags"]["scale"], "confidence.factor": content["confidence"]["factor"]}
+    for name, of in flagged.items():
         if unknown := sorted(set(of) ^ set(FLAGS)):
             raise ValueError(
                 f"{name} must have one number for each of {', '.join(FLAGS)}; missing or unknown: {', '.join(unknown)}"
             )
-    scale, factor = (tuple(_number(of[f], f"{name}.{f}") for f in FLAGS) for name, of in by_flag.items())
+    scale, factor = (tuple(_number(of[f], f"{name}.{f}") for f in FLAGS) for name, of in flagged.items())
     hours = _increasing(content["close"]["hours"], "close.hours")
     sigma = content["close"]["sigma"]
     if not isinstance(sigma, Mapping):  # of an earlier version: one for all leagues and hours

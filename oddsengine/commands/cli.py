@@ -214,6 +214,10 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask.add_argument(
         "--stake", type=_positive, metavar="MONEY", help="offer prices with levels at what this stake gets"
     )
+    ask.add_argument(
+        "--include", type=_names, default=[], metavar="A,B",
+        help="+EV also of prices that are suspect (too good to be true), or one_sided (books quote one side only)",
+    )  # fmt: skip
 
 
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:

@@ -85,6 +85,8 @@ def _notes(row: Row, *more: str) -> str:
         words.append("alt")
     if row.get("terms_differ"):
         words.append("terms differ")
+    if "one_sided" in (row.get("flags") or ()):
+        words.append("one side")
     return ", ".join([*words, *(word for word in more if word)])
 
 

@@ -118,7 +118,7 @@ def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[s
     return {**options, "guards": _guards(arguments), "now": arguments.now}
 
 
-_QUESTION = ("books", "sharp", "method", "commission")
+_QUESTION = ("books", "sharp", "method", "commission", "include")
 _THRESHOLDS = ("min_ev", "max_ev", "min_profit", "max_hold", "min_size", "min_middle_ev")
 
 

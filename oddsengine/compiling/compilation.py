@@ -42,7 +42,7 @@ _EVERY = 10.0  # seconds between reports of progress
 def tables() -> None:
     """The sample board: finders, markets, rejected prices, stakes."""
     odds = read_odds(SAMPLE_BOARD)
-    everything = find_all(odds, min_ev=-5.0, min_profit=-1.0, max_hold=5.0, include=["suspect"])
+    everything = find_all(odds, min_ev=-5.0, min_profit=-1.0, max_hold=5.0, include=["suspect", "one_sided"])
     find_all(odds, sharp=["pinnacle"], method="power", commission={"fanduel": 0.01})
     markets(odds)
     rejected(odds)
@@ -57,7 +57,7 @@ def live() -> None:
     views = [
         engine.view(keep=True, min_ev=-5.0, min_profit=-2.0, min_middle_ev=None),
         engine.view(keep=True, method="power"),
-        engine.view(keep=True, books=["draftkings", "fanduel", "betmgm", "caesars"], include=["suspect"]),
+        engine.view(keep=True, books=["draftkings", "fanduel", "betmgm", "caesars"], include=["suspect", "one_sided"]),
     ]
     index, late = Index(engine), engine.delayed(2)
     for batch in world.run(30.0):

@@ -12,6 +12,7 @@ from oddsengine.detection import arbitrage, ev
 from oddsengine.detection.question import Question, set_aside
 from oddsengine.detection.sweep import Wants
 from oddsengine.pricing.model import MODEL
+from oddsengine.pricing.one_sided import quoted
 from oddsengine.pricing.references import CLOSE
 from oddsengine.tables.schema import OddsTable
 
@@ -86,7 +87,7 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
     if v.method == CLOSE:
         return (
             "no fair price: +EV compares a price with two other books that quote the whole market, or with one sharp "
-            f"book, and no usable price here has them; {option} names a reference instead{also}"
+            f"book, and no usable price here has them; {option} names a reference instead{_one_sided(question)}{also}"
         )
     wide = f", with a hold of at most {100.0 * v.limits.reference_wide:g} %"
     if sharp is not None:
@@ -95,6 +96,15 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
         f"no fair price: no usable price here is in a market that a sharp book of the catalog quotes in full{wide}; "
         f"{option} names a reference{also}"
     )
+
+
+def _one_sided(question: Question) -> str:
+    """Name the option for prices of one side, if there are some and it is not used."""
+    v = question.view
+    if v.board is None or v.close is None or v.close.votes is not None:
+        return ""
+    some = quoted(v.groups, v.traits, v.net, v.reason, v.board.ballot, v.board)
+    return ", and one_sided in include uses books that quote one side only" if some.row.size else ""
 
 
 def best_found(question: Question) -> str:

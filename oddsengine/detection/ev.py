@@ -19,6 +19,7 @@ from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.model import MODEL
+from oddsengine.pricing.one_sided import ONE_SIDED
 from oddsengine.pricing.references import CLOSE
 
 _DEVIG = {CLOSE: "power", MODEL: None}  # the de-vig method behind those that are not one themselves
@@ -155,6 +156,9 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     table, voted = catalog.fair_table(), dict[str, Any]()
     if v.board is not None:
         others, agree = fair_close.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
+        if v.close.votes is not None:
+            one = np.flatnonzero(flags & ONE_SIDED)
+            others[one], agree[one] = fair_close.agreeing(g, v.close.votes, v.traits, hits.row[one], v.net)
         table, voted = v.board.of.table, {"independent_books": others, "agreeing_books": agree}
         voted["still_there"] = board.nullable(_still_there(v, v.board, v.close, hits, market))
     degrees = 0.0 if v.close.of_model else table.constants.close_degrees

@@ -80,6 +80,8 @@ class Explanation:
         who = {None: "the best prices themselves", "close": "all other books at the close"}.get(
             self.reference, self.reference
         )
+        if "one_sided" in (row.get("flags") or ()):
+            who = f"{who}, some of which quote one side only"
         with pl.Config(
             tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True,
             tbl_width_chars=250, fmt_str_lengths=200, tbl_formatting="ASCII_MARKDOWN", float_precision=4,

@@ -111,7 +111,7 @@ def find_ev(
     guards
         Names of the guards to run, or changes: ``{"stale": 300, "flap": False}``; an empty list is none.
     include
-        ``"suspect"`` also lists pre-match prices rejected by `outlier`, flagged; these are generous and often real.
+        ``"suspect"`` adds prices rejected as too generous, ``"one_sided"`` those of one side only (docs/one_sided.md).
     now
         Time at which ages are evaluated; None is the newest `last_seen_at`.
 
@@ -429,12 +429,14 @@ def why_no_ev(
     model: IntoModel | str | None = None,
     commission: Commission = None,
     guards: Guards = None,
+    include: Iterable[str] = (),
     now: datetime | None = None,
     option: str = "sharp",
 ) -> str:
     """Say in one sentence why no price can have an EV; empty if some can. `option` is the name of `sharp` in it."""
     prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
-    question = board.ask(prepared, books, sharp, method, commission, wants, model=modelled(model, prepared))
+    own = modelled(model, prepared)
+    question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own)
     return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
 
 
@@ -447,6 +449,7 @@ def why(
     model: IntoModel | str | None = None,
     commission: Commission = None,
     guards: Guards = None,
+    include: Iterable[str] = (),
     now: datetime | None = None,
 ) -> str:
     """Say why a finder finds nothing, or little, in a table.
@@ -455,7 +458,7 @@ def why(
     ----------
     odds
         Prices, one per row; see `ODDS_SCHEMA`.
-    books, sharp, method, model, commission, guards, now
+    books, sharp, method, model, commission, guards, include, now
         As given to the finder; see `find_ev`.
 
     Returns
@@ -483,7 +486,8 @@ def why(
     'no fair price'
     """
     prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
-    question = board.ask(prepared, books, sharp, method, commission, wants, model=modelled(model, prepared))
+    own = modelled(model, prepared)
+    question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own)
     return empty.unusable(question) or empty.no_fair_price(question, sharp) or empty.best_found(question)
 
 

@@ -32,6 +32,7 @@ from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.commission import PriceDepth
 from oddsengine.pricing.model import MODEL, ModelPrices
+from oddsengine.pricing.one_sided import ONE_SIDED
 from oddsengine.pricing.references import CLOSE, book_list, close_input, stake_of
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
@@ -208,6 +209,9 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
         code = v.reference[market]
     else:
         code = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, market, v.groups.book[row])
+        if v.close.votes is not None:
+            one = np.flatnonzero(v.close.flags[row] & ONE_SIDED)
+            code[one] = fair_close.sharpest(v.board.of, v.close.votes, v.traits, market[one], v.groups.book[row[one]])
     nobody = NOBODY if v.method == MODEL else CONSENSUS
     return np.where(code == NONE, nobody, np.where(code < 0, CONSENSUS, code))
 
@@ -227,7 +231,7 @@ def ask(
         prepared = prepared._replace(shown=prepared.shown.with_columns(max_bet=most_of_levels(prepared.shown)))
     read_, named = estimated(prepared, event, fair) if name == CLOSE else None, hashes(prepared, event)
     looked = view(
-        identity, prepared.guarded, prepared.off, wanted, sharp, name, commission, suspects="suspect" in more,
+        identity, prepared.guarded, prepared.off, wanted, sharp, name, commission, include=more,
         board=read_, model=model if isinstance(model, ModelPrices) else None, ladder=named.ladder,
         stake=stake, depth=depth,
     )  # fmt: skip
@@ -244,7 +248,7 @@ def ask(
     )
 
 
-INCLUDED = ("suspect",)
+INCLUDED = ("suspect", "one_sided")
 
 
 def chosen_method(method: Method | None, sharp: Sharp, model: object = None) -> str:

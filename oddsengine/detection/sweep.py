@@ -33,7 +33,7 @@ Columns of the kernels:
 - `ids` (int32), `fairs` (float64): scratch arrays for the feeds and fair probabilities of other books
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -193,7 +193,7 @@ def view(
     method: str,
     commission: Mapping[str, float] | None,
     *,
-    suspects: bool = False,
+    include: Container[str] = (),
     board: fair_close.CloseInput | None = None,
     model: ModelPrices | None = None,
     ladder: Words | None = None,
@@ -202,7 +202,7 @@ def view(
 ) -> Offers:
     """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
     spec = view_spec(
-        identity.books, identity.traits, books, sharp, method, commission, suspects=suspects, model=model, stake=stake
+        identity.books, identity.traits, books, sharp, method, commission, include=include, model=model, stake=stake
     )
     prices = fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder, depth=depth)
     return offers(prices, Callers.of([spec]))

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.board.changes import REPRICED, at_close, remember, scope, since_last_search, voting
+from oddsengine.board.changes import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenSet, OpenTable
@@ -462,6 +462,8 @@ class Engine(Readable):
                 due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.forms)
             changed = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
+            if any(view.wanted.one_sided for view in views):
+                changed = loosen(some, changed)
             votes = voting(some, changed, curves, stored=stored) if self._samples else None
         if self._samples:
             estimated, sampled = board.estimated(some, guarded.reason, g.row, self._fair, votes)
@@ -681,7 +683,8 @@ class Engine(Readable):
             Kinds to search for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
             alone cost least.
         include
-            `suspect` also lists pre-match prices that are too good to be true as +EV.
+            `suspect` also lists pre-match prices that are too good to be true as +EV, `one_sided` those whose fair
+            price needs books that quote one side only.
         model
             Your own probabilities, as for `find_ev`, but no column. Teams and sports that it does not name are those
             of the events on the board now. The view is neither in tapes nor in snapshots.

@@ -12,7 +12,7 @@ from oddsengine.detection.question import Sharp, chosen_method, included, some_o
 from oddsengine.detection.sweep import Wants
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.model import ModelPrices
-from oddsengine.pricing.references import Reference, book_list, commission_rates, stake_of
+from oddsengine.pricing.references import CLOSE, Reference, book_list, commission_rates, stake_of
 
 
 class ViewKey(NamedTuple):
@@ -71,7 +71,12 @@ class ViewKey(NamedTuple):
     @property
     def shared(self) -> tuple[Any, ...]:
         """The part of the key that views can share: all but books and thresholds."""
-        return self.sharp, self.method, self.commission, self.referred, self.model, self.stake
+        return self.sharp, self.method, self.commission, self.referred, self.model, self.stake, self.one_sided
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether one-sided prices are judged too."""
+        return "one_sided" in self.include and self.method == CLOSE
 
     @property
     def referred(self) -> bool:
@@ -93,7 +98,7 @@ class ViewKey(NamedTuple):
     def conditions(self, kind: str) -> Hashable:
         """The part of the key that decides which opportunities of a kind are open."""
         own: dict[str, tuple[Any, ...]] = {
-            "ev": (self.min_ev, "suspect" in self.include), "arbitrage": (self.min_profit,),
+            "ev": (self.min_ev, "suspect" in self.include, self.one_sided), "arbitrage": (self.min_profit,),
             "low_hold": (self.max_hold,), "middles": (self.min_middle_ev, self.min_size),
         }  # fmt: skip
         return (

@@ -150,7 +150,7 @@ class View:
             books = names.sorted_books()
             made = view_spec(
                 books, names.traits, w.books, w.reference, w.method, dict(w.commission),
-                suspects="suspect" in w.include, model=w.model, stake=w.stake,
+                include=w.include, model=w.model, stake=w.stake,
             )  # fmt: skip
             known = self._spec = len(books), made
         return known[1]

@@ -81,7 +81,7 @@ _CENTRAL = {  # standard errors on each side of a central range: normal, Student
     50: (0.6744897501960817, 0.7406970841126829),
 }
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
-_THIN, _NO_SHARP, _EARLY, _LONG, _, _UNMEASURED, SUSPECT, _LIVE, _ONE_REFERENCE = BITS.values()
+_THIN, _NO_SHARP, _EARLY, _LONG, _, _UNMEASURED, SUSPECT, _LIVE, _ONE_REFERENCE, _ = BITS.values()
 _PROP, _MEASURED_BESIDE_SHARP = np.uint16(1 << 14), np.uint16(1 << 15)  # of a kind of market; not stored with prices
 _LIVE_BIT = FLAGS.index("live")
 SKIP, MARKET, EVERY_ROW = 0, 1, 2  # what is needed of a market, see `estimate`
@@ -90,6 +90,7 @@ _DIRECT = 4  # tally of a mean that is computed directly
 _TOTALS = frozenset({"total"})
 _OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
 _NOTHING: Floats = np.empty(0)
+_NO_FLAG = np.uint16(0)
 
 
 class KindParameters(NamedTuple):
@@ -132,10 +133,15 @@ class Fair(NamedTuple):
     segment: Floats  # per segment: the estimate in which all books vote
     momentum: Floats  # (ladders, widest)
     of_model: bool = False  # a user's own probabilities
+    votes: BookLogits | None = None  # with those of one-sided prices, if these were estimated too
+    own_se: Floats | None = None  # likewise, per row: the error of a one-sided estimate, nan for other prices
 
     def errors(self, groups: Groups, row: Ints | Longs) -> Floats:
         """Standard errors of some rows, in log-odds."""
-        return self.se[row] if self.of_model else self.se[groups.ladder[groups.market[row]]]
+        if self.of_model:
+            return self.se[row]
+        se = self.se[groups.ladder[groups.market[row]]]
+        return se if self.own_se is None else np.where(np.isnan(self.own_se[row]), se, self.own_se[row])
 
 
 @lru_cache(maxsize=1 << 14)
@@ -806,6 +812,7 @@ def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
 def estimate(
     of: Estimator, groups: Groups, traits: Traits, net: Floats, reason: Bytes, barred: Bytes, times: Times,
     momentum: Floats | None, ballot: BookLogits, needed: Bytes | None = None, known: Floats = _NOTHING,
+    flag: np.uint16 = _NO_FLAG,
 ) -> Fair:  # fmt: skip
     """Estimate the fair probability of every price at the close.
 
@@ -827,6 +834,8 @@ def estimate(
     known
         Per slot (`identity.groups.row`): the earlier estimate of an outcome, stored at its first row. It is reused for
         markets that need 1; 0 or nan: none. Empty: no earlier estimates.
+    flag
+        A flag of all prices, of `BITS`.
     """
     needed = np.full(groups.threshold.size, EVERY_ROW, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
@@ -842,8 +851,8 @@ def estimate(
     _estimate(
         needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, reason, g.live, g.threshold,
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
-        of.lines.flags[g.kind, sport], ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen, ballot.latest,
-        ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
+        of.lines.flags[g.kind, sport] | flag, ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen,
+        ballot.latest, ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
         np.array(of.table.scale), c, _OUTLIER,
         np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
         np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),

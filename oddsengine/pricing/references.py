@@ -6,7 +6,7 @@ may be bet, so callers who differ only in these share the result. Everything her
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
 from oddsengine.pricing.commission import PriceDepth, after_commission, charge, offered
 from oddsengine.pricing.model import MODEL, ModelPrices
+from oddsengine.pricing.one_sided import with_one_sided
 
 UNRANKED = np.iinfo(np.int32).max
 """The rank of a book that is no reference."""
@@ -97,6 +98,7 @@ class ViewSpec(NamedTuple):
     method: str
     model: ModelPrices | None  # what the method `MODEL` uses
     suspects: bool  # pre-match prices rejected by `outlier` are offers too
+    one_sided: bool  # prices in markets that too few books quote whole are judged too
     wanted: Bytes  # its prices are offers
     rank: Ints  # rank among the references, else the largest integer
     weight: Floats  # weight in the caller's consensus
@@ -199,7 +201,7 @@ def _refer(
 
 def view_spec(
     names: Sequence[str], traits: Traits, books: Iterable[str] | None, sharp: Any, method: str,
-    commission: Mapping[str, float] | None, *, suspects: bool = False, model: ModelPrices | None = None,
+    commission: Mapping[str, float] | None, *, include: Container[str] = (), model: ModelPrices | None = None,
     stake: float | None = None,
 ) -> ViewSpec:  # fmt: skip
     """Resolve the parameters of a caller.
@@ -212,6 +214,8 @@ def view_spec(
         Books whose prices are offers; None means all.
     sharp, method, commission
         As in the public detectors; `commission` replaces the catalog's rates, book by book.
+    include
+        As in the public detectors.
     model
         Probabilities for the method `MODEL`.
     stake
@@ -239,7 +243,8 @@ def view_spec(
     return ViewSpec(
         method=method,
         model=model,
-        suspects=suspects,
+        suspects="suspect" in include,
+        one_sided="one_sided" in include,
         wanted=wanted,
         rank=rank,
         weight=weight,
@@ -319,10 +324,13 @@ def fair_prices(
         ballot = board.ballot
         if not spec.standard:
             ballot = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
+        barred = fair_close.gross(traits, spec.rate, spec.fee)
         close = fair_close.estimate(
-            board.of, g, traits, net, guarded.reason, fair_close.gross(traits, spec.rate, spec.fee), board.times,
-            board.momentum, ballot, board.needed, *((board.known,) if spec.standard else ()),
+            board.of, g, traits, net, guarded.reason, barred, board.times, board.momentum, ballot, board.needed,
+            *((board.known,) if spec.standard else ()),
         )  # fmt: skip
+        if spec.one_sided:
+            close = with_one_sided(g, traits, net, guarded.reason, barred, ballot, board, close)
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
     if depth is not None:  # what is offered; the fair prices above are from the best levels

@@ -788,3 +788,37 @@ def test_scan_for_a_stake(tmp_path: Path, run: Run) -> None:
     status, out, _ = run("explain", str(tmp_path / "odds.csv"), row["id"], "--stake", "300")
     assert status == 0
     assert "profit 0.75 %" in out
+
+
+def test_scan_of_one_sided_prices(tmp_path: Path, run: Run) -> None:
+    prices = {"fanduel": (2.45, 1.55), "draftkings": (2.5, 1.53), "caesars": (2.4, 1.57)}
+    rows = [
+        (book, f"Player {at}", side, odds)
+        for at in range(4)
+        for book, pair in prices.items()
+        for side, odds in zip(("Over", "Under"), pair, strict=True)
+    ]
+    rows += [(book, "Yes Man", "Over", odds) for book, (odds, _) in prices.items()]
+    columns = ["sportsbook", "player_name", "selection", "odds_decimal"]
+    odds = pl.DataFrame([*rows, ("betmgm", "Yes Man", "Over", 2.75)], columns, orient="row")
+    odds = odds.with_columns(
+        event_id=pl.lit("e1"), sport=pl.lit("football"), market_type=pl.lit("player_touchdowns"), line=pl.lit(0.5)
+    )
+    path = str(tmp_path / "odds.csv")
+    odds.write_csv(path)
+    status, out, _ = run("scan", path, "--kind", "ev", "--format", "json")
+    assert (status, json.loads(out)["ev"]) == (0, [])
+    _, out, _ = run("scan", path, "--kind", "ev", "--format", "json", "--include", "one_sided")
+    (row,) = json.loads(out)["ev"]
+    assert (row["sportsbook"], row["player_name"]) == ("betmgm", "Yes Man")
+    _, out, _ = run("scan", path, "--kind", "ev", "--include", "one_sided")
+    assert "one side" in out
+    status, out, _ = run("explain", path, row["id"], "--include", "one_sided")
+    assert status == 0
+    assert "from all other books at the close, some of which quote one side only, margin removed" in out
+    odds.filter(player_name="Yes Man").write_csv(path)
+    _, out, _ = run("scan", path, "--kind", "ev")
+    assert "one_sided in include uses books that quote one side only" in " ".join(out.split())
+    status, _, err = run("scan", path, "--include", "everything")
+    assert status == 2
+    assert "include must be a list of suspect, one_sided, got ['everything']" in err

@@ -41,6 +41,7 @@ ASKED: tuple[dict[str, Any], ...] = (
     WIDE | dict(sharp={"pinnacle": 3, "circa": 1, "betfair_exchange": 1}, commission={"novig": 0.02, "unibet": 0.01}),
     WIDE | dict(method="close", books=["draftkings", "fanduel", "betmgm", "novig"], commission={"novig": 0.03}),
     WIDE | dict(method="close", include=["suspect"]),
+    WIDE | dict(include=["suspect", "one_sided"]),
 )
 SEEDS = st.integers(0, 2**32 - 1)
 

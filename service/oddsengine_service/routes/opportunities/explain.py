@@ -45,8 +45,8 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
         raise Problem(404, "not_found", f"unknown event {quoted(event)}, or no prices for it")
     try:
         explanation = explain(
-            table, ident, books=books, sharp=sharp, method=method, now=context.board.now, include=("suspect",),
-            fair=context.board.fair, stake=query.get("stake"),
+            table, ident, books=books, sharp=sharp, method=method, now=context.board.now,
+            include=("suspect", "one_sided"), fair=context.board.fair, stake=query.get("stake"),
         )  # fmt: skip
     except ValueError:
         raise Problem(
