@@ -77,8 +77,11 @@ def obey_descriptions(case: Any, tier: Tier) -> None:
     """Keep what no schema can say and the texts do: times in order, a tier's most ids of a batch, pairs of fields."""
     if case.path.startswith(("/alerts", "/bets", "/filters", "/marks")):
         at = "2026-02-08T18:00:00Z"
-        texts = {"time_zone": "UTC", "query": "sport=basketball", "settled_at": at, "event_start_time": at}
-        if isinstance(case.body, dict):
+        texts = {"time_zone": "UTC", "query": "sport=basketball"}
+        texts |= dict.fromkeys(("settled_at", "event_start_time", "placed_at"), at)
+        if isinstance(case.body, dict) and isinstance(case.body.get("bets"), list):
+            case.body["bets"] = [{k: texts.get(k, plain(v)) for k, v in each.items()} for each in case.body["bets"]]
+        elif isinstance(case.body, dict):
             some = {name: texts.get(name, plain(value)) for name, value in case.body.items() if name.isidentifier()}
             for pair in (("quiet_from", "quiet_to"), ("home_score", "away_score")):
                 if not all(some.get(name) for name in pair):
