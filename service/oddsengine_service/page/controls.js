@@ -101,6 +101,7 @@ for (const id of ["sharp", "method"]) {
 }
 on("saved", "change", () => { applySaved($("saved").value); drawFilters(); });
 on("forget", "click", () => forgetSaved($("saved").value));
+on("one-sided", "change", () => { filtered("include", $("one-sided").checked ? "one_sided" : ""); listen(); });
 on("hidden-too", "change", () => filtered("hidden", $("hidden-too").checked));
 on("details-close", "click", () => details.close());
 on("details", "close", () => details.close());

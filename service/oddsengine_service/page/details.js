@@ -104,7 +104,7 @@ class Details {
     const it = this.it;
     if (!it) return;
     const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent(it.market)];
-    const how = it.kind === "ev" ? reference() : "";
+    const how = it.kind === "ev" ? reference() + included() : "";
     const [again, said, prices, moves] = await Promise.all([
       call("GET", pathOf(it.kind, it.id)),
       ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${how}`),
@@ -349,7 +349,7 @@ class Details {
 // Where one opportunity is looked up again, over the books and by the reference of the lists.
 function pathOf(kind, id) {
   const { books } = lists.filter;
-  const query = `${books ? `&sportsbook=${encodeURIComponent([...books].join(",") || "none")}` : ""}${kind === "ev" ? reference() : ""}`;
+  const query = `${books ? `&sportsbook=${encodeURIComponent([...books].join(",") || "none")}` : ""}${kind === "ev" ? reference() + included() : ""}`;
   return `/opportunities/${kind}/${encodeURIComponent(id)}${query.replace("&", "?")}`;
 }
 // What a refusal says, without the id.

@@ -1,7 +1,7 @@
 // Filters: which rows a list shows. They are the parameters of the lists' endpoints, stand in the address, and can be saved.
 
 const THRESHOLDS = { ev: "min_ev", arbitrage: "min_profit", low_hold: "max_hold", middles: "min_ev" };
-const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", terms: "terms", sharp: "devig_book", method: "devig_method" };
+const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", terms: "terms", include: "include", sharp: "devig_book", method: "devig_method" };
 const LIVE = { pre: "false", live: "true" };
 let saved = []; // of this key, from the service
 
@@ -56,6 +56,7 @@ function filterOf(query) {
   const filter = {};
   for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours", "stands"].includes(name) ? numberOf(query, param) : query.get(param) ?? "";
   if (filter.terms !== "same") filter.terms = "";
+  if (filter.include !== "one_sided") filter.include = "";
   filter.when = Object.keys(LIVE).find((each) => LIVE[each] === filter.when) ?? "";
   filter.words = filter.find.toLowerCase().split(/\s+/).filter(Boolean);
   const books = query.get("sportsbook");
@@ -115,8 +116,9 @@ function drawFilters() {
     if (document.activeElement !== $(id) && $(id).value !== String(value)) $(id).value = value;
   }
   $("group").checked = filter.group;
+  $("one-sided").checked = filter.include === "one_sided";
   write($("books"), filter.books === null ? "All" : filter.books.size === 1 ? called("sportsbooks", [...filter.books][0]) : `${filter.books.size} books`);
-  const count = ["low", "high", "hours", "stands", "terms", "sharp", "method"].filter((name) => filter[name] !== "").length;
+  const count = ["low", "high", "hours", "stands", "terms", "include", "sharp", "method"].filter((name) => filter[name] !== "").length;
   write($("more-filters"), count ? `More (${count})` : "More");
   choose($("saved"), [["", [["", saved.length ? "Choose" : "None"], ...saved.map((each) => [each.name, each.name])]]], $("saved").value);
   $("forget").disabled = $("saved").value === "";

@@ -10,6 +10,7 @@ const FLAGS = {
   total: ["Over/under", "Three quarters of the EV are shown: that is what such bets were worth at the close"],
   unmeasured: ["Untested market", "The fair price is made as elsewhere, but has not been tested against closing prices in this kind of market"],
   suspect: ["Suspect", "The price is far better than those of the other books, and is probably an error"],
+  one_sided: ["One-sided", "No book quotes the other side; the margin is that which the books take elsewhere in the game"],
   live: ["In play", "In play the fair price has not been tested; a third of the EV is shown"],
 };
 const flagChip = (flag) => {

@@ -181,7 +181,7 @@ class Lists {
   orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
   least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, settings[kind]]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
-  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", sharp: "", method: "", books: null, group: true, hidden: false };
+  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", include: "", sharp: "", method: "", books: null, group: true, hidden: false };
   folded = 0; // rows of sister books that stand in another's
   kind = "ev";
   still = false; // somebody points at a row: none moves away below the hand

@@ -62,6 +62,7 @@ const fair = new Poller((name, payload) => {
 }, showState);
 const own = () => Boolean(lists.filter.sharp || lists.filter.method);
 const reference = () => [["devig_book", lists.filter.sharp], ["devig_method", lists.filter.method]].map(([name, value]) => value && `&${name}=${encodeURIComponent(value)}`).join("");
+const included = () => lists.filter.include && `&include=${lists.filter.include}`;
 const may = (feature) => !rights.features || Boolean(rights.features[feature]);
 
 // ---- drawing: once a frame, and no more often than is needed ----
@@ -240,9 +241,9 @@ function listen() {
   if (own() && may("ev")) {
     fair.open([[`${BASE}/opportunities/ev?min_ev=0${chosen}${reference()}`, (rows) => ["ev:detected", rows]]], key);
   } else fair.close();
-  if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0${chosen}`, key);
+  if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0${chosen}${included()}`, key);
   const parts = Object.entries(KINDS).filter(([kind]) => may(kind) && !(kind === "ev" && own()))
-    .map(([, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}`, (rows) => [`${event}:detected`, rows]]);
+    .map(([, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}${kind === "ev" ? included() : ""}`, (rows) => [`${event}:detected`, rows]]);
   if (parts.length) opportunities.open(parts, key);
 }
 
