@@ -31,6 +31,7 @@ from oddsengine_service.accounts.records import FILE as RECORDS
 from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.tiers import TIERS, Tier
 from oddsengine_service.board.ended import EndedRows
+from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.board.futures import NodeFutures
 from oddsengine_service.board.games import GameBoard
 from oddsengine_service.board.splits import Splits
@@ -184,6 +185,7 @@ class Node(Writer):
         self.method = _method(reference)  # of views without a reference
         self.ended = EndedRows()
         self.views, self.stats = Views(method=self.method, ended=self.ended), StatsCache()
+        self.freshness = Freshness(engine, self.clock.time)
         self.past = past
         self.feeds = replication.feeds
         self.records = Records() if records is None else records

@@ -16,6 +16,7 @@ from oddsengine_service.routes import (
     calculators,
     deeplinks,
     events,
+    feeds,
     filters,
     futures,
     gamestate,
@@ -34,7 +35,8 @@ from oddsengine_service.routes import (
 from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints, *movers.endpoints,
+    *health.endpoints, *feeds.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints,
+    *movers.endpoints,
     *opportunities.endpoints, *splits.endpoints, *account.endpoints, *alerts.endpoints, *bets.endpoints,
     *calculators.endpoints, *filters.endpoints, *marks.endpoints, *history.endpoints, *deeplinks.endpoints,
     *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP, *v4.endpoints,
