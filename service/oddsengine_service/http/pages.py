@@ -124,7 +124,8 @@ def reference(document: Mapping[str, Any]) -> str:
     parts.append(
         f"<p>{escape(document['info']['description'])} All paths but those of <code>/v4</code> are below "
         f"<code>{escape(base)}</code>. OpenAPI "
-        'document: <a href="openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
+        'document: <a href="openapi.json">/openapi.json</a>; AsyncAPI document of the streams: '
+        '<a href="asyncapi.json">/asyncapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
         "<code>Authorization: Bearer KEY</code>; some endpoints also accept <code>api_key</code> in the query.</p>"
     )
     parts.append(_tiers())
