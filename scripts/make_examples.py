@@ -81,6 +81,7 @@ _BODIES: Mapping[str, Any] = {
     "/filters/{filterName}": {"list": "ev", "query": "sport=soccer&min_ev=2"},
     "/marks/{id}": {"note": "a friend has this already"},
     "/account/keys": {"name": "of the office", "tier": "pro"},
+    "/account/restore": {"format": 1, "marks": [{"id": "9626750f914c1600", "note": "a friend has this already"}]},
     "/splits": {
         "splits": [
             {

@@ -68,6 +68,7 @@ class Endpoint:
     query_key: bool = False
     feature: str = ""
     body: type[msgspec.Struct] | None = None
+    most_body: int = 1 << 20  # bytes of it
     cache: str = "board"
     status: int = 200
     errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration

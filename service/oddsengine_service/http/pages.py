@@ -28,14 +28,16 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem; p
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--line); }
 h3 { font: 600 1rem/1.4 ui-monospace, monospace; margin: 1.5rem 0 .25rem; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-.fields td { overflow-wrap: anywhere; } .fields td:nth-child(1) { width: 12rem; } .fields td:nth-child(2):not(:last-child) { width: 18rem; }
+.fields td { overflow-wrap: anywhere; } .fields td:nth-child(1) { width: 12rem; }
+.fields td:nth-child(2):not(:last-child) { width: 18rem; }
 .fields td:nth-child(1) code { overflow-wrap: normal; }
 td, th { border-top: 1px solid var(--line); padding: .3rem .6rem .3rem 0; text-align: left; vertical-align: top; }
 code, pre { font: .85rem/1.45 ui-monospace, monospace; background: var(--code); border-radius: 4px; }
 code { padding: .1rem .3rem; } pre { padding: .6rem; overflow-x: auto; max-height: 24rem; }
 nav { columns: 20rem; column-gap: 2rem; font-size: .9rem; } nav section { break-inside: avoid; padding-bottom: .8rem; }
 nav h4 { margin: 0; font-size: .9rem; } nav a { display: grid; grid-template-columns: 4rem 1fr; text-decoration: none; }
-nav b { font-weight: 400; opacity: .7; } nav span { overflow-wrap: anywhere; } nav a:hover span { text-decoration: underline; }
+nav b { font-weight: 400; opacity: .7; } nav span { overflow-wrap: anywhere; }
+nav a:hover span { text-decoration: underline; }
 a { color: inherit; } h3 { scroll-margin-top: 1rem; }
 @media (max-width: 44rem) {
   .fields tr { display: block; border-top: 1px solid var(--line); padding: .3rem 0; }
