@@ -291,6 +291,7 @@ class KeyStore:
         with self._read_or_wait() as reader:
             rows = reader.execute("SELECT hash, old_hash, old_until FROM keys WHERE id = ?", (ident,)).fetchall()
             new, old, until = rows[0] if rows else (self._decoy, None, None)
+            until = until or 0
             is_new = hmac.compare_digest(new, digest)
             is_old = hmac.compare_digest(old or self._decoy, digest) and until > self._clock()
             if not (is_new or is_old):
@@ -403,9 +404,9 @@ class KeyStore:
             for row in rows:
                 if set(row) not in (set(needed), set(names)):
                     raise UnfitError(f"a key has the fields {', '.join(needed)}, got {', '.join(map(str, row))[:200]}")
-                row = dict.fromkeys(names) | dict(row)  # noqa: PLW2901
                 values = [
-                    bytes.fromhex(row[name]) if name.endswith("hash") and row[name] else row[name] for name in names
+                    bytes.fromhex(row[name]) if name.endswith("hash") and name in row else row.get(name)
+                    for name in names
                 ]
                 writer.execute(
                     f"INSERT INTO keys ({_COLUMNS}, {_OLD}) VALUES ({', '.join('?' * len(names))}) "

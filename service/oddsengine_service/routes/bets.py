@@ -110,8 +110,8 @@ def take(context: Context) -> Any:
     records, key = context.node.records, context.caller.key
     with records.alone:
         present = {bet.id for bet in records.all(key, "bet", Bet)}
-        new = [(id_, bet) for id_, bet in made.items() if id_ not in present]
-        records.put_all(key, [NamedRecord("bet", id_, bet, waiting_event(bet)) for id_, bet in new])
+        fresh_bets = [bet for id_, bet in made.items() if id_ not in present]
+        records.put_all(key, [NamedRecord("bet", bet.id, bet, waiting_event(bet)) for bet in fresh_bets])
     fresh = len(made.keys() - present)
     return data(context, Imported(fresh, len(body.bets) - fresh))
 

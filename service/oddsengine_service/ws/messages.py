@@ -145,6 +145,10 @@ class SocketError(SocketMessage, tag="error", kw_only=True):
     message: str
 
 
+def _rows(row: Any) -> Any:
+    return Sequence[row]
+
+
 def _made(name: str, doc: str, tag: str, fields: Sequence[Any]) -> Any:
     made = msgspec.defstruct(name, fields, bases=(SocketMessage,), kw_only=True, tag=tag, tag_field="type")
     made.__doc__ = doc
@@ -155,7 +159,7 @@ OpportunitiesSnapshot = _made(
     "OpportunitiesSnapshot", "All open opportunities of one channel, in parts if they are many.",
     "opportunities_snapshot",
     [
-        *((name, Sequence[KINDS[name].encoding.struct] | UnsetType, UNSET) for name in KINDS),  # type: ignore[name-defined]
+        *((name, _rows(kind.encoding.struct) | UnsetType, UNSET) for name, kind in KINDS.items()),
         ("chunk", Annotated[int | UnsetType, Meta(description="From 1.")], UNSET),
         ("totalChunks", int | UnsetType, UNSET),
     ],
@@ -164,7 +168,7 @@ _TITLES = {kind.event_name: "".join(word.title() for word in kind.event_name.spl
 DETECTED: Mapping[str, Any] = {
     kind.event_name: _made(
         f"{_TITLES[kind.event_name]}Detected", "Opportunities that are new, or have new figures.",
-        f"{kind.event_name}:detected", [("data", Sequence[kind.encoding.struct])],  # type: ignore[name-defined]
+        f"{kind.event_name}:detected", [("data", _rows(kind.encoding.struct))],
     )
     for kind in KINDS.values()
 }  # fmt: skip

@@ -32,7 +32,7 @@ MOST_ROWS = 200_000  # bytes of the rows of one message
 MOST_OPPORTUNITIES = 300  # opportunities per message
 CHANNELS = {kind.event_name: kind.name for kind in KINDS.values()}
 """Channels by the names that kinds have in events."""
-_PRICES: Mapping[str, Any] = {kind.__struct_config__.tag: kind for kind in (BookPrices, OddsChanges, OddsLocked)}
+_PRICES: Mapping[Any, Any] = {kind.__struct_config__.tag: kind for kind in (BookPrices, OddsChanges, OddsLocked)}
 _encode = msgspec.json.Encoder().encode
 
 
