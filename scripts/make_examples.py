@@ -7,7 +7,7 @@ the same, and `tests/service/test_make_examples.py` compares it.
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,12 +19,14 @@ import polars as pl
 from oddsengine.feeds.the_odds_api_names import sport_key
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
+from oddsengine.sources.failure import Failure
 from oddsengine_service.accounts.alerts import Alerts, StoredAlert
 from oddsengine_service.accounts.bets import Bet
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.accounts.targets import Sender
 from oddsengine_service.demo import add_futures, add_splits, teams_of
+from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.openapi import is_v4
@@ -79,6 +81,7 @@ _BODIES: Mapping[str, Any] = {
     "/filters/{filterName}": {"list": "ev", "query": "sport=soccer&min_ev=2"},
     "/marks/{id}": {"note": "a friend has this already"},
     "/account/keys": {"name": "of the office", "tier": "pro"},
+    "/account/restore": {"format": 1, "marks": [{"id": "9626750f914c1600", "note": "a friend has this already"}]},
     "/splits": {
         "splits": [
             {
@@ -106,9 +109,29 @@ def examples(endpoints: Iterable[Endpoint] = ENDPOINTS) -> dict[str, Any]:
         node = Node(engine, keys, Limits(), past=past)
         closed = _play(node, past)
         add_splits(node.splits, node.engine, node.clock.now(), hours=1)
+        node.use_feeds(_Feeds(node.clock.now()))
         node.wait_for("")
         node.changed_at = node.clock.time()
         return _answers(endpoints, node, keys, closed)
+
+
+class _Feeds:
+    """Two sources, of which one fails."""
+
+    def __init__(self, now: datetime) -> None:
+        good, bad = Track("american", "the_odds_api", now, 120.0), Track("mine", "table", now, 120.0)
+        good.part("basketball_nba").well(now)
+        good.part("basketball_nba").books["fanduel"] = now
+        good.last_payload, good.payloads, good.quotes, good.events = now, 12, 3_400, {"a", "b"}
+        good.prices, good.stale = 280, 7
+        bad.part("").failed(Failure("prices.csv: no such file"), now)
+        self._states = [good.status(now), bad.status(now)]
+
+    def statuses(self) -> list[SourceStatus]:
+        return self._states
+
+    def books(self) -> list[BookStatus]:
+        return []
 
 
 def _play(node: Node, past: Past) -> str:

@@ -573,6 +573,9 @@ def _add_keys(parser: argparse.ArgumentParser) -> None:
     rotate = actions.add_parser(
         "rotate", help="replace a key's secret and print the new key; the old one stops working"
     )
+    rotate.add_argument(
+        "--grace", type=_count, default=0, metavar="SECONDS", help="how long the old one stays valid (default 0)"
+    )
     tier = actions.add_parser("tier", help="change the tier, add-ons and limits of a key")
     for action in (revoke, rotate, tier):
         action.add_argument("id", metavar="ID", help="id of the key: the part before the dot")

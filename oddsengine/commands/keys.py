@@ -66,7 +66,7 @@ def _revoke(store: "KeyStore", arguments: argparse.Namespace) -> None:
 
 
 def _rotate(store: "KeyStore", arguments: argparse.Namespace) -> None:
-    _print_created(store.rotate(_ident(arguments)), arguments)
+    _print_created(store.rotate(_ident(arguments), grace=arguments.grace), arguments)
 
 
 def _tier(store: "KeyStore", arguments: argparse.Namespace) -> None:

@@ -4,7 +4,8 @@ A level is decimal odds d and the stake s that they take. Bought are units of pa
 level has s d of them. A commission c on winnings makes q = 1 / (1 + (d - 1) (1 - c)); a fee of F p (1 - p) per
 contract, with the price p = 1 / d, makes q = p + F p (1 - p), while the level still has s d contracts.
 
-**A stake** is filled from the best level on. Its odds are payout / stake.
+**A stake** is filled from the best level on. Its odds are payout / stake. Where the fee of an order is rounded up to a
+cent, the order costs that much more: its odds are payout / (stake + what rounding adds).
 
 **The largest arbitrage** of outcomes that cover everything buys the same payout of each. While the best remaining
 levels cost less than 1 together, the smallest of them is bought whole. Every ladder is sorted, so no other choice
@@ -17,7 +18,7 @@ on the liability. A commission on winnings applies to these odds as to any other
 """
 
 from collections.abc import Sequence
-from math import ceil, isfinite, nan
+from math import isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
 _NO_PROFIT = 1e-12
+_NO_FEE = 1e-9  # steps, by which a rounding error may exceed a multiple
 
 
 class Fill(NamedTuple):
@@ -54,6 +56,7 @@ class Walk(NamedTuple):
     stake: Floats
     payout: Floats
     room: Floats  # the stake that all levels take
+    fee: Floats  # the part of `stake` that is a fee per contract, before it is rounded
 
 
 def walk(
@@ -71,19 +74,32 @@ def walk(
         Per level, or one for all; as in `fill`.
     """
     cost, units = _costs(odds, size, commission, fee)
+    due = fee_per_unit(odds, commission, fee)
     if ladder.size > 1 and not ((np.diff(ladder) > 0) | ((np.diff(ladder) == 0) & (np.diff(cost) >= 0.0))).all():
         order = np.lexsort((cost, ladder))
-        ladder, cost, units = ladder[order], cost[order], units[order]
+        ladder, cost, units, due = ladder[order], cost[order], units[order], due[order]
     room = cost * units
     start = np.flatnonzero(np.diff(ladder, prepend=-1))
     if not start.size:
-        return Walk(ladder, room, room, room)
+        return Walk(ladder, room, room, room, room)
     counts = np.diff(np.append(start, ladder.size))
     of, place = np.repeat(np.arange(start.size), counts), np.arange(ladder.size) - np.repeat(start, counts)
     rooms = np.zeros((start.size, int(counts.max())))  # one ladder a row: they do not see each other
     rooms[of, place] = room
     placed = np.clip(stake - (np.cumsum(rooms, axis=1)[of, place] - room), 0.0, room)
-    return Walk(ladder[start], *(np.add.reduceat(values, start) for values in (placed, placed / cost, room)))
+    bought = placed / cost
+    return Walk(ladder[start], *(np.add.reduceat(values, start) for values in (placed, bought, room, bought * due)))
+
+
+def fee_per_unit(odds: Floats, commission: ArrayLike, fee: ArrayLike) -> Floats:
+    """Fee for a unit of payout, F p (1 - p), with the price p after a commission."""
+    p = 1.0 / charged(odds, commission)
+    return np.asarray(fee) * p * (1.0 - p)
+
+
+def rounded_fee(fee: ArrayLike, step: float = 0.01) -> Floats:
+    """Fees of orders, rounded up to a multiple of `step`."""
+    return np.ceil(np.asarray(fee, np.float64) / step - _NO_FEE) * step
 
 
 def _costs(odds: Floats, size: Floats, commission: ArrayLike, fee: ArrayLike) -> tuple[Floats, Floats]:
@@ -238,7 +254,7 @@ def contract_odds(contracts: int, price: float, fee: float, *, step: float = 0.0
             f"contracts must be above 0, price between 0 and 1, fee at least 0 and step above 0, "
             f"got {contracts!r}, {price!r}, {fee!r}, {step!r}"
         )
-    charged_fee = ceil(fee * contracts * price * (1.0 - price) / step - 1e-9) * step
+    charged_fee = float(rounded_fee(fee * contracts * price * (1.0 - price), step))
     return contracts / (contracts * price + charged_fee)
 
 

@@ -5,8 +5,9 @@ with the price p = 1 / d, turns them into 1 / (p + F p (1 - p)); this is how pre
 are in the catalog (`books.toml`), and callers may replace the commission of a book.
 
 A price may have charges of its own, such as those of its market, and levels (`PriceDepth`). What it offers is after its
-own charges, and for the caller's stake if there is one. Fair prices are estimated from the best levels, after the
-charges of the books: a charge is the same on all sides of a market, and the fair price does not depend on the stake.
+own charges, and for the caller's stake if there is one; the fee of that order is rounded up to a cent. Fair prices are
+estimated from the best levels, after the charges of the books: a charge is the same on all sides of a market, and the
+fair price does not depend on the stake.
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -18,7 +19,7 @@ import polars as pl
 from oddsengine._jit import kernel
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.identity.traits import Traits
-from oddsengine.maths.depth import walk
+from oddsengine.maths.depth import fee_per_unit, rounded_fee, walk
 from oddsengine.maths.odds import charged
 from oddsengine.tables.levels import COMMISSION, FEE, LEVELS, FlatLevels
 
@@ -47,31 +48,45 @@ class PriceDepth(NamedTuple):
 
 
 def offered(
-    odds: Floats, book: Ints | Longs, net: Floats, depth: PriceDepth, rate: Floats, fee: Floats,
+    odds: Floats, book: Ints | Longs, net: Floats, depth: PriceDepth | None, rate: Floats, fee: Floats,
     replaced: Bytes | None = None, stake: float | None = None,
 ) -> Floats:  # fmt: skip
     """Prices after the charges of each, and for a stake; never better than at the best level.
 
     - `odds`, `book` (per price): prices and the codes of their books
     - `net` (per price): prices after the charges of the books
+    - `depth`: None if no price has charges or levels of its own
     - `rate`, `fee` (per book): commission, and F
     - `replaced` (per book): 1 if they are the caller's, and apply to all its prices; None: to no book
     - `stake`: None is the best level
     """
     net = net.copy()
     of_row, fee_of_row = rate[book], fee[book]
+    if depth is not None:
+        _own_charges(odds, book, net, depth, of_row, fee_of_row, replaced)
+    if stake is None:
+        return net
+    best, some = net.copy(), np.flatnonzero(fee_of_row > 0.0)
+    due = stake * net[some] * fee_per_unit(odds[some], of_row[some], fee_of_row[some])
+    net[some] *= stake / (stake + rounded_fee(due) - due)
+    if depth is not None and (levels := depth.levels).at.size:
+        paid = walk(levels.at, levels.odds, levels.stake, stake, of_row[levels.at], fee_of_row[levels.at])
+        filled = paid.stake > 0.0
+        at, due = paid.ladder[filled], paid.fee[filled]
+        net[at] = np.minimum(best[at], paid.payout[filled] / (paid.stake[filled] + rounded_fee(due) - due))
+    return net
+
+
+def _own_charges(
+    odds: Floats, book: Ints | Longs, net: Floats, depth: PriceDepth, of_row: Floats, fee_of_row: Floats,
+    replaced: Bytes | None,
+) -> None:  # fmt: skip
+    """Put the charges of single prices into those of all rows, and their prices into `net`."""
     own = slice(None) if replaced is None else replaced[book[depth.charged]] == 0
     at = depth.charged[own]
     of_row[at] = np.where(np.isnan(depth.commission[own]), of_row[at], depth.commission[own])
     fee_of_row[at] = np.where(np.isnan(depth.fee[own]), fee_of_row[at], depth.fee[own])
     net[at] = charged(odds[at], of_row[at], fee_of_row[at])
-    levels = depth.levels
-    if stake is not None and levels.at.size:
-        paid = walk(levels.at, levels.odds, levels.stake, stake, of_row[levels.at], fee_of_row[levels.at])
-        some = paid.stake > 0.0
-        at = paid.ladder[some]
-        net[at] = np.minimum(net[at], paid.payout[some] / paid.stake[some])
-    return net
 
 
 @kernel

@@ -333,7 +333,7 @@ def fair_prices(
             close = with_one_sided(g, traits, net, guarded.reason, barred, ballot, board, close)
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
-    if depth is not None:  # what is offered; the fair prices above are from the best levels
+    if depth is not None or spec.stake is not None:  # what is offered; the fair prices above are from the best levels
         net = offered(g.odds, g.book, net, depth, spec.rate, spec.fee, spec.replaced, spec.stake)
     return FairPrices(
         groups=g,

@@ -33,6 +33,7 @@ class DocumentSource:
     def __init__(self, feed: DocumentSettings, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
         self.feed, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
         self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
+        self._invalid: dict[str, int] = {}  # a document's name -> its rows, of which none is valid
 
     async def run(self, receiver: Receiver) -> None:
         async with Web(self.feed, self._secrets) as web:
@@ -45,15 +46,25 @@ class DocumentSource:
         stamps: dict[str, object] = {}
         async with aclosing(self._changed(web)) as documents:
             async for name, stamp, body in documents:
-                payloads += await parsed(feed, receiver, body, self._read, body, name)
+                payloads += (read := await parsed(feed, receiver, body, self._read, body, name))
                 stamps[name] = stamp
+                self._invalid.pop(name, None)
+                if not any(payload.quotes for payload in read) and (refused := _refused(read)):
+                    self._invalid[name] = refused
         for payload in sorted(payloads, key=lambda one: one.moment or _FIRST):
             await receiver.deliver(feed.name, payload)
         self._stamps |= stamps
+        self._warn(receiver)
         receiver.alive(feed.name)
         backoff.reset()
         receiver.caught_up(feed.name, ended=not feed.interval)
         return feed.interval or None
+
+    def _warn(self, receiver: Receiver) -> None:
+        """Report documents without a valid row, whose earlier prices are still used."""
+        what = f"none of the {sum(self._invalid.values()):,} rows of {{}} is valid"
+        named, public = ", ".join(sorted(self._invalid)), "its latest data"
+        receiver.warn(self.feed.name, *(what.format(each) if named else "" for each in (named, public)))
 
     async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, object, bytes], None]:
         """Yield documents that changed: name, stamp, body."""
@@ -63,7 +74,10 @@ class DocumentSource:
             if self._stamps.get(self.feed.url) != stamp:
                 yield self.feed.url, stamp, body
             return
-        for path in await asyncio.to_thread(self._files):
+        files = await asyncio.to_thread(self._files)
+        for gone in self._invalid.keys() - set(map(str, files)):
+            del self._invalid[gone]
+        for path in files:
             try:
                 about = await asyncio.to_thread(path.stat)
                 stamp = about.st_mtime_ns, about.st_size
@@ -88,6 +102,11 @@ class DocumentSource:
         if not root.exists():
             raise Failure(f"{root}: no such file")
         return [root]
+
+
+def _refused(payloads: list[Payload]) -> int:
+    """How many rows of a document are not valid."""
+    return sum(payload.refused.total() for payload in payloads)
 
 
 def football_data(feed: DocumentSettings, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:

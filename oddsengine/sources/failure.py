@@ -4,6 +4,14 @@ UNREACHABLE, REFUSED, RATE_LIMITED, TIMEOUT, FAILED = "unreachable", "refused", 
 HTTP_UNAUTHORIZED, HTTP_FORBIDDEN = 401, 403
 _TOO_MANY, _REFUSED = 429, {400, 401, 402, 403, 404, 405, 410, 422}  # statuses
 
+_IN_WORDS = {
+    UNREACHABLE: "it cannot be reached",
+    REFUSED: "it refuses the request or the key",
+    RATE_LIMITED: "it limits the requests",
+    TIMEOUT: "it does not answer in time",
+    FAILED: "it fails, or what it sends cannot be used",
+}
+
 
 class Failure(Exception):  # noqa: N818  it is expected, and not a bug
     """A failed request; the message is for the operator and contains no secrets."""
@@ -17,6 +25,11 @@ class Failure(Exception):  # noqa: N818  it is expected, and not a bug
         self.fatal = fatal  # retrying will not help: an invalid key, for example
         self.kind = kind
         self.status = status  # of an HTTP response
+
+    @property
+    def public(self) -> str:
+        """What failed, in words without addresses, names of files, and texts of the source."""
+        return _IN_WORDS[self.kind] + (f" (status {self.status})" if self.status else "")
 
 
 def of_status(status: int, text: str = "", wait: float | None = None) -> Failure:

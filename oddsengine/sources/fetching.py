@@ -104,7 +104,7 @@ class _Reports:
         self.refused = failure if failure.fatal else self.refused
         self.changed.set()
 
-    def warn(self, source: str, reason: str) -> None:
+    def warn(self, source: str, reason: str, public: str = "") -> None:
         self._warning = reason
 
     def conflict(self, source: str, reason: str) -> None:

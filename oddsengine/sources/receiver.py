@@ -29,8 +29,11 @@ class Receiver(Protocol):
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
         """A request or connection failed; the fetcher tries again."""
 
-    def warn(self, source: str, reason: str) -> None:
-        """A problem of a source that keeps running; an empty reason clears it."""
+    def warn(self, source: str, reason: str, public: str = "") -> None:
+        """A problem of a source that keeps running; an empty reason clears it.
+
+        `public` says it without addresses, names of files, and texts of the source.
+        """
 
     def conflict(self, source: str, reason: str) -> None:
         """Why a source's prices cannot be kept fresh; an empty reason clears it."""

@@ -57,7 +57,7 @@ class Api:
 
     async def answer(self, request: Request, receive: Receive) -> CachedResponse:
         endpoint = request.endpoint
-        body = await body_of(endpoint.body, request, receive) if endpoint.body is not None else None
+        body = await body_of(endpoint, request, receive) if endpoint.body is not None else None
         if endpoint.path == HEALTH:  # not queued: the threads may be busy for seconds
             return self._health(request)
 

@@ -31,8 +31,10 @@ from oddsengine_service.accounts.records import FILE as RECORDS
 from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.tiers import TIERS, Tier
 from oddsengine_service.board.ended import EndedRows
+from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.board.futures import NodeFutures
 from oddsengine_service.board.games import GameBoard
+from oddsengine_service.board.kinds import encodings
 from oddsengine_service.board.splits import Splits
 from oddsengine_service.board.views import Board, Views
 from oddsengine_service.clock import Clock
@@ -155,6 +157,8 @@ class Node(Writer):
         How the node shares its state with other processes.
     splits_token
         Token for posting splits; empty disables it.
+    rates
+        Rates of currencies, for the largest sizes of arbitrages; empty: those between two currencies are unknown.
     stream_settings
         Arguments of `stream.sending.Subscribers`.
     on_compile
@@ -166,7 +170,8 @@ class Node(Writer):
         clock: Clock | None = None, reference: str = "close", failures: Failures | None = None,
         records: Records | None = None,
         past: Past | None = None, replication: Replication = ALONE,
-        splits_token: str = "", stream_settings: Mapping[str, Any] = MappingProxyType({}),
+        splits_token: str = "", rates: Mapping[str, float] = MappingProxyType({}),
+        stream_settings: Mapping[str, Any] = MappingProxyType({}),
         on_compile: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(engine)
@@ -181,9 +186,11 @@ class Node(Writer):
         self.games, self.futures = GameBoard(replication), NodeFutures((), replication)
         self.splits = Splits(replication=replication)
         self.splits_token = splits_token
+        self.rates, self.encodings = rates, encodings(rates)
         self.method = _method(reference)  # of views without a reference
         self.ended = EndedRows()
         self.views, self.stats = Views(method=self.method, ended=self.ended), StatsCache()
+        self.freshness = Freshness(engine, self.clock.time)
         self.past = past
         self.feeds = replication.feeds
         self.records = Records() if records is None else records
@@ -301,6 +308,7 @@ def open_node(
         demo=demonstration, simulated=demonstration and not settings.feeds, clock=clock,
         reference=settings.fair.reference, failures=failures, records=records,
         past=past, replication=replication, splits_token=secret(settings, "service.splits_token_env", environ),
+        rates=settings.rates.table,
         stream_settings={
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,
         },

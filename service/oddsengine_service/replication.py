@@ -34,6 +34,7 @@ class Replication:
     leads = True  # whether it may decide what the board, games, futures and splits are
     writes = True  # whether it does so now
     writes_records = True  # whether it changes records
+    one_by_one = False  # whether a transaction can change only one record
     standing_by = False  # it writes the log, or may take over, and serves no API requests
     waits_for = ""  # what has to happen before the node is ready, besides loading the kernels
     began = 0.0  # start of the step count, the same for all processes; 0 is the start of the node

@@ -12,10 +12,12 @@ from oddsengine_service.mcp.endpoint import ENDPOINT as MCP
 from oddsengine_service.routes import (
     account,
     alerts,
+    backup,
     bets,
     calculators,
     deeplinks,
     events,
+    feeds,
     filters,
     futures,
     gamestate,
@@ -34,10 +36,11 @@ from oddsengine_service.routes import (
 from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *health.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints, *movers.endpoints,
-    *opportunities.endpoints, *splits.endpoints, *account.endpoints, *alerts.endpoints, *bets.endpoints,
-    *calculators.endpoints, *filters.endpoints, *marks.endpoints, *history.endpoints, *deeplinks.endpoints,
-    *futures.endpoints, *gamestate.endpoints, *stream.endpoints, *session.endpoints, MCP, *v4.endpoints,
+    *health.endpoints, *feeds.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints,
+    *movers.endpoints, *opportunities.endpoints, *splits.endpoints, *account.endpoints, *backup.endpoints,
+    *alerts.endpoints, *bets.endpoints, *calculators.endpoints, *filters.endpoints, *marks.endpoints,
+    *history.endpoints, *deeplinks.endpoints, *futures.endpoints, *gamestate.endpoints, *stream.endpoints,
+    *session.endpoints, MCP, *v4.endpoints,
 )  # fmt: skip
 
 _SLASH = "\ufdd0"  # replaces an escaped / while a path is routed; never part of a text

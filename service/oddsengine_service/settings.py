@@ -51,6 +51,9 @@ _OF_KUBERNETES = re.compile(
 )
 
 Days = Annotated[float, Meta(gt=0, le=36_500, description="a number of days above 0")]
+_RATE = "USD per unit, a number above 0"
+Rate = Annotated[float, Meta(gt=0, le=1e6, description=_RATE)]
+NoRate = Annotated[Annotated[float, Meta(gt=0, le=1e6)] | None, Meta(description=_RATE)]
 Port = Annotated[int, Meta(ge=0, le=MOST_PORT, description=f"a port from 0 to {MOST_PORT}")]
 Reference = Annotated[str, Meta(pattern="^(close|classical)$", description="close or classical")]
 Origins = Annotated[
@@ -128,6 +131,20 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True):
     table: str = ""  # a file of constants, as written by `calibrate`; empty: fair.toml in the data folder, if any
 
 
+class RateSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`[rates]`: what a unit of a currency is worth in USD, for sizes of arbitrages between currencies."""
+
+    GBP: NoRate = None
+    EUR: NoRate = None
+    USDC: Rate = 1.0
+
+    @property
+    def table(self) -> dict[str, float]:
+        """The rates as `largest_arbitrages` takes them; empty if no currency has one."""
+        given = {name: rate for name in ("GBP", "EUR") if (rate := getattr(self, name)) is not None}
+        return {"USD": 1.0, "USDC": self.USDC, **given} if given or self.USDC != 1.0 else {}
+
+
 class ArchiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[archive]`: all prices as a table for other programs; see `oddsengine archive`."""
 
@@ -159,6 +176,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     archive: ArchiveSettings
     data: DataSettings
     fair: FairSettings
+    rates: RateSettings
     keys: Keys
     matching: MatchingSettings
     alerts: AlertSettings

@@ -71,7 +71,11 @@ def test_from_creation_to_revocation(folder: Path) -> None:
     assert re.fullmatch(r"oe_[0-9a-f]{12}\.[\w-]{43}", key)
     assert found(folder, key).tier.id == "pro"
     ident = key.partition(".")[0]
+    graced = process("rotate", ident, "--grace", "600").stdout.strip()
+    assert found(folder, key) == found(folder, graced)
+    assert found(folder, key) is not None
     rotated = process("rotate", ident)
+    assert found(folder, graced) is None
     assert re.fullmatch(r"oe_[0-9a-f]{12}\.[\w-]{43}\n", rotated.stdout)
     key = rotated.stdout.strip()
     gone = process("revoke", ident)

@@ -1,5 +1,7 @@
 """Tables with levels: prices for a stake against the walk of each ladder, and the largest size of arbitrages."""
 
+import math
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.detection.question import ask
 from oddsengine.detection.sweep import Wants
-from oddsengine.maths.depth import fill, largest_arbitrage, walk
+from oddsengine.maths.depth import contract_odds, fill, largest_arbitrage, walk
 from oddsengine.maths.odds import charged
 
 BOOKS = ("fanduel", "betfair_exchange", "kalshi", "corner_shop")
@@ -32,6 +34,17 @@ def table(sides: dict[tuple[str, str], Levels | None], **more: Any) -> pl.DataFr
     return pl.DataFrame(rows, schema_overrides={"levels": level})
 
 
+def with_cents(levels: Levels, stake: float, commission: float, fee: float) -> float:
+    """Odds of an order whose fee is rounded up to cents, level by level."""
+    left, units, due, spent = stake, 0.0, 0.0, 0.0
+    for odds, size in sorted(levels, key=lambda level: -float(charged(level[0], commission, fee))):
+        p = 1.0 / (1.0 + (odds - 1.0) * (1.0 - commission))
+        each = fee * p * (1.0 - p)
+        some = min(left / (p + each), size * odds if fee else size / p)
+        left, units, due, spent = left - some * (p + each), units + some, due + some * each, spent + some * (p + each)
+    return units / (spent + math.ceil(due * 100.0 - 1e-9) / 100.0 - due)
+
+
 @given(st.dictionaries(st.tuples(st.sampled_from(BOOKS), st.sampled_from(["Over", "Under"])), st.none() | ladders,
                        min_size=1), st.floats(0.5, 5000.0))  # fmt: skip
 def test_a_price_for_a_stake_is_what_its_ladder_pays(sides: dict[tuple[str, str], Levels | None], stake: float) -> None:
@@ -43,10 +56,11 @@ def test_a_price_for_a_stake_is_what_its_ladder_pays(sides: dict[tuple[str, str]
         levels, book = sides[before["sportsbook"], before["selection"]], catalog.book(before["sportsbook"])
         best = float(charged(before["odds_decimal"], book.commission, book.fee))
         if not levels:
-            assert (net, facts["max_bet"][row]) == (best, 7.0)
+            alone = with_cents([(before["odds_decimal"], 1e9)], stake, book.commission, book.fee)
+            assert (net, facts["max_bet"][row]) == (pytest.approx(alone, rel=1e-9), 7.0)
+            assert net <= best * (1.0 + 1e-12)
             continue
-        paid = fill(levels, stake, commission=book.commission, fee=book.fee)
-        assert net == pytest.approx(paid.odds, rel=1e-9)
+        assert net == pytest.approx(with_cents(levels, stake, book.commission, book.fee), rel=1e-9)
         assert net <= best
         assert facts["max_bet"][row] == pytest.approx(sum(size for _, size in levels))
 
@@ -79,7 +93,32 @@ def test_charges_are_the_callers_or_those_of_the_price_or_those_of_the_book(own:
     odds = table({("fanduel", "Over"): side}, **own)
     question = ask(oe.prepare(odds, guards=[]), None, None, None, mine, Wants.from_thresholds(), stake=150.0)
     commission, fee = (0.05, 0.0) if mine else (own.get("commission") or 0.0, own.get("contract_fee") or 0.0)
-    assert question.view.net.tolist() == pytest.approx([fill(side, 150.0, commission=commission, fee=fee).odds])
+    assert question.view.net.tolist() == pytest.approx([with_cents(side, 150.0, commission, fee)])
+
+
+@pytest.mark.parametrize("levels", [None, "2.0:1000"])
+def test_the_fee_of_an_order_is_rounded_up_to_cents(levels: str | None) -> None:
+    """Of 0.07 p (1 - p) at 0.50, one contract costs 0.52 and a hundred 51.75."""
+    odds = table({("kalshi", "Over"): None}).drop("levels")
+    if levels is not None:
+        odds = odds.with_columns(levels=pl.lit(levels))
+    for contracts, unrounded, price in ((1, 0.5175, 0.52), (100, 51.75, 51.75), (7, 3.6225, 3.63)):
+        question = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds(), stake=unrounded)
+        assert question.view.net.tolist() == pytest.approx([contracts / price])
+        assert question.view.net.tolist() == pytest.approx([contract_odds(contracts, 0.5, 0.07)])
+    at_best = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds())
+    assert at_best.view.net.tolist() == pytest.approx([1.0 / 0.5175]), "without a stake, no order is known"
+
+
+def test_a_board_prices_a_stake_with_the_same_rounded_fee() -> None:
+    now = datetime(2026, 2, 8, tzinfo=UTC)
+    odds = table({("kalshi", "Over"): [(2.3, 9.0)], ("fanduel", "Under"): None}, last_seen_at=now)
+    engine = oe.Engine()
+    engine.step(odds, now)
+    row = engine.view(stake=3.0, min_profit=-50.0).opportunities().arbitrage.row(0, named=True)
+    (leg,) = (leg for leg in row["legs"] if leg["sportsbook"] == "kalshi")
+    assert leg["net_odds"] == pytest.approx(with_cents([(2.3, 9.0)], 3.0, 0.0, 0.07))
+    assert leg["net_odds"] < fill([(2.3, 9.0)], 3.0, fee=0.07).odds
 
 
 def test_fair_prices_are_those_of_the_best_level() -> None:

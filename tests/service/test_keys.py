@@ -173,7 +173,7 @@ def test_an_unknown_id_is_compared_as_a_known_one_is(store: KeyStore, monkeypatc
     for wrong in (made.key[:-2] + "zz", "oe_ffffffffffff." + "z" * 43, "nothing"):
         compared.clear()
         assert store.find(wrong) is None
-        assert compared == [(32, 32)]
+        assert compared == [(32, 32)] * 2, "the secret, and the one before it"
 
 
 def test_who_is_known_is_found_in_about_the_time_of_a_hash(store: KeyStore) -> None:
@@ -271,7 +271,7 @@ def test_a_pepper_that_is_there_is_used(folder: Path) -> None:
 def test_other_files_are_refused_with_a_sentence(folder: Path) -> None:
     opened(folder).close()
     with sqlite3.connect(folder / "keys.sqlite") as file:
-        assert file.execute("PRAGMA user_version").fetchone() == (1,), "or a newer format could not be told apart"
+        assert file.execute("PRAGMA user_version").fetchone() == (2,), "or a newer format could not be told apart"
         file.execute("PRAGMA user_version = 99")
     file.close()
     with pytest.raises(DatabaseError, match="newer version"):
@@ -348,6 +348,55 @@ def test_a_rotated_key_has_another_secret(store: KeyStore) -> None:
     with pytest.raises(UnfitError, match="revoked"):
         store.rotate(made.record.id)
     assert store.find(again.key) is None
+
+
+def test_an_old_secret_works_until_its_grace_period_ends(folder: Path) -> None:
+    now = 1_000_000.0
+    store = KeyStore(folder / "keys.sqlite", folder / "keys.pepper", clock=lambda: now)
+    made = store.create("acme", KeyTerms("pro"), "web")
+    before = caller(store, made.key)
+    again = store.rotate(made.record.id, grace=60)
+    assert store.find(made.key) == store.find(again.key) == before
+    assert again.record.old_until == datetime.fromtimestamp(now + 60, UTC)
+    now += 59.0
+    store._due = 0.0
+    assert store.find(made.key) == before
+    now += 1.0
+    store._due = 0.0  # it looks every 0.25 s
+    assert store.find(made.key) is None
+    assert store.find(again.key) == before
+    assert store.find(made.key) is None, "read from the file again"
+
+    second = store.rotate(made.record.id, grace=60)
+    third = store.rotate(made.record.id, grace=60)
+    found = [store.find(one.key) for one in (made, again, second, third)]
+    assert found == [None, None, before, before], "only the last one before"
+    last = store.rotate(made.record.id)
+    assert [store.find(one.key) for one in (second, third, last)] == [None, None, before]
+    store.rotate(made.record.id, grace=60)
+    store.revoke(made.record.id)
+    assert store.find(last.key) is None, "neither secret of a revoked key works"
+    for grace in (-1, 30 * 86_400 + 1):
+        with pytest.raises(UnfitError, match=r"from 0 to 2,592,000 seconds, got"):
+            store.rotate(store.create("acme", KeyTerms("pro")).record.id, grace=grace)
+    store.close()
+
+
+def test_an_old_secret_goes_to_another_store_and_a_key_without_one_to_an_older_version(tmp_path: Path) -> None:
+    one, pepper = KeyStore(tmp_path / "a.sqlite", tmp_path / "pepper"), tmp_path / "pepper"
+    other = KeyStore(tmp_path / "b.sqlite", pepper)
+    made, plain = one.create("acme", KeyTerms("pro")), one.create("acme", KeyTerms("pro"))
+    again = one.rotate(made.record.id, grace=600)
+    rows = one.export_rows()
+    assert ["old_hash" in row for row in rows] == [True, False]
+    assert "old_until" not in rows[1]
+    other.merge_rows(rows)
+    assert all(other.find(each.key) is not None for each in (made, again, plain))
+    one.rotate(made.record.id)
+    other.merge_rows(one.export_rows())
+    assert other.find(made.key) is other.find(again.key) is None
+    one.close()
+    other.close()
 
 
 def test_a_retiered_key_has_other_rights(store: KeyStore) -> None:
@@ -846,7 +895,7 @@ class Node:
         if endpoint.body is not None:
             body = msgspec.convert(body, endpoint.body)
         any_node: Any = self
-        found = endpoint.response(Context(who, {}, values, body, any_node, any_node, ()))
+        found = endpoint.response(Context(who, endpoint.query(), values, body, any_node, any_node, ()))
         assert found.status == endpoint.status
         answer = msgspec.json.decode(found.body)
         assert answer["success"] is True

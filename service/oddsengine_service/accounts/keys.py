@@ -5,6 +5,8 @@
 The file does not contain keys, but their hashes with a pepper, which is in a separate file; a copy of the database
 alone is useless. A key is looked up by its id and compared in constant time, with a decoy for unknown ids.
 
+A key that was rotated may keep its old secret for a while: its hash, and until when it is valid, are in the same row.
+
 Since the same keys are used again and again, callers are cached by their key. A counter in the database that every
 change of a key increments keeps the cache valid: it is read at most four times a second, and when it has changed, the
 cache is cleared. So a change of a key, by this process or another one, takes effect within a second.
@@ -46,12 +48,14 @@ _LOOK_S = 0.25
 _REMEMBERED = 10_000
 _READ_WAIT_S = 0.25  # for another process's lock
 _PEPPER = 32  # bytes
-_VERSION = 1
+MOST_GRACE = 30 * 86_400  # seconds that an old secret may stay valid
+_VERSION = 2
+_UPGRADES = {1: ("ALTER TABLE keys ADD COLUMN old_hash BLOB", "ALTER TABLE keys ADD COLUMN old_until INTEGER")}
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, hash BLOB NOT NULL, account TEXT NOT NULL, name TEXT NOT NULL, tier TEXT NOT NULL,
     features TEXT, streaming INTEGER NOT NULL, rate INTEGER, streams INTEGER, active INTEGER NOT NULL,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, used TEXT
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, used TEXT, old_hash BLOB, old_until INTEGER
 )""",
     "CREATE INDEX IF NOT EXISTS keys_account ON keys (account)",
     "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value)",
@@ -63,6 +67,7 @@ _SCHEMA = (
     AFTER DELETE ON keys BEGIN UPDATE facts SET value = value + 1 WHERE name = 'changes'; END""",
 )
 _COLUMNS = "hash, id, account, name, tier, features, streaming, rate, streams, active, created_at, updated_at, used"
+_OLD = "old_hash, old_until"  # of a secret that a rotation replaced
 
 
 class KeysError(ValueError):
@@ -154,6 +159,7 @@ class Record:
     created_at: datetime
     updated_at: datetime
     used: date | None  # last day of use, UTC
+    old_until: datetime | None = None  # until when the secret before the last rotation is valid
 
     @property
     def caller(self) -> Caller:
@@ -177,7 +183,7 @@ class CreatedKey:
 
 
 def _record(row: Any) -> Record:
-    _, ident, account, name, tier, features, streaming, rate, streams, active, created, updated, used = row
+    _, ident, account, name, tier, features, streaming, rate, streams, active, created, updated, used, _, until = row
     own = None if features is None else frozenset(features.split())
     return Record(
         ident,
@@ -188,12 +194,15 @@ def _record(row: Any) -> Record:
         datetime.fromtimestamp(created, UTC),
         datetime.fromtimestamp(updated, UTC),
         None if used is None else date.fromisoformat(used),
+        None if until is None else datetime.fromtimestamp(until, UTC),
     )
 
 
 def _row(row: Any) -> dict[str, Any]:
-    names = _COLUMNS.split(", ")
-    return {**dict(zip(names, row, strict=True)), "hash": row[0].hex(), "used": None}
+    """A row as plain data; without an old secret it has no fields for one, so that an older version can read it."""
+    *plain, old_hash, old_until = row
+    fields = {**dict(zip(_COLUMNS.split(", "), plain, strict=True)), "hash": row[0].hex(), "used": None}
+    return fields if old_hash is None else {**fields, "old_hash": old_hash.hex(), "old_until": old_until}
 
 
 def _columns(terms: KeyTerms) -> dict[str, Any]:
@@ -209,7 +218,7 @@ class KeyStore:
         replication: Replication = ALONE,
     ) -> None:  # fmt: skip
         self._demo, self._clock, self._replication = demo, clock, replication
-        self._writer = Database(file, _SCHEMA, _VERSION, wait=WAIT_S)
+        self._writer = Database(file, _SCHEMA, _VERSION, upgrades=_UPGRADES, wait=WAIT_S)
         try:
             with self._writer.transaction() as writer:  # its lock excludes other processes
                 self._pepper, self.warning = _read_pepper(writer, file, pepper)
@@ -223,6 +232,7 @@ class KeyStore:
         self._cached = dict(self._callers)
         self._decoy = secrets.token_bytes(32)  # compared for unknown ids
         self._due = 0.0
+        self._ends = float("inf")  # when the first cached old secret is no longer valid
         self._failure = ""  # of the last read
         self._seen: Any = None  # the file's version, the counter of changes, the day
         self._stamps = ThreadPoolExecutor(1, thread_name_prefix="keys")
@@ -257,13 +267,15 @@ class KeyStore:
         return keyed.digest()
 
     def _refresh(self) -> None:
-        """Clear the cache if a key changed or a new day began."""
+        """Clear the cache if a key changed, an old secret is no longer valid, or a new day began."""
         with self._read_or_wait() as reader:
             now = time.monotonic()
             if now < self._due:
                 return
             ((version,),) = reader.execute("PRAGMA data_version").fetchall()
             day = self._day()
+            if self._clock() >= self._ends:
+                self._cached, self._ends = dict(self._callers), float("inf")
             if self._seen is None or (version, day) != (self._seen[0], self._seen[2]):
                 ((changes,),) = reader.execute("SELECT value FROM facts WHERE name = 'changes'").fetchall()
                 if self._seen is None or (changes, day) != self._seen[1:]:
@@ -277,14 +289,21 @@ class KeyStore:
         cached = self._cached  # taken before reading the file: if a change comes in between, this one is discarded
         ident, digest = key.partition(".")[0], self._hash(key)
         with self._read_or_wait() as reader:
-            rows = reader.execute("SELECT hash FROM keys WHERE id = ?", (ident,)).fetchall()
-            if not hmac.compare_digest(rows[0][0] if rows else self._decoy, digest):
+            rows = reader.execute("SELECT hash, old_hash, old_until FROM keys WHERE id = ?", (ident,)).fetchall()
+            new, old, until = rows[0] if rows else (self._decoy, None, None)
+            until = until or 0
+            is_new = hmac.compare_digest(new, digest)
+            is_old = hmac.compare_digest(old or self._decoy, digest) and until > self._clock()
+            if not (is_new or is_old):
                 return None
             rows = reader.execute(
-                f"SELECT {_COLUMNS} FROM keys WHERE id = ? AND hash = ? AND active", (ident, digest)
+                f"SELECT {_COLUMNS}, {_OLD} FROM keys WHERE id = ? AND ? IN (hash, old_hash) AND active",
+                (ident, digest),
             ).fetchall()
         if not rows:
             return None
+        if is_old and not is_new:
+            self._ends = min(self._ends, until)
         record = _record(rows[0])
         if record.account.startswith(DEMO) and not self._demo:
             return None
@@ -309,7 +328,7 @@ class KeyStore:
         where, values = ("", ()) if account is None else ("WHERE account = ?", (account,))
         fixed = [record for record in self._fixed.values() if account in (None, record.account)]
         with self._writer.reading() as writer:
-            rows = writer.execute(f"SELECT {_COLUMNS} FROM keys {where} ORDER BY rowid", values).fetchall()
+            rows = writer.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys {where} ORDER BY rowid", values).fetchall()
         return fixed + [_record(row) for row in rows]
 
     def record(self, ident: str, by: Caller | None = None) -> Record:
@@ -345,8 +364,10 @@ class KeyStore:
             record = self._changeable(writer, ident, by)
             return self._change(writer, ident, active=False) if record.active else self._changed(writer, ident)
 
-    def rotate(self, ident: str, by: Caller | None = None) -> CreatedKey:
-        """Rotate a key; the old secret stops working."""
+    def rotate(self, ident: str, by: Caller | None = None, grace: int = 0) -> CreatedKey:
+        """Rotate a key; the old secret stops working after `grace` seconds, and one before it at once."""
+        if not 0 <= grace <= MOST_GRACE:
+            raise UnfitError(f"the grace period must be from 0 to {MOST_GRACE:,} seconds, got {grace:,}")
         with self._writing() as writer:
             record = self._changeable(writer, ident, by)
             if not record.active:
@@ -354,7 +375,9 @@ class KeyStore:
             if by is not None and not _within(record.caller, self._asking(writer, by).caller):
                 raise BeyondError(f"key {quoted(record.id)} has more rights than the API key of this request")
             key = _new_key(record.id)
-            return CreatedKey(self._change(writer, record.id, hash=self._hash(key)), key)
+            (before,) = writer.execute("SELECT hash FROM keys WHERE id = ?", (record.id,)).fetchone()
+            old, until = (before, int(self._clock()) + grace) if grace else (None, None)
+            return CreatedKey(self._change(writer, record.id, hash=self._hash(key), old_hash=old, old_until=until), key)
 
     def retier(self, ident: str, **changed: Any) -> Record:
         """Change fields of a key's `KeyTerms`; for the operator."""
@@ -367,7 +390,7 @@ class KeyStore:
     def export_rows(self) -> "Sequence[dict[str, Any]]":
         """All keys as plain data, with hashes instead of secrets."""
         with self._writer.reading() as writer:
-            rows = writer.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY rowid").fetchall()
+            rows = writer.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys ORDER BY rowid").fetchall()
         return [_row(row) for row in rows]
 
     def merge_rows(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
@@ -375,16 +398,20 @@ class KeyStore:
 
         Raises `UnfitError` if a row is not valid.
         """
-        names = _COLUMNS.split(", ")
+        needed, names = _COLUMNS.split(", "), f"{_COLUMNS}, {_OLD}".split(", ")
         n = 0
         with self._writing() as writer:
             for row in rows:
-                if set(row) != set(names):
-                    raise UnfitError(f"a key has the fields {', '.join(names)}, got {', '.join(map(str, row))[:200]}")
-                values = [bytes.fromhex(row[name]) if name == "hash" else row[name] for name in names]
+                if set(row) not in (set(needed), set(names)):
+                    raise UnfitError(f"a key has the fields {', '.join(needed)}, got {', '.join(map(str, row))[:200]}")
+                values = [
+                    bytes.fromhex(row[name]) if name.endswith("hash") and name in row else row.get(name)
+                    for name in names
+                ]
                 writer.execute(
-                    f"INSERT INTO keys ({_COLUMNS}) VALUES ({', '.join('?' * len(names))}) ON CONFLICT (id) DO UPDATE "
-                    "SET " + ", ".join(f"{name} = excluded.{name}" for name in names if name not in ("id", "used")),
+                    f"INSERT INTO keys ({_COLUMNS}, {_OLD}) VALUES ({', '.join('?' * len(names))}) "
+                    "ON CONFLICT (id) DO UPDATE SET "
+                    + ", ".join(f"{name} = excluded.{name}" for name in names if name not in ("id", "used")),
                     values,
                 )
                 n += 1
@@ -405,7 +432,7 @@ class KeyStore:
 
     def _changed(self, writer: sqlite3.Connection, ident: str) -> Record:
         """A changed key, offered for replication."""
-        row = writer.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchone()
+        row = writer.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys WHERE id = ?", (ident,)).fetchone()
         self._replication.key_changed(_row(row))
         return self._own(writer, ident, None)
 
@@ -429,7 +456,7 @@ class KeyStore:
     def _own(self, connection: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
         record = self._fixed.get(ident)
         if record is None:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (ident,)).fetchall()
+            rows = connection.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys WHERE id = ?", (ident,)).fetchall()
             record = _record(rows[0]) if rows else None
         if record is None or (by is not None and record.account != by.account):
             raise UnknownKeyError(f"unknown key {quoted(ident.partition('.')[0])}")  # it may be a complete key

@@ -8,10 +8,11 @@ can read the file, because addresses of alerts may contain secrets.
 import os
 import sqlite3
 import time
-from collections.abc import Mapping, Set
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -37,6 +38,15 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 _encode = msgspec.json.Encoder().encode
 
 
+class NamedRecord(NamedTuple):
+    """A record to store; `event` marks one that waits for a result."""
+
+    kind: str
+    name: str
+    body: msgspec.Struct
+    event: str | None = None
+
+
 class Records:
     """The table of records; thread-safe. With None for `file` it is in memory."""
 
@@ -55,33 +65,56 @@ class Records:
 
         Raises `Problem` 400 if a limit of the key is reached.
         """
-        self.put_all(owner, kind, {name: (body, event)})
+        self.put_all(owner, [NamedRecord(kind, name, body, event)])
 
-    def put_all(self, owner: str, kind: str, bodies: Mapping[str, tuple[msgspec.Struct, str | None]]) -> None:
-        """Store records by name, each with its event as for `put`: all of them, or none if a limit is reached."""
-        changes = [RecordChange(owner, kind, name, _encode(body), event) for name, (body, event) in bodies.items()]
-        with self.database.transaction() as base:
-            n, size = base.execute(
-                "SELECT count(*) FILTER (WHERE kind = ?2), coalesce(sum(length(body)) FILTER (WHERE kind != 'sent'), 0)"
-                " FROM records WHERE owner = ?1",
-                (owner, kind),
-            ).fetchone()
-            before = [
-                base.execute(
-                    "SELECT length(body) FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
-                ).fetchone()
-                for name in bodies
-            ]
-            if (new := before.count(None)) and n + new > MOST[kind]:
+    def put_all(self, owner: str, records: Sequence[NamedRecord]) -> int:
+        """Store records, replacing those of the same kinds and names, and return how many changed.
+
+        Limits are checked for all of them before any is stored. Raises `Problem` 400 if one would be exceeded. A node
+        alone stores all or none; in a cluster, where each is a message, an error of the log may leave some, and
+        repeating stores the rest.
+        """
+        changes = {
+            (one.kind, one.name): RecordChange(owner, one.kind, one.name, _encode(one.body), one.event)
+            for one in records
+        }  # fmt: skip
+        with self.alone:
+            with self.database.reading() as base:
+                found = {
+                    key: base.execute(
+                        "SELECT body, event FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, *key)
+                    ).fetchone()
+                    for key in changes
+                }
+                self._check_limits(base, changes, {key: held[0] for key, held in found.items() if held})
+            new = [change for key, change in changes.items() if found[key] != (change.body, change.event)]
+            with nullcontext() if self._replication.one_by_one else self.database.transaction():
+                for change in new:
+                    with self.database.transaction() as base:
+                        self._store(base, change)
+        return len(new)
+
+    def _check_limits(
+        self, base: sqlite3.Connection, changes: Mapping[tuple[str, str], RecordChange],
+        held: Mapping[tuple[str, str], bytes],
+    ) -> None:  # fmt: skip
+        """Raise `Problem` 400 if changes would exceed a limit of their key; `held` are bodies that they replace."""
+        (owner,) = {change.owner for change in changes.values()} or {""}
+        stored = base.execute(
+            "SELECT kind, count(*), sum(length(body)) FROM records WHERE owner = ? GROUP BY kind", (owner,)
+        ).fetchall()
+        counts, new = {kind: n for kind, n, _ in stored}, Counter(kind for kind, name in changes.keys() - held.keys())
+        for kind, n in new.items():
+            if counts.get(kind, 0) + n > MOST[kind]:
                 raise invalid(f"a key stores at most {MOST[kind]:,} {kind}s; delete some first")
-            more = sum(len(change.body or b"") for change in changes) - sum(held[0] for held in before if held)
-            if kind != "sent" and more > 0 and size + more > MOST_BYTES:
-                raise invalid(
-                    f"a key stores at most {MOST_BYTES:,} bytes, has {size:,}, and this takes {more:,} more; "
-                    "delete some records first"
-                )
-            for change in changes:
-                self._store(base, change)
+        size = sum(length for kind, _, length in stored if kind != "sent")
+        more = sum(len(change.body or b"") for (kind, _), change in changes.items() if kind != "sent")
+        more -= sum(len(body) for (kind, _), body in held.items() if kind != "sent")
+        if more > 0 and size + more > MOST_BYTES:
+            raise invalid(
+                f"a key stores at most {MOST_BYTES:,} bytes, has {size:,}, and this takes {more:,} more; "
+                "delete some records first"
+            )
 
     def _store(self, base: sqlite3.Connection, change: RecordChange) -> None:
         self._replication.record_changed(change)

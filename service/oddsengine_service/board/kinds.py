@@ -6,7 +6,7 @@ from typing import NamedTuple
 import polars as pl
 
 from oddsengine_service.wire.columns import RowEncoding, american_of
-from oddsengine_service.wire.opportunities import ARBITRAGE, EV, LOW_HOLD, MIDDLE
+from oddsengine_service.wire.opportunities import ARBITRAGE, EV, LOW_HOLD, MIDDLE, arbitrage_rows
 
 
 class Sort(NamedTuple):
@@ -83,6 +83,15 @@ KINDS: Mapping[str, OpportunityKind] = {
         ),
     )
 }  # fmt: skip
+
+
+def encodings(rates: Mapping[str, float]) -> dict[str, RowEncoding]:
+    """The encoding of each kind; `rates` are the operator's, for the largest sizes of arbitrages."""
+    return {name: kind.encoding for name, kind in KINDS.items()} | (
+        {"arbitrage": arbitrage_rows(rates)} if rates else {}
+    )
+
+
 EPSILON = 1e-7  # tolerance of thresholds, percent
 EV_STEPS = (0.0, -2.0, -5.0, -10.0, -100.0)
 PROFIT_STEPS = (0.5, 0.0, -2.0, -10.0, -99.0)

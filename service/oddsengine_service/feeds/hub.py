@@ -331,11 +331,12 @@ class Hub:
         if self._throttle.is_due(place, str(failure), self.now()):
             _log.warning("%s: %s", place, failure)
 
-    def warn(self, source: str, reason: str) -> None:
+    def warn(self, source: str, reason: str, public: str = "") -> None:
         """Report a problem of a source that keeps running; an empty reason clears it."""
-        if reason and reason != self.tracks[source].warning:
+        track = self.tracks[source]
+        if reason and reason != track.warning:
             _log.warning("feeds.%s: %s", source, reason)
-        self.tracks[source].warning = reason
+        track.warning, track.public_warning = reason, public
 
     def conflict(self, source: str, reason: str) -> None:
         """Report why a source's prices cannot be kept fresh; an empty reason clears it."""

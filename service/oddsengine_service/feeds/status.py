@@ -10,14 +10,17 @@ A source has parts (for example its sports) that may fail independently. A part 
 and a source is ok or down if all its parts are, else degraded. A book has the best status of its sources; a book
 missing from payloads that list all books is degraded even if its source is ok. Nothing here removes a price: prices of
 a stopped source age out, and the status says why.
+
+`light` is the rule of `/feeds` and `/health`: is the source all right, in one colour, and why not, in words that
+everybody may read.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -25,7 +28,10 @@ from oddsengine import catalog
 from oddsengine.sources.failure import Failure
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
+GREEN, AMBER, RED = "green", "amber", "red"
 _LATE_S = 1.0  # tolerance
+_MOSTLY = 0.5  # share of a source's prices that are stale; from here on it is amber
+_SILENT = "it reports a problem"  # that only the operator may read
 
 
 class BookStatus(msgspec.Struct, frozen=True):
@@ -36,6 +42,14 @@ class BookStatus(msgspec.Struct, frozen=True):
     reason: str
     sources: tuple[str, ...]
     last_payload: datetime | None  # the last one with a price of it
+
+
+class Assessment(NamedTuple):
+    """Status of a source or part, why, and the same without addresses, names of files, and texts of the source."""
+
+    status: str
+    reason: str = ""
+    public: str = ""
 
 
 class SourceStatus(msgspec.Struct, frozen=True):
@@ -64,6 +78,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
     behind: int = 0  # games of its last payload that wait to be matched or applied
     shared: tuple[str, ...] = ()  # books that another source delivers too, unless both are configured to
     conflict: bool = False  # it is requested less often than the guards require
+    public: str = ""  # the reason, in words that everybody may read
 
     @property
     def last_sign(self) -> datetime | None:
@@ -73,6 +88,30 @@ class SourceStatus(msgspec.Struct, frozen=True):
     def stale_share(self) -> float | None:
         """Share of its prices on the board that are rejected as stale; None without prices."""
         return self.stale / self.prices if self.prices else None
+
+
+class Light(NamedTuple):
+    """A source in one colour, and why."""
+
+    color: str
+    reason: str
+
+
+def light(source: SourceStatus) -> Light:
+    """Red: down, or none of its prices can be used. Amber: impaired, or not seen yet. Green: all right."""
+    share, beside = source.stale_share, []
+    if share is not None and share >= _MOSTLY:
+        beside.append(f"{share:.0%} of its {source.prices:,} prices are rejected as stale")
+    if source.quarantined and not source.events:
+        beside.append(f"none of its {source.quarantined:,} games could be matched")
+    if source.status == DOWN or share == 1.0:
+        color = RED
+    else:
+        color = AMBER if source.status != OK or beside else GREEN
+    usual = "data in time" if source.quotes else "answers in time, without a price so far"
+    return Light(
+        color, "; ".join(filter(None, (source.public, *beside))) or (usual if color == GREEN else source.status)
+    )
 
 
 class Feeds(Protocol):
@@ -96,22 +135,28 @@ class Part:
     failing: datetime | None = None  # since
     failures: int = 0
     reason: str = ""
+    public: str = ""
     fatal: bool = False
     ended: bool = False
     books: dict[str, datetime] = field(default_factory=dict)
 
     def well(self, now: datetime) -> None:
-        self.seen_at, self.failing, self.failures, self.reason, self.fatal = now, None, 0, "", False
+        self.seen_at, self.failing, self.failures, self.fatal = now, None, 0, False
+        self.reason = self.public = ""
 
     def failed(self, failure: Failure, now: datetime) -> None:
         self.failing = self.failing or now
         self.failures += 1
-        self.reason, self.fatal = str(failure), failure.fatal
+        self.reason, self.public, self.fatal = str(failure), failure.public, failure.fatal
 
-    def assess(self, now: datetime, down_after: float) -> tuple[str, str]:
+    def assess(self, now: datetime, down_after: float) -> Assessment:
         if self.failing is not None:
             down = self.fatal or _age(self.failing, now) >= down_after
-            return (DOWN if down else DEGRADED), self.reason
+            return Assessment(DOWN if down else DEGRADED, self.reason, f"{self.public}, since {_clock(self.failing)}")
+        status, why = self._in_time(now, down_after)
+        return Assessment(status, why, why)
+
+    def _in_time(self, now: datetime, down_after: float) -> tuple[str, str]:
         if self.ended:
             return OK, f"read to its end at {_clock(self.seen_at)}"
         late = _age(self.seen_at or self.since, now) - self.within
@@ -144,6 +189,7 @@ class Track:
     carried: set[str] = field(default_factory=set)  # ids of books it has delivered
     shared: dict[str, None] = field(default_factory=dict)
     warning: str = ""
+    public_warning: str = ""
     conflict: str = ""  # why its prices cannot be kept fresh
     prices: int = 0
     stale: int = 0
@@ -174,28 +220,33 @@ class Track:
     def lag(self) -> str:
         return f"behind: {self.behind:,} games of its last payload are waiting" if self.behind else ""
 
-    def assess(self, now: datetime) -> tuple[str, str]:
+    @property
+    def public_problem(self) -> str:
+        return self.lag or (self.public_warning or _SILENT if self.warning else self.conflict)
+
+    def assess(self, now: datetime) -> Assessment:
         parts = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
-        kinds = {status for status, _ in parts.values()}
+        kinds = {part.status for part in parts.values()}
         if not kinds:
-            return STARTING, self.lag or "no data yet"
+            return Assessment(STARTING, *[self.lag or "no data yet"] * 2)
+        impaired = Assessment(DEGRADED, self.problem, self.public_problem)
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
-                (reason, *_) = [_named(name, why) for name, (_, why) in parts.items() if why] or [""]
-                wrong = self.problem if status in (OK, STARTING) else ""
-                return (DEGRADED, wrong) if wrong else (status, reason)
-        bad = [_named(name, why) for name, (status, why) in parts.items() if status in (DOWN, DEGRADED)]
+                if self.problem and status in (OK, STARTING):
+                    return impaired
+                return Assessment(status, *_named(parts))
+        bad = {name: part for name, part in parts.items() if part.status in (DOWN, DEGRADED)}
         if not bad:
-            return (DEGRADED, self.problem) if self.problem else (OK, "")
+            return impaired if self.problem else Assessment(OK)
         more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
-        return DEGRADED, bad[0] + more
+        return Assessment(DEGRADED, *(why + more for why in _named(bad)))
 
     def book(self, book: str, now: datetime) -> tuple[str, str, datetime | None]:
         """Status and reason of one of its books, and when it was last quoted."""
         parts = {name: part for name, part in self.parts.items() if book in part.books}
         last = max((part.books[book] for part in parts.values()), default=None)
         own = Track(self.name, self.kind, self.since, self.down_after, parts or self.parts)
-        status, reason = own.assess(now)
+        status, reason, _ = own.assess(now)
         if status == OK and all(part.polled for part in own.parts.values()):
             patience = self.down_after + max(part.within for part in own.parts.values())
             if _age(last or self.since, now) > patience:
@@ -207,7 +258,7 @@ class Track:
         return {book for part in self.parts.values() for book in part.books} | set(self.declared)
 
     def status(self, now: datetime) -> SourceStatus:
-        status, reason = self.assess(now)
+        status, reason, public = self.assess(now)
         seen_at = [part.seen_at for part in self.parts.values() if part.seen_at]
         return SourceStatus(
             name=self.name, kind=self.kind, status=status, reason=reason, last_payload=self.last_payload,
@@ -217,7 +268,7 @@ class Track:
             failures_total=self.failures_total, unmapped=self.unmapped.total(), refused=self.refused.total(),
             credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
             books=tuple(sorted(self.books())), prices=self.prices, stale=self.stale,
-            behind=self.behind, shared=tuple(sorted(self.shared)), conflict=bool(self.conflict),
+            behind=self.behind, shared=tuple(sorted(self.shared)), conflict=bool(self.conflict), public=public,
         )  # fmt: skip
 
 
@@ -243,8 +294,11 @@ def _age(then: datetime, now: datetime) -> float:
     return (now - then) / timedelta(seconds=1)
 
 
-def _named(part: str, reason: str) -> str:
-    return f"{part}: {reason}" if part and reason else reason
+def _named(parts: Mapping[str, Assessment]) -> tuple[str, str]:
+    """Why, of the first part that says so, and the same for everybody."""
+    name, part = next(((name, part) for name, part in parts.items() if part.reason), ("", Assessment(OK)))
+    start = f"{name}: " if name else ""
+    return start + part.reason, start + part.public
 
 
 def _clock(moment: datetime | None) -> str:

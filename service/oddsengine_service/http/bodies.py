@@ -5,23 +5,22 @@ from typing import Any
 
 from starlette.types import Receive
 
+from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.mismatch import decode
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.http.request import Request, read_body
 
-MOST_BODY = 1 << 20
 
-
-async def body_of(kind: Any, request: Request, receive: Receive) -> Any:
-    """Read and decode a body. Raises `Problem` 400, 408, 413 or 415."""
-    raw = await read_body(receive, MOST_BODY, "request body")
-    raw = _unpacked(raw, request.received.get(b"content-encoding", b"").strip().lower())
+async def body_of(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
+    """Read and decode the body that an endpoint declares. Raises `Problem` 400, 408, 413 or 415."""
+    raw = await read_body(receive, endpoint.most_body, "request body")
+    raw = _unpacked(raw, request.received.get(b"content-encoding", b"").strip().lower(), endpoint.most_body)
     if not raw:
         raise invalid("request body must be a JSON object, got an empty body")
-    return decode(raw, kind, "request body")
+    return decode(raw, endpoint.body, "request body")
 
 
-def _unpacked(raw: bytes, coding: bytes) -> bytes:
+def _unpacked(raw: bytes, coding: bytes, most: int) -> bytes:
     if coding in (b"", b"identity"):
         return raw
     if coding != b"gzip":
@@ -29,11 +28,11 @@ def _unpacked(raw: bytes, coding: bytes) -> bytes:
         raise Problem(415, "validation_error", f"content-encoding must be gzip or identity, got {got}")
     unpack = zlib.decompressobj(31)
     try:
-        out = unpack.decompress(raw, MOST_BODY + 1)
+        out = unpack.decompress(raw, most + 1)
     except zlib.error as error:
         raise invalid(f"request body is not valid gzip: {error}") from None
-    if len(out) > MOST_BODY or unpack.unconsumed_tail:
-        raise Problem(413, "payload_too_large", f"request body must be at most {MOST_BODY:,} bytes")
+    if len(out) > most or unpack.unconsumed_tail:
+        raise Problem(413, "payload_too_large", f"request body must be at most {most:,} bytes")
     if not unpack.eof:
         raise invalid("request body is truncated gzip")
     return out

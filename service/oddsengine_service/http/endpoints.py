@@ -68,6 +68,7 @@ class Endpoint:
     query_key: bool = False
     feature: str = ""
     body: type[msgspec.Struct] | None = None
+    most_body: int = 1 << 20  # bytes of it
     cache: str = "board"
     status: int = 200
     errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration
@@ -76,6 +77,9 @@ class Endpoint:
     job_kind: Callable[[Context], Hashable] | None = None  # equal for requests of equal cost, None: unknown; see `Pool`
     outgoing: bool = False  # `answer` waits for other hosts, so it gets a thread of its own
     stream: Callable[..., Awaitable[None]] | None = None  # serves a stream in the event loop, instead of `answer`
+    sends: Mapping[str, Any] = field(default_factory=dict)  # payload of each message of a stream, by name
+    takes: Mapping[str, Any] = field(default_factory=dict)  # the same of what a client sends on it
+    envelope: type[msgspec.Struct] | None = None  # fields that every message that it sends has in addition
 
     @property
     def cacheable(self) -> bool:

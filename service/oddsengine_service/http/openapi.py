@@ -44,6 +44,13 @@ _CREDITS = {
     "X-Requests-Used": "Requests of the month that are not left.",
     "X-Requests-Last": "The cost of this request: 1.",
 }
+SECURITY: Mapping[str, Mapping[str, str]] = {
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "query": {"type": "apiKey", "in": "query", "name": "api_key"},
+    "v4": {"type": "apiKey", "in": "query", "name": "apiKey"},
+}
+"""The ways to send a key."""
 _LAST = ("limit", "offset", "cursor")  # parameters of every list
 
 
@@ -92,12 +99,7 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {
-                "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "query": {"type": "apiKey", "in": "query", "name": "api_key"},
-                "v4": {"type": "apiKey", "in": "query", "name": "apiKey"},
-            },
+            "securitySchemes": SECURITY,
         },
     }
 
@@ -115,7 +117,7 @@ def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
         "operationId": f"{endpoint.method.lower()}_{stem}",
         "summary": endpoint.summary,
         "tags": [endpoint.tag],
-        "parameters": [*_path_parameters(endpoint), *_parameters(endpoint.query)],
+        "parameters": [*path_parameters(endpoint), *parameters(endpoint.query)],
         "responses": _responses(endpoint, of, samples),
         "security": _security(endpoint),
     }
@@ -134,7 +136,8 @@ def is_v4(endpoint: Endpoint) -> bool:
     return endpoint.path.startswith(f"{V4}/")
 
 
-def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+def path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    """The parameters in the path of an endpoint."""
     text = {"type": "string", "minLength": 1}
     return [
         {"name": name, "in": "path", "required": True, "schema": {**text, **endpoint.path_kinds.get(name, {})}}
@@ -142,7 +145,8 @@ def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     ]
 
 
-def _parameters(query: type[Query]) -> list[dict[str, Any]]:
+def parameters(query: type[Query]) -> list[dict[str, Any]]:
+    """The parameters of a query."""
     out = []
     for field in sorted(query.declared.all, key=lambda each: (not each.required, each.name in _LAST)):
         aliases = field.param.aliases

@@ -27,11 +27,22 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 68rem; padding: 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--line); }
 h3 { font: 600 1rem/1.4 ui-monospace, monospace; margin: 1.5rem 0 .25rem; overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; display: block; overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+.fields td { overflow-wrap: anywhere; } .fields td:nth-child(1) { width: 12rem; }
+.fields td:nth-child(2):not(:last-child) { width: 18rem; }
+.fields td:nth-child(1) code { overflow-wrap: normal; }
 td, th { border-top: 1px solid var(--line); padding: .3rem .6rem .3rem 0; text-align: left; vertical-align: top; }
 code, pre { font: .85rem/1.45 ui-monospace, monospace; background: var(--code); border-radius: 4px; }
 code { padding: .1rem .3rem; } pre { padding: .6rem; overflow-x: auto; max-height: 24rem; }
-nav { columns: 14rem; font-size: .9rem; } nav a { display: block; } a { color: inherit; }
+nav { columns: 20rem; column-gap: 2rem; font-size: .9rem; } nav section { break-inside: avoid; padding-bottom: .8rem; }
+nav h4 { margin: 0; font-size: .9rem; } nav a { display: grid; grid-template-columns: 4rem 1fr; text-decoration: none; }
+nav b { font-weight: 400; opacity: .7; } nav span { overflow-wrap: anywhere; }
+nav a:hover span { text-decoration: underline; }
+a { color: inherit; } h3 { scroll-margin-top: 1rem; }
+@media (max-width: 44rem) {
+  .fields tr { display: block; border-top: 1px solid var(--line); padding: .3rem 0; }
+  .fields td, .fields td:nth-child(n) { border: 0; display: block; padding: 0; width: auto; }
+}
 .tag { font-weight: 400; opacity: .7; font-size: .85rem; }
 """
 _ERROR_CODES = {
@@ -124,31 +135,36 @@ def reference(document: Mapping[str, Any]) -> str:
     parts.append(
         f"<p>{escape(document['info']['description'])} All paths but those of <code>/v4</code> are below "
         f"<code>{escape(base)}</code>. OpenAPI "
-        'document: <a href="openapi.json">/openapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
+        'document: <a href="openapi.json">/openapi.json</a>; AsyncAPI document of the streams: '
+        '<a href="asyncapi.json">/asyncapi.json</a>. Send your key as <code>X-API-Key: KEY</code> or '
         "<code>Authorization: Bearer KEY</code>; some endpoints also accept <code>api_key</code> in the query.</p>"
     )
     parts.append(_tiers())
     tags: dict[str, list[str]] = {}
-    links: list[str] = []
+    links: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             body = _body(operation, document["components"]["schemas"])
-            tags.setdefault(operation["tags"][0], []).append(_operation(path, method.upper(), operation, body))
-            links.append(f'<a href="#{operation["operationId"]}">{method.upper()} {escape(path)}</a>')
-    parts.append(f"<nav>{''.join(links)}</nav>")
+            tag = operation["tags"][0]
+            tags.setdefault(tag, []).append(_operation(path, method.upper(), operation, body))
+            links.setdefault(tag, []).append(
+                f'<a href="#{operation["operationId"]}"><b>{method.upper()}</b> <span>{escape(path)}</span></a>'
+            )
+    lists = (f"<section><h4>{escape(tag)}</h4>{''.join(some)}</section>" for tag, some in links.items())
+    parts.append(f"<nav>{''.join(lists)}</nav>")
     for tag, sections in tags.items():
         parts.append(f"<h2>{escape(tag)}</h2>{''.join(sections)}")
     rows = "".join(
         f'<tr id="{code}"><td><code>{code}</code></td><td>{_marked(doc)}</td></tr>'
         for code, doc in _ERROR_CODES.items()
     )
-    parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p><table>{rows}</table>")
+    parts.append(f"<h2>Errors</h2><p>Always <code>{{error: {{code, message, docs}}}}</code>.</p>{_table(rows)}")
     rows = "".join(
         f'<tr id="{code}"><td><code>{code}</code></td><td>{_marked(doc)}</td></tr>' for code, doc in CODES.items()
     )
     parts.append(
         "<p>Those of <code>/v4</code> are <code>{message, error_code, details_url}</code>, with these codes or the "
-        f"above in capital letters.</p><table>{rows}</table>"
+        f"above in capital letters.</p>{_table(rows)}"
     )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -172,6 +188,11 @@ def _tiers() -> str:
     )
 
 
+def _table(rows: str) -> str:
+    """A table of names and what they mean, which is a list on a phone."""
+    return f'<table class="fields">{rows}</table>'
+
+
 def _marked(text: str) -> str:
     """HTML of a text with names in backticks."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
@@ -187,7 +208,7 @@ def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
         f"<td>{_marked(field.get('description', ''))}</td></tr>"
         for name, field in schema["properties"].items()
     )
-    return f"<p>Body, JSON: {_marked(schema.get('description', ''))}</p><table>{rows}</table>"
+    return f"<p>Body, JSON: {_marked(schema.get('description', ''))}</p>{_table(rows)}"
 
 
 def _type(field: Mapping[str, Any]) -> str:
@@ -196,6 +217,8 @@ def _type(field: Mapping[str, Any]) -> str:
         return " or ".join(_type(each) for each in field["anyOf"])
     if "$ref" in field:
         return escape(field["$ref"].rpartition("/")[2])
+    if "enum" in field:
+        return escape(" | ".join(map(str, field["enum"])))
     return f"array of {_type(field['items'])}" if field.get("type") == "array" else escape(str(field.get("type", "")))
 
 
@@ -205,13 +228,12 @@ def _operation(path: str, method: str, operation: Mapping[str, Any], body: str) 
         out.append(f"<br>{_marked(operation['description'])}")
     out.append(f'<br><span class="tag">{_key(operation["security"])}</span></p>')
     if operation["parameters"]:
-        out.append("<table>")
-        for param in operation["parameters"]:
-            out.append(
-                f"<tr><td><code>{escape(param['name'])}</code></td><td>{_kind(param['schema'])}"
-                f"{', required' if param['required'] else ''}</td><td>{_marked(param.get('description', ''))}</td></tr>"
-            )
-        out.append("</table>")
+        rows = [
+            f"<tr><td><code>{escape(param['name'])}</code></td><td>{_kind(param['schema'])}"
+            f"{', required' if param['required'] else ''}</td><td>{_marked(param.get('description', ''))}</td></tr>"
+            for param in operation["parameters"]
+        ]
+        out.append(_table("".join(rows)))
     out.append(body)
     good = next(iter(operation["responses"].values()))
     for media in good.get("content", {}).values():

@@ -1,4 +1,4 @@
-"""What a node serves outside the API: the live page, the API reference, the OpenAPI document and metrics."""
+"""What a node serves outside the API: the live page, the API reference, its documents for machines, and metrics."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oddsengine_service.accounts.tiers import ANONYMOUS_RATE
 from oddsengine_service.api import Api
-from oddsengine_service.http import pages
+from oddsengine_service.http import asyncapi, pages
 from oddsengine_service.http.access import limited
 from oddsengine_service.http.endpoints import NOWHERE, Answer
 from oddsengine_service.http.middleware import POLICY
@@ -23,6 +23,7 @@ from oddsengine_service.monitoring.metrics import CONTENT_TYPE, UNAUTHORIZED, Me
 from oddsengine_service.routing import ENDPOINTS
 
 EXAMPLES = Path(__file__).parents[1] / "examples.json"  # responses; written by `scripts/make_examples.py`
+STREAM_EXAMPLES = EXAMPLES.with_name("stream_examples.json")  # messages; by `tests/support/stream_samples.py`
 _METHODS = ("GET", "HEAD")
 _MOST_ROOTS = 8  # paths that the application is mounted at, whose pages are kept
 
@@ -34,11 +35,13 @@ class Site:
         self._api, self._metrics, self._token = api, metrics, token
         # Fails at startup, with a name, if an endpoint cannot be described.
         self.document = document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
+        self._streams = msgspec.json.decode(STREAM_EXAMPLES.read_bytes())
         self.page = pages.reference(self.document)
         self._by_root = {"": self._texts("")}
         answers: dict[str, Callable[[Request], Awaitable[EncodedResponse]]] = {
             "/": self._live,
             "/openapi.json": self._described,
+            "/asyncapi.json": self._streamed,
             "/docs": self._referred,
             "/metrics": self._measured,
         }
@@ -50,6 +53,7 @@ class Site:
         reference = pages.reference(document).encode()
         return _Texts(
             CachedResponse(Answer(encode(document))),
+            CachedResponse(Answer(encode(asyncapi.document(ENDPOINTS, root + BASE, self._streams)))),
             CachedResponse(Answer(reference, type="text/html; charset=utf-8")),
             pages.live(
                 root + BASE, "demo_enterprise" if self._api.node.demo else "", simulated=self._api.node.simulated
@@ -66,6 +70,9 @@ class Site:
 
     async def _described(self, request: Request) -> EncodedResponse:
         return await self._limited(self._at(request).document, request)
+
+    async def _streamed(self, request: Request) -> EncodedResponse:
+        return await self._limited(self._at(request).streams, request)
 
     async def _referred(self, request: Request) -> EncodedResponse:
         return await self._limited(self._at(request).reference, request)
@@ -97,6 +104,7 @@ class _Texts(NamedTuple):
     """The pages as they are under one path."""
 
     document: CachedResponse
+    streams: CachedResponse
     reference: CachedResponse
     live: pages.Live
 

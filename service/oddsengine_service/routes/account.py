@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from oddsengine_service.accounts.keys import (
     FEATURES,
+    MOST_GRACE,
     MOST_NAME,
     NAME_PATTERN,
     BeyondError,
@@ -20,6 +21,7 @@ from oddsengine_service.accounts.keys import (
 from oddsengine_service.accounts.limits import period
 from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.wire.envelopes import Body, Data
 
@@ -134,11 +136,14 @@ class Key(msgspec.Struct, kw_only=True, omit_defaults=True):
     is_active: bool
     created_at: datetime
     updated_at: datetime
+    old_secret_until: Annotated[
+        datetime | None, Meta(description="Until when the secret before the last rotation is valid.")
+    ] = None
     key: str | None = None
 
 
 class OldKey(msgspec.Struct):
-    """The secret that a rotation replaced."""
+    """The secret that a rotation replaced; `revoked` unless it has a grace period."""
 
     id: str
     revoked: bool
@@ -169,6 +174,7 @@ def _key(record: Record, key: str | None = None) -> Key:
         is_active=record.active,
         created_at=record.created_at,
         updated_at=record.updated_at,
+        old_secret_until=record.old_until,
         key=key,
     )
 
@@ -182,6 +188,12 @@ def _managing(context: Context) -> Iterator[None]:
         yield
     except (UnfitError, UnknownKeyError, BeyondError) as error:
         raise Problem(error.status, error.code, str(error)) from None
+
+
+class RotateQuery(Query):
+    """Parameters of a rotation."""
+
+    grace_seconds: Annotated[int, Param("How long the old secret stays valid, in seconds.", low=0, high=MOST_GRACE)] = 0
 
 
 # ---- endpoints ----
@@ -238,9 +250,10 @@ def revoke(context: Context) -> Any:
 
 def rotate(context: Context) -> Any:
     with _managing(context):
-        made = context.node.keys.rotate(context.path["id"], context.caller)
+        made = context.node.keys.rotate(context.path["id"], context.caller, context.query.grace_seconds)
     key = _key(made.record, made.key)
-    old = OldKey(id=key.id, revoked=True, expires_at=key.updated_at)
+    until = made.record.old_until
+    old = OldKey(id=key.id, revoked=until is None, expires_at=until or key.updated_at)
     return data(context, RotatedKey(**msgspec.structs.asdict(key), new_key=key, old_key=old))
 
 
@@ -261,8 +274,9 @@ endpoints = (
         doc="Permanent, and effective within a second. A key may revoke itself.",
     ),
     Endpoint(
-        "/account/keys/{id}/rotate", rotate, "Rotate a key", _TAG, Data[RotatedKey], method="POST",
+        "/account/keys/{id}/rotate", rotate, "Rotate a key", _TAG, Data[RotatedKey], RotateQuery, method="POST",
         cache="never",
-        doc="The old secret stops working within a second. The key must not have more rights than that of the request.",
+        doc="The new secret is returned once. The old one stops working within a second, or after `grace_seconds`. A "
+        "key may rotate itself, and keys that do not have more rights. What the key stores stays.",
     ),
 )  # fmt: skip

@@ -36,7 +36,7 @@ class TestMessage(msgspec.Struct):
     error: str | None
 
 
-def _checked(context: Context, alert: StoredAlert, before: Sequence[str] = ()) -> StoredAlert:
+def checked_alert(context: Context, alert: StoredAlert, before: Sequence[str] = ()) -> StoredAlert:
     """Reject an alert that could not be sent; a masked target refers to the existing one."""
     unmatched, targets = list(before), []
     for target in alert.targets:
@@ -84,7 +84,7 @@ def create(context: Context) -> Any:
     if context.caller.signed_in:
         raise Problem(404, "not_found", "alerts belong to API keys, and this node has none")
     context.node.records.get(context.caller.key, "filter", new.filter, Filter)
-    alert = _checked(context, StoredAlert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
+    alert = checked_alert(context, StoredAlert(**msgspec.structs.asdict(new), id=secrets.token_hex(8)))
     store(context.node.records, context.caller.key, alert)
     return data(context, _shown(context, alert))
 
@@ -92,7 +92,7 @@ def create(context: Context) -> Any:
 def change(context: Context) -> Any:
     changes: AlertChanges = context.body
     before = context.node.records.get(context.caller.key, "alert", context.path["alertId"], StoredAlert)
-    checked = _checked(context, changed(before, changes), before.targets)
+    checked = checked_alert(context, changed(before, changes), before.targets)
 
     def change(now: StoredAlert) -> StoredAlert:
         now = changed(now, changes)

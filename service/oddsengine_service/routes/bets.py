@@ -28,7 +28,7 @@ from oddsengine_service.accounts.bets import (
     summary,
     waiting_event,
 )
-from oddsengine_service.accounts.records import changed
+from oddsengine_service.accounts.records import NamedRecord, changed
 from oddsengine_service.filters import Pages
 from oddsengine_service.http.downloads import csv_file
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
@@ -110,7 +110,8 @@ def take(context: Context) -> Any:
     records, key = context.node.records, context.caller.key
     with records.alone:
         present = {bet.id for bet in records.all(key, "bet", Bet)}
-        records.put_all(key, "bet", {id_: (bet, waiting_event(bet)) for id_, bet in made.items() if id_ not in present})
+        fresh_bets = [bet for id_, bet in made.items() if id_ not in present]
+        records.put_all(key, [NamedRecord("bet", bet.id, bet, waiting_event(bet)) for bet in fresh_bets])
     fresh = len(made.keys() - present)
     return data(context, Imported(fresh, len(body.bets) - fresh))
 

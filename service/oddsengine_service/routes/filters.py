@@ -12,7 +12,8 @@ LISTS = {one.path.rpartition("/")[2]: one for one in lists.endpoints}
 """The endpoints of opportunities, by the name that a filter uses."""
 
 
-def _checked(new: NewFilter, name: str) -> Filter:
+def checked(new: NewFilter, name: str) -> Filter:
+    """A filter to save. Raises `Problem` 400 if its list cannot be queried with it."""
     try:
         parse_qsl(new.query, keep_blank_values=True, strict_parsing=bool(new.query), max_num_fields=50)
     except ValueError as error:
@@ -22,6 +23,6 @@ def _checked(new: NewFilter, name: str) -> Filter:
 
 
 endpoints = named(
-    "/filters", "filterName", Filter, NewFilter, _checked,
+    "/filters", "filterName", Filter, NewFilter, checked,
     ("Saved filters of this key", "Save a filter", "Delete a saved filter"),
 )  # fmt: skip

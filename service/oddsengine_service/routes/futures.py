@@ -26,7 +26,7 @@ from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
 from oddsengine_service.wire.numbers import american, exact, format_time, rounded
 
-_TAG = "NodeFutures"
+_TAG = "Futures"
 
 
 class _Selection(NamedTuple):

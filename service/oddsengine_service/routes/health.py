@@ -2,7 +2,7 @@
 
 `down` (503) while the node starts, if the writer thread has ended, and if prices are so old that the guards reject all
 of them; `degraded` if something is impaired but responses are still correct. With sources, `data` counts their states
-and gives the share of each source's prices that is rejected as stale.
+and says what is wrong with those that are not green (`feeds.status.light`).
 """
 
 import time
@@ -13,15 +13,15 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.tables.schema import ODDS_SCHEMA
-from oddsengine_service.feeds.status import DEGRADED, DOWN, shortened
+from oddsengine_service.feeds.status import GREEN, STARTING, light, shortened
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.wire.health import Check, FairPrices, Health
 from oddsengine_service.wire.numbers import format_time
 
 _ORDER = ("ok", "degraded", "down")
+_MOST_NAMED = 5  # sources
 OLD_S = 60.0  # seconds without a price; older is degraded
-_MOSTLY = 0.5  # share of a source's prices that are stale; from here on it is degraded
 _encode = msgspec.json.Encoder().encode
 
 
@@ -40,7 +40,7 @@ def _store(node: Node) -> tuple[str, str]:
     return "ok", ""
 
 
-def _data(node: Node) -> tuple[str, str]:
+def data_check(node: Node) -> tuple[str, str]:
     """Prices arrive and are applied."""
     standing_by = node.replication.standing_by
     if not (node.ready or standing_by):
@@ -53,38 +53,42 @@ def _data(node: Node) -> tuple[str, str]:
         return "down", "the writer is gone"
     if not node.changed_at:
         waited = node.clock.time() - node.started
-        return ("degraded" if waited < catalog.thresholds().stale_prematch_s else "down"), "no price yet"
+        status = "degraded" if waited < catalog.thresholds().stale_prematch_s else "down"
+        return status, _with_sources("no price yet", node)
     age = node.clock.time() - node.changed_at
     if age > catalog.thresholds().stale_prematch_s:
-        return "down", f"no price for {age:.0f} s"
+        return "down", _with_sources(f"no price for {age:.0f} s", node)
     if age > OLD_S:
-        return "degraded", f"no price for {age:.0f} s"
+        return "degraded", _with_sources(f"no price for {age:.0f} s", node)
     broken = [f"failing: {', '.join(sorted(node.failures))}"] if node.failures else []
     if fault := node.clock.fault():
         broken.append(fault)
     return ("degraded", "; ".join(broken)) if broken else _sources(node)
 
 
+def _with_sources(text: str, node: Node) -> str:
+    """What is wrong, and what the sources say, one of which may be the cause."""
+    return "; ".join(filter(None, (text, _sources(node)[1])))
+
+
 def _sources(node: Node) -> tuple[str, str]:
-    """Sources work, and their prices are fresh enough to be used. Public, so it names sources only where it must."""
+    """Sources work, and their prices are fresh enough to be used."""
     hub = node.feeds
     sources = hub.statuses() if hub is not None else []
-    shares = sorted((one.stale_share for one in sources if one.stale_share is not None), reverse=True)
-    bad = any(one.status in (DEGRADED, DOWN) for one in sources) or any(share >= _MOSTLY for share in shares)
     if not sources:
         return "ok", ""
     counts = Counter(one.status for one in sources)
+    lights = [(one, light(one)) for one in sources]
+    bad = [(one, its) for one, its in lights if its.color != GREEN]
     parts = ["sources: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))]
-    if slow := sum(one.conflict for one in sources):
-        parts.append(f"conflict: {slow} requested less often than prices stay fresh")
-    if late := [one for one in sources if one.behind]:
-        parts.append("behind: " + ", ".join(f"{one.name} ({one.behind:,} games waiting)" for one in late))
+    parts += [f"{one.name}: {its.reason}" for one, its in bad[:_MOST_NAMED]]
+    if len(bad) > _MOST_NAMED:
+        parts.append(f"and {len(bad) - _MOST_NAMED} more (see /feeds)")
     if shared := [one for one in sources if one.shared]:
         books = shortened(sorted({book for one in shared for book in one.shared}))
         parts.append(f"carried by more than one source: {books} ({', '.join(one.name for one in shared)})")
-    if shares:
-        parts.append("rejected as stale, by source: " + ", ".join(f"{share:.0%}" for share in shares))
-    return ("degraded" if bad else "ok"), "; ".join(parts)
+    starts = all(one.status == STARTING and not one.prices for one, _ in bad)
+    return ("ok" if starts else "degraded"), "; ".join(parts)
 
 
 def _schema(_: Node) -> tuple[str, str]:
@@ -107,7 +111,7 @@ def _fair(node: Node) -> FairPrices:
 
 def health(context: Context) -> Any:
     node = context.node
-    checks = {"cache": _timed(_store, node), "data": _timed(_data, node), "schema": _timed(_schema, node)}
+    checks = {"cache": _timed(_store, node), "data": _timed(data_check, node), "schema": _timed(_schema, node)}
     worst = max((check.status for check in checks.values()), key=_ORDER.index)
     body = Health(worst, VERSION, format_time(node.clock.now()) or "", checks, _fair(node))
     return Answer(_encode(body), 503 if worst == "down" else 200)

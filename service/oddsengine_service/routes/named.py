@@ -11,6 +11,14 @@ from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Data, Deleted
 
 
+def checked_name(parameter: str, name: str) -> str:
+    """The name of a record. Raises `Problem` 400 if it is not valid."""
+    if name.strip() in ("", ".", "..") or len(name) > MOST_TEXT or any(ord(c) < 32 for c in name):
+        got = quoted(name) if len(name) <= MOST_TEXT else f"{len(name):,} characters"
+        raise invalid(f"{parameter} must be 1 to {MOST_TEXT} printable characters, not . or .., got {got}")
+    return name
+
+
 def named(
     path: str, parameter: str, record_type: type[msgspec.Struct], body_type: type[msgspec.Struct],
     make: Callable[[Any, str], msgspec.Struct], summaries: tuple[str, str, str],
@@ -22,10 +30,7 @@ def named(
         return data(context, context.node.records.all(context.caller.key, kind, record_type))
 
     def put(context: Context) -> Any:
-        name = context.path[parameter]
-        if name.strip() in ("", ".", "..") or len(name) > MOST_TEXT or any(ord(c) < 32 for c in name):
-            got = quoted(name) if len(name) <= MOST_TEXT else f"{len(name):,} characters"
-            raise invalid(f"{parameter} must be 1 to {MOST_TEXT} printable characters, not . or .., got {got}")
+        name = checked_name(parameter, context.path[parameter])
         record = make(context.body, name)
         context.node.records.put(context.caller.key, kind, name, record)
         return data(context, record)

@@ -8,11 +8,13 @@ gone or below the thresholds of this stream. A client that reconnects with `Last
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
+
+from msgspec import UNSET
 
 from oddsengine.query import RowFilter
 from oddsengine_service import filters
@@ -29,10 +31,12 @@ from oddsengine_service.http.request import Request
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.stream.events import SSE, Resumable, Wire
 from oddsengine_service.stream.hub import Subscription
+from oddsengine_service.stream.messages import CONNECTION, GAMES, OPPORTUNITIES, PRICES, StreamConnected
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import server_send
+from oddsengine_service.wire.envelopes import AnswerMeta
 
 CHANNELS = ("odds", "opportunities", "gamestate", "all")
 _HEADERS = [
@@ -120,12 +124,12 @@ async def stream(channel: str | None, api: Api, request: Request, scope: Any, re
             wants = hub.resumable(wants, since)
         meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
         echoed = (*_ECHOED, *(name for name in ("live", "terms") if query.get(name) is not None))
-        connected = {
-            "stream_id": f"str_{secrets.token_hex(8)}", "channel": ",".join(channels),
-            "filters": {name: query.get(name) for name in echoed}, "reconnected": bool(last),
-            **({"resumed": wants.since is not None} if query.resume else {}),
-            **({"seen": True} if wants.seen else {}), **({"meta": meta} if meta else {}),
-        }  # fmt: skip
+        connected = StreamConnected(
+            stream_id=f"str_{secrets.token_hex(8)}", channel=",".join(channels),
+            filters={name: query.get(name) for name in echoed}, reconnected=bool(last),
+            resumed=wants.since is not None if query.resume else UNSET, seen=True if wants.seen else UNSET,
+            meta=AnswerMeta(**meta) if meta else UNSET,
+        )  # fmt: skip
         first, permit = [frame("connected", connected)], Permit.for_request(api, request)
         subscriber = hub.lines.enter(server_send(scope, send), caller.account, caller.key, permit, wants.wire, first)
         await hub.serve(subscriber, wants, _disconnected(receive))
@@ -253,11 +257,15 @@ def wants_of(
 
 
 _TAG = "Streaming"
-_EVENTS = """Server-Sent Events; ids are `evt_<sequence>`; heartbeats and errors have no id.
+_EMPTY = {"snapshot": PRICES["snapshot"]}  # sent to streams without prices too
+_SENDS: Mapping[str, Mapping[str, Any]] = {
+    "odds": PRICES, "opportunities": {**_EMPTY, **OPPORTUNITIES}, "gamestate": GAMES,
+    "all": {**PRICES, **OPPORTUNITIES, **GAMES},
+}  # fmt: skip
+_EVENTS = f"""Server-Sent Events; ids are `evt_<sequence>`; heartbeats and errors have no id.
 
-`odds`: snapshot, snapshot:complete, odds:update, odds:removed. `opportunities`: ev:detected, ev:expired, arb:detected,
-arb:expired, middles:detected, middles:expired, low_hold:detected, low_hold:expired. `gamestate`: gamestate:snapshot,
-gamestate:update, gamestate:removed. `all`: all channels of the key's tier.
+All channels: {", ".join(CONNECTION)}. `odds`: {", ".join(PRICES)}. `opportunities`: {", ".join(OPPORTUNITIES)}.
+`gamestate`: {", ".join(GAMES)}. `all`: all channels of the key's tier. `/asyncapi.json` has their payloads.
 
 `live` applies to prices and opportunities: a price that goes live is removed from a stream with `live=false`, and
 sent as a complete row to one with `live=true`. It cannot be combined with `seen=true`."""
@@ -265,8 +273,9 @@ sent as a complete row to one with `live=true`. It cannot be combined with `seen
 
 def _endpoint(path: str, channel: str | None, summary: str, query: type[Query] = ChannelStreamQuery) -> Endpoint:
     return Endpoint(
-        path, no_answer, summary, _TAG, str, query, query_key=True, doc=_EVENTS, stream=partial(stream, channel)
-    )
+        path, no_answer, summary, _TAG, str, query, query_key=True, doc=_EVENTS, stream=partial(stream, channel),
+        sends={**CONNECTION, **_SENDS[channel or "all"]},
+    )  # fmt: skip
 
 
 endpoints = (

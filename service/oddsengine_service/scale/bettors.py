@@ -76,6 +76,7 @@ class SharedRecords(Replication):
     """The records of one process of a cluster."""
 
     writes_records = False
+    one_by_one = True  # each change is a message of the log
 
     def __init__(self, link: LogConnection, background: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
         self._link, self._background = link, background

@@ -4,6 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oddsengine_service.stream.messages import (
+    Expired,
+    GamesRemoved,
+    Heartbeat,
+    OddsChanged,
+    OddsRemoved,
+    OddsRenewed,
+    OddsSnapshot,
+    SnapshotComplete,
+    StreamError,
+)
 from oddsengine_service.stream.sse import CHUNK, RETRY, clock, frame, raw
 
 
@@ -19,17 +30,13 @@ class Wire:
 
     # ---- payloads ----
 
-    def event(self, name: str, **fields: Any) -> bytes:
-        """One event."""
-        return frame(name, fields)
-
     def price_event(self, name: str, book: str, rows: Sequence[Any], *, more: bool) -> bytes:
         """An event with prices of a book; `more` of the same batch follow."""
-        return self.event(name, odds=rows, count=len(rows), book=book, partial=more)
+        return frame(name, OddsChanged(rows, len(rows), book, more))
 
     def removal(self, book: str, ids: Sequence[str]) -> bytes:
         """An event with removed or suspended prices of a book."""
-        return self.event("odds:removed", ids=ids, count=len(ids), book=book)
+        return frame("odds:removed", OddsRemoved(ids, len(ids), book))
 
     def detection(self, kind: str, rows: Sequence[Any]) -> bytes:
         """An event with opportunities."""
@@ -37,7 +44,7 @@ class Wire:
 
     def expiration(self, kind: str, ids: Sequence[str]) -> bytes:
         """An event with expired opportunities."""
-        return self.event(f"{kind}:expired", expired=ids, **({"timestamp": clock()} if kind in ("ev", "arb") else {}))
+        return frame(f"{kind}:expired", Expired(ids, clock()) if kind in ("ev", "arb") else Expired(ids))
 
     def parts(self, rows: Sequence[Any]) -> list[slice]:
         """Split prices, or their ids, into parts that fit into one event."""
@@ -102,7 +109,7 @@ class Wire:
     def complete(self, books: list[str], total: int, *, resumed: bool) -> bytes:
         """The frame that ends the snapshot."""
         del resumed  # already in `connected`
-        return self.event("snapshot:complete", status="ready", books=books, total_odds=total)
+        return frame("snapshot:complete", SnapshotComplete("ready", books, total))
 
     def beginning(self, prices: list[bytes], others: list[bytes]) -> list[bytes]:
         """Frames of the snapshot in their order, without the last one."""
@@ -110,11 +117,11 @@ class Wire:
 
     def heartbeat(self, moment: str) -> bytes:
         """A heartbeat."""
-        return self.event("heartbeat", timestamp=moment)
+        return frame("heartbeat", Heartbeat(moment))
 
     def error(self, code: str, message: str) -> bytes:
         """An error; the connection stays open."""
-        return self.event("error", code=code, message=message)
+        return frame("error", StreamError(code, message))
 
     def opening(self, connected: list[bytes], sequence: Iterator[int]) -> list[bytes]:
         """The first frame."""
@@ -152,7 +159,7 @@ SSE = Wire()
 
 
 def _snapshot(rows: Sequence[Any], total: int, offset: int, *, has_more: bool) -> bytes:
-    return frame("snapshot", {"odds": rows, "count": len(rows), "total": total, "offset": offset, "has_more": has_more})
+    return frame("snapshot", OddsSnapshot(rows, len(rows), total, offset, has_more))
 
 
 # ---- Server-Sent Events only ----
@@ -160,7 +167,7 @@ def _snapshot(rows: Sequence[Any], total: int, offset: int, *, has_more: bool) -
 
 def renewed(rows: Sequence[Any]) -> list[bytes]:
     """When prices were last seen."""
-    return [SSE.event("odds:seen", odds=rows[some], count=len(rows[some])) for some in SSE.parts(rows)]
+    return [frame("odds:seen", OddsRenewed(rows[some], len(rows[some]))) for some in SSE.parts(rows)]
 
 
 def played(states: Mapping[str, Any]) -> list[bytes]:
@@ -170,4 +177,4 @@ def played(states: Mapping[str, Any]) -> list[bytes]:
 
 def forgotten(ids: Sequence[str]) -> list[bytes]:
     """Games whose state was dropped."""
-    return [SSE.event("gamestate:removed", ids=list(ids))] if ids else []
+    return [frame("gamestate:removed", GamesRemoved(ids))] if ids else []

@@ -632,7 +632,9 @@ class StreamHub:
             return
         if watch is None:
             node = self._node
-            watch = making.watch = Watch(node.engine, node.method, *making.view, account=account, ended=node.ended)
+            watch = making.watch = Watch(
+                node.engine, node.method, *making.view, account=account, ended=node.ended, encodings=node.encodings
+            )  # fmt: skip
             self._jobs.put(lambda: self._register(making, watch))
             making.snapshot = making.snapshot._replace(before=self._node.engine.number)
             making.unread = watch.ids()

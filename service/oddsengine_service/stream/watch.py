@@ -10,7 +10,7 @@ EV, which narrows as the start approaches.
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Container, Hashable, Iterator
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping
 from itertools import islice, repeat
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.board.kinds import KINDS
+from oddsengine_service.wire.columns import RowEncoding
 
 OpportunityId = int  # id of an opportunity as the engine has it
 
@@ -59,7 +60,9 @@ class Watch:
     def __init__(
         self, engine: Engine, method: str, books: frozenset[str] | None, min_ev: float, min_profit: float,
         include: tuple[str, ...] = (), account: str = "", ended: EndedRows | None = None,
+        encodings: Mapping[str, RowEncoding] | None = None,
     ) -> None:  # fmt: skip
+        self._encodings = {kind.name: kind.encoding for kind in KINDS.values()} if encodings is None else encodings
         self._ended = EndedRows() if ended is None else ended
         self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit, include)
         self._view: View | None = None
@@ -182,13 +185,18 @@ class Watch:
         frames = self._view.opportunities(ids=ids)
         after = self._engine.number
         tables = ((kind, getattr(frames, kind)) for kind in KINDS)
-        found = (find for kind, table in tables if table.height for find in _opportunities(kind, table))
+        found = (
+            find
+            for kind, table in tables
+            if table.height
+            for find in _opportunities(kind, table, self._encodings[kind])
+        )
         return ViewSnapshot({int(find.id[-16:], 16): find for find in found}, before, after)
 
 
-def _opportunities(name: str, table: pl.DataFrame) -> Iterator[Opportunity]:
+def _opportunities(name: str, table: pl.DataFrame, encoding: RowEncoding) -> Iterator[Opportunity]:
     kind = KINDS[name]
-    raw, steady = kind.encoding.with_prints(table)
+    raw, steady = encoding.with_prints(table)
     about = table.select(
         pl.col(kind.value).alias("value"), kind.low.alias("low"), kind.high.alias("high"),
         pl.col("event_id").alias("event"), pl.col("sport", "league").fill_null(""),

@@ -1,10 +1,13 @@
 """Opportunities on the wire: one struct a kind, and how its rows come from columns. Field order is the wire's."""
 
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog, largest_arbitrages
 from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
@@ -167,12 +170,12 @@ def _results(frame: pl.DataFrame) -> list[list[float | None]]:
     return [list(map(rounded, results or ())) for results in frame["terms_results"].to_list()]
 
 
-def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
-    """The rounded stakes sum to 100."""
+def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame, rates: Mapping[str, float] | None = None) -> Own:
+    """The rounded stakes sum to 100; sizes in several currencies are compared at `rates`."""
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
     stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
-    sizes = largest_arbitrages(frame.select("legs"))
+    sizes = largest_arbitrages(frame.select("legs"), rates=rates)
     return {
         "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
         "legs.timestamp": "last_seen_at", "legs.stake_percent": stake, "terms_results": _results(frame),
@@ -182,7 +185,12 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame) -> Own:
     }  # fmt: skip
 
 
-ARBITRAGE = RowEncoding(Arbitrage, _arbitrage)
+def arbitrage_rows(rates: Mapping[str, float] | None = None) -> RowEncoding:
+    """The encoding of arbitrages; `rates` are those of `largest_arbitrages`."""
+    return RowEncoding(Arbitrage, partial(_arbitrage, rates=rates))
+
+
+ARBITRAGE = arbitrage_rows()
 
 
 _PRICE_OF_SIDE = {"side.odds.american": "odds_american", "side.odds.decimal": "odds_decimal"}
@@ -416,6 +424,10 @@ class ArbitrageMeta(Counted, kw_only=True):
     summary: ArbitrageSummary
     filters: dict[str, Any]
     books_analyzed: int
+    rates: Annotated[
+        dict[str, float] | UnsetType,
+        Meta(description="Rates of currencies at which largest sizes are compared, in `largest_currency`."),
+    ] = UNSET
 
 
 class ArbitragePage(PageWith[Arbitrage, ArbitrageMeta]):

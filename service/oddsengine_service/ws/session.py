@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine_service import filters
 from oddsengine_service.accounts.limits import Bucket
@@ -28,9 +28,11 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.routes.stream import MinEv, MinProfit, Permit, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.subscriber import server_send
+from oddsengine_service.wire.envelopes import AnswerMeta
+from oddsengine_service.ws.messages import MESSAGES, BookRights, Pong, SocketConnected, SocketEnvelope, Subscribed
 from oddsengine_service.ws.protocol import MOST_MESSAGE
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_LARGE, TOO_MANY, Socket, kind_for
-from oddsengine_service.ws.wire import WS, message
+from oddsengine_service.ws.wire import WS, encoded
 
 PATHS = (f"{BASE}/ws", "/ws")
 KINDS = ("ev", "arbitrage", "middles", "low_hold")
@@ -86,6 +88,17 @@ class ClientMessage(msgspec.Struct, kw_only=True):
     type: str
     channels: list[str] | None = None
     filters: Filters | UnsetType | None = UNSET  # type: ignore[valid-type]  # made of the query's fields
+
+
+class Subscribe(msgspec.Struct, tag="subscribe", tag_field="type", kw_only=True):
+    """Replace the channels and all filters."""
+
+    channels: Annotated[list[Annotated[str, Meta(extra_json_schema={"enum": list(CHANNELS)})]], Meta(min_length=1)]
+    filters: Filters | UnsetType | None = UNSET  # type: ignore[valid-type]  # made of the query's fields
+
+
+class Ping(msgspec.Struct, tag="ping", tag_field="type"):
+    """Ask for a `pong`."""
 
 
 def refuse_plain(_: Context) -> Any:
@@ -182,7 +195,7 @@ class Session:
             raise invalid("messages must be text, got a binary message", "invalid_message")
         received: ClientMessage = decode(text, ClientMessage, "message", "invalid_message")
         if received.type == "ping":
-            self._send(message("pong"))
+            self._send(encoded(Pong()))
         elif received.type == "subscribe":
             await self._subscribe(received, _ignored(text))
         elif received.type in ("auth", "authenticate"):
@@ -243,13 +256,13 @@ def _wants(context: Context) -> Subscription:
 def _connected(context: Context, wants: Subscription, number: int) -> bytes:
     caller, own = context.caller, books_of(context.caller.tier.id)
     chosen = context.query.channels
-    return message(
-        "connected", message="connected", stream_id=f"str_{secrets.token_hex(8)}", tier=caller.tier.id,
+    return encoded(SocketConnected(
+        message="connected", stream_id=f"str_{secrets.token_hex(8)}", tier=caller.tier.id,
         features={kind: kind in caller.features for kind in KINDS},
         channels=None if chosen is None else list(chosen), global_seq=number,
-        books={"max": caller.tier.books or -1, "allowed": None if own is None else sorted(own)},
+        books=BookRights(caller.tier.books or -1, None if own is None else sorted(own)),
         resumed=wants.since is not None,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, list[str]]) -> bytes:
@@ -257,12 +270,12 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
     kinds = wants.opportunities.kinds if wants.opportunities is not None else frozenset()
     own = [kind for kind in KINDS if kind in kinds] + (["odds"] if wants.prices is not None else [])
     meta = answer_meta(context, missing)
-    return message(
-        "subscribed", channels=own, sports=query.sport, sportsbooks=query.sportsbook, leagues=query.league,
+    return encoded(Subscribed(
+        channels=own, sports=query.sport, sportsbooks=query.sportsbook, leagues=query.league,
         markets=query.market, eventIds=query.event, min_ev=query.min_ev, min_profit=query.min_profit,
         min_odds=query.min_odds, max_odds=query.max_odds, subscription=wants.hash,
-        **({"terms": query.terms} if query.terms else {}), **({"meta": meta} if meta else {}),
-    )  # fmt: skip
+        terms=query.terms or UNSET, meta=AnswerMeta(**meta) if meta else UNSET,
+    ))  # fmt: skip
 
 
 async def _end(send: Any, problem: Problem) -> None:
@@ -274,15 +287,14 @@ async def _end(send: Any, problem: Problem) -> None:
         return
 
 
-_DOC = """Upgrade this request to a WebSocket (`ws://` or `wss://`). Messages are JSON objects with `type`, `seq` and
-`timestamp`: connected, subscribed, opportunities_snapshot, initial, snapshot:complete, odds:update, odds:removed,
-odds:locked, ev:detected, ev:expired, arb:detected, arb:expired, middles:detected, middles:expired, low_hold:detected,
-low_hold:expired, heartbeat, pong, error. A client sends `subscribe` and `ping`. It is a stream: it needs the streaming
-add-on, and counts towards the same limit."""
+_TAKES = {"subscribe": Subscribe, "ping": Ping}
+_DOC = f"""Upgrade this request to a WebSocket (`ws://` or `wss://`). Messages are JSON objects with `type`, `seq` and
+`timestamp`: {", ".join(MESSAGES)}. A client sends {" and ".join(_TAKES)}. `/asyncapi.json` has their fields. It is a
+stream: it needs the streaming add-on, and counts towards the same limit."""
 
 endpoints = (
     Endpoint(
         "/ws", refuse_plain, "Open a WebSocket", "Streaming", None, SocketQuery, query_key=True, cache="never",
-        status=101, errors=(426,), doc=_DOC,
+        status=101, errors=(426,), doc=_DOC, sends=MESSAGES, takes=_TAKES, envelope=SocketEnvelope,
     ),
 )  # fmt: skip

@@ -11,25 +11,40 @@ import msgspec
 
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.stream.events import Wire
-from oddsengine_service.stream.sse import clock, raw
+from oddsengine_service.stream.sse import raw
+from oddsengine_service.ws.messages import (
+    DETECTED,
+    EXPIRED,
+    BookPrices,
+    ExpiredIds,
+    OddsChanges,
+    OddsLocked,
+    OpportunitiesSnapshot,
+    SocketComplete,
+    SocketError,
+    SocketHeartbeat,
+    SocketMessage,
+    SocketRemoved,
+)
 
 MOST_FRAME = 256 << 10  # bytes of one message
 MOST_ROWS = 200_000  # bytes of the rows of one message
 MOST_OPPORTUNITIES = 300  # opportunities per message
 CHANNELS = {kind.event_name: kind.name for kind in KINDS.values()}
 """Channels by the names that kinds have in events."""
+_PRICES: Mapping[Any, Any] = {kind.__struct_config__.tag: kind for kind in (BookPrices, OddsChanges, OddsLocked)}
 _encode = msgspec.json.Encoder().encode
 
 
-def message(kind: str, **fields: Any) -> bytes:
+def encoded(message: SocketMessage) -> bytes:
     """A message without its opening brace.
 
     Examples
     --------
-    >>> message("heartbeat", timestamp="2026-02-08T18:00:00.000Z")
+    >>> encoded(SocketHeartbeat(timestamp="2026-02-08T18:00:00.000Z"))
     b'"type":"heartbeat","timestamp":"2026-02-08T18:00:00.000Z"}'
     """
-    return _encode({"type": kind, "timestamp": clock()} | fields)[1:]
+    return _encode(message)[1:]
 
 
 def chunks(sizes: Iterable[int], most: int) -> Iterator[slice]:
@@ -52,21 +67,18 @@ class Messages(Wire):
 
     # ---- payloads ----
 
-    def event(self, name: str, **fields: Any) -> bytes:
-        return message(name, **fields)
-
     def price_event(self, name: str, book: str, rows: Sequence[Any], *, more: bool = False) -> bytes:
         del more
-        return message(name, source=book, data=rows, count=len(rows))
+        return encoded(_PRICES[name](source=book, data=rows, count=len(rows)))
 
     def removal(self, book: str, ids: Sequence[str]) -> bytes:
-        return message("odds:removed", source=book, ids=ids, count=len(ids))
+        return encoded(SocketRemoved(source=book, ids=ids, count=len(ids)))
 
     def detection(self, kind: str, rows: Sequence[Any]) -> bytes:
-        return message(f"{kind}:detected", data=rows)
+        return encoded(DETECTED[kind](data=rows))
 
     def expiration(self, kind: str, ids: Sequence[str]) -> bytes:
-        return message(f"{kind}:expired", data={"expired": ids})
+        return encoded(EXPIRED[kind](data=ExpiredIds(ids)))
 
     def parts(self, rows: Sequence[Any]) -> list[slice]:
         """Split rows, or ids, into parts that fit into one message."""
@@ -112,17 +124,23 @@ class Messages(Wire):
         """All open opportunities of a kind, in parts if one message would be too large."""
         parts = self.opportunity_parts(rows)
         if len(parts) < 2:
-            return [message("opportunities_snapshot", **{CHANNELS[kind]: rows})]
+            return [encoded(OpportunitiesSnapshot(**{CHANNELS[kind]: rows}))]
         out = []
         for at, part in enumerate(parts, 1):
             fields: dict[str, Any] = {CHANNELS[kind]: rows[part], "chunk": at, "totalChunks": len(parts)}
-            out.append(message("opportunities_snapshot", **fields))
+            out.append(encoded(OpportunitiesSnapshot(**fields)))
         return out
 
     # ---- the connection ----
 
     def complete(self, books: list[str], total: int, *, resumed: bool) -> bytes:
-        return message("snapshot:complete", books=books, total=total, resumed=resumed, progressive=False)
+        return encoded(SocketComplete(books=books, total=total, resumed=resumed))
+
+    def heartbeat(self, moment: str) -> bytes:
+        return encoded(SocketHeartbeat(timestamp=moment))
+
+    def error(self, code: str, message: str) -> bytes:
+        return encoded(SocketError(code=code, message=message))
 
     def beginning(self, prices: list[bytes], others: list[bytes]) -> list[bytes]:
         return [*others, *prices]

@@ -299,7 +299,7 @@ def test_the_description_has_answers_of_futures(server: Running, client: httpx2.
         operation = document["paths"][path]["get"]
         example = operation["responses"]["200"]["content"]["application/json"]["example"]
         assert list(example["data"][0]) == fields
-        assert operation["tags"] == ["NodeFutures"]
+        assert operation["tags"] == ["Futures"]
 
 
 # ---- from sources ----

@@ -16,7 +16,7 @@ from support.nats_running import Servers, servers, wait_for
 from support.scale_running import CLIENT, Process, run
 
 from oddsengine.live.engine import Engine
-from oddsengine_service.accounts.records import Records
+from oddsengine_service.accounts.records import NamedRecord, Records
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.replication import RecordChange
@@ -183,6 +183,20 @@ def test_records_from_before_are_shared_and_a_change_that_hangs_is_not_lost(
         w1.records.put("k", "mark", "late", Mark(id="late"))
     w2.records.put("k", "mark", "d", Mark(id="d"))
     wait_for(lambda: names(g1) == names(w1) == ["b", "c", "d"], "the late one is nowhere")
+
+
+def test_a_backup_is_restored_record_by_record_and_again_what_is_missing(copies: tuple[Servers, Copies]) -> None:
+    _, made = copies
+    g1, w1 = made.add("g1", gateway=True), made.add("w1", gateway=False)
+    marks = [NamedRecord("mark", name, Mark(id=name)) for name in "abcde"]
+    assert w1.records.put_all("k", marks[:2]) == 2
+    assert w1.records.put_all("k", marks) == 3
+    assert w1.records.put_all("k", marks) == 0
+    with pytest.raises(Problem, match="at most 5,000 marks"):
+        w1.records.put_all("k", [NamedRecord("mark", str(n), Mark(id=str(n))) for n in range(4_998)])
+    wait_for(lambda: names(g1) == names(w1) == list("abcde"), "all of them everywhere")
+    with pytest.raises(Problem, match="cannot be changed at the moment"):
+        g1.records.put_all("k", [NamedRecord("mark", "z", Mark(id="z"))])
 
 
 def test_another_stream_begins_with_what_the_writer_has(tmp_path: Path) -> None:

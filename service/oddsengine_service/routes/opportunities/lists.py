@@ -154,7 +154,7 @@ def listed(context: Context, own: _ListKind) -> MatchingRows:
     if view is None or (books is not None and not books):
         return MatchingRows(None, np.empty(0, np.int64), context.board.now, unknown, books, {})
     snapshot = opened(context, kind, books, **view)
-    table = snapshot.table(kind.name, kind.encoding)
+    table = snapshot.table(kind.name, context.node.encodings[kind.name])
     matched = matching(table, query, kind, snapshot.now)
     if query.get("group") == "best":
         matched = _best(table, matched)
@@ -304,6 +304,7 @@ def _arbitrage_meta(context: Context, listing: MatchingRows) -> dict[str, Any]:
     return {
         "summary": listing.summary("profit", "profit_percent", by_market="market_type", by_sport="sport"),
         "books_analyzed": len(books if listing.books is None else books & listing.books),
+        **({"rates": dict(context.node.rates)} if context.node.rates else {}),
     }
 
 

@@ -101,7 +101,8 @@ def _answer(own: _Lookup, context: Context) -> Any:
 
     def row_at(threshold: float | None) -> Any:
         view = {**reference, own.threshold: threshold}
-        found = opened(context, own.kind, books, **view).one(own.kind.name, own.kind.encoding, ident)
+        encoding = context.node.encodings[own.kind.name]
+        found = opened(context, own.kind, books, **view).one(own.kind.name, encoding, ident)
         return None if found is None else rows_of(context, own.kind, found[0], [found[1]])[0]
 
     row = row_at(own.usual)

@@ -1,0 +1,182 @@
+"""Backup of what a key stores (bets, marks, filters, alerts) as one document, and restoring it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from oddsengine_service.accounts.alerts import NewAlert, StoredAlert
+from oddsengine_service.accounts.bets import Bet, figures, waiting_event
+from oddsengine_service.accounts.records import NamedRecord
+from oddsengine_service.accounts.targets import masked
+from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.problems import Problem, invalid, quoted
+from oddsengine_service.routes.alerts import checked_alert
+from oddsengine_service.routes.filters import checked
+from oddsengine_service.routes.marks import Mark
+from oddsengine_service.routes.named import checked_name
+from oddsengine_service.wire.envelopes import Body, Data
+from oddsengine_service.wire.filters import Filter
+
+_FORMAT: Literal[1] = 1
+_MOST = 6 << 20  # bytes of a document to restore; a log takes messages of 8 MB
+
+
+class SavedAlert(NewAlert, kw_only=True):
+    """An alert without the status of its messages; its targets are masked."""
+
+    id: str
+
+
+class Backup(Body, kw_only=True):
+    """All that a key stores."""
+
+    format: Literal[1] = _FORMAT
+    made_at: datetime | None = None
+    bets: list[Bet] = msgspec.field(default_factory=list)
+    marks: list[Mark] = msgspec.field(default_factory=list)
+    filters: list[Filter] = msgspec.field(default_factory=list)
+    alerts: list[SavedAlert] = msgspec.field(default_factory=list)
+
+
+class Restored(msgspec.Struct):
+    """What a restore did."""
+
+    bets: int
+    marks: int
+    filters: int
+    alerts: int
+    changed: Annotated[int, Meta(description="Records that were new or different; the others are as they were.")]
+    missing_targets: Annotated[
+        list[str],
+        Meta(description="Masked targets of alerts that the key does not have; add them to the alerts again."),
+    ]
+
+
+def backup(context: Context) -> Any:
+    records, owner = context.node.records, context.caller.key
+    alerts = [
+        SavedAlert(
+            id=alert.id,
+            **{name: getattr(alert, name) for name in NewAlert.__struct_fields__ if name != "targets"},
+            targets=[masked(target) for target in alert.targets],
+        )
+        for alert in records.all(owner, "alert", StoredAlert)
+    ]
+    return data(
+        context,
+        Backup(
+            made_at=context.node.clock.now(), bets=records.all(owner, "bet", Bet),
+            marks=records.all(owner, "mark", Mark), filters=records.all(owner, "filter", Filter), alerts=alerts,
+        ),
+    )  # fmt: skip
+
+
+def restore(context: Context) -> Any:
+    """Check all records, then store them."""
+    document: Backup = context.body
+    records, owner = context.node.records, context.caller.key
+    if document.alerts and context.caller.signed_in:
+        raise Problem(404, "not_found", "alerts belong to API keys, and this node has none")
+    _check_names("bets", [bet.id for bet in document.bets])
+    _check_names("marks", [mark.id for mark in document.marks])
+    _check_names("filters", [saved.name for saved in document.filters])
+    _check_names("alerts", [alert.id for alert in document.alerts])
+    bets = [figures(_in_utc(bet)) for bet in document.bets]
+    filters = list(_each("filters", document.filters, lambda saved: checked(saved, saved.name)))
+    names = {saved.name for saved in filters} | {saved.name for saved in records.all(owner, "filter", Filter)}
+    before = {alert.id: alert for alert in records.all(owner, "alert", StoredAlert)}
+    missing: list[str] = []
+    alerts = list(_each("alerts", document.alerts, lambda saved: _alert(context, saved, names, before, missing)))
+    changed = records.put_all(
+        owner,
+        [
+            *(NamedRecord("bet", bet.id, bet, waiting_event(bet)) for bet in bets),
+            *(NamedRecord("mark", mark.id, mark) for mark in document.marks),
+            *(NamedRecord("filter", saved.name, saved) for saved in filters),
+            *(NamedRecord("alert", alert.id, alert, "active" if alert.active else None) for alert in alerts),
+        ],
+    )
+    return data(
+        context,
+        Restored(len(bets), len(document.marks), len(filters), len(alerts), changed, sorted(set(missing))),
+    )
+
+
+def _alert(
+    context: Context, saved: SavedAlert, names: set[str], before: Mapping[str, StoredAlert], missing: list[str]
+) -> StoredAlert:
+    """An alert to store; masked targets are those that the key has, or are left out."""
+    if saved.filter not in names:
+        raise invalid(f"filter must be one of the document or of the key, got {quoted(saved.filter)}")
+    stored = before.get(saved.id)
+    here = [] if stored is None else list(stored.targets)
+    every = {target for alert in before.values() for target in alert.targets}
+    targets = []
+    for target in saved.targets:
+        found = target
+        if target == masked(target):
+            same = [one for one in here if masked(one) == target] or [one for one in every if masked(one) == target]
+            if len(same) != 1 and not (same and same[0] in here):
+                missing.append(target)
+                continue
+            found = same[0]
+        targets.append(found)
+        if found in here:
+            here.remove(found)
+    fields = {name: getattr(saved, name) for name in SavedAlert.__struct_fields__} | {"targets": targets}
+    alert = StoredAlert(**fields) if stored is None else msgspec.structs.replace(stored, **fields)
+    return checked_alert(context, alert, sorted(every))
+
+
+def _in_utc(bet: Bet) -> Bet:
+    """A bet whose time has an offset, so that it can be compared with others."""
+    placed = bet.placed_at
+    return bet if placed.tzinfo else msgspec.structs.replace(bet, placed_at=placed.replace(tzinfo=UTC))
+
+
+def _check_names(where: str, names: Iterable[str]) -> None:
+    """Raises `Problem` 400 if a name is not valid, or there twice."""
+    seen: set[str] = set()
+    for at, name in enumerate(names):
+        with _at(where, at):
+            checked_name("its name" if where == "filters" else "id", name)
+            if name in seen:
+                raise invalid(f"{quoted(name)} is there twice")
+        seen.add(name)
+
+
+def _each(where: str, given: Iterable[Any], make: Callable[[Any], Any]) -> Iterator[Any]:
+    for at, one in enumerate(given):
+        with _at(where, at):
+            made = make(one)
+        yield made
+
+
+@contextmanager
+def _at(where: str, at: int) -> Iterator[None]:
+    """Say in an error which entry of the document is not valid."""
+    try:
+        yield
+    except Problem as problem:
+        raise invalid(f"nothing was restored: {where}[{at}]: {problem.message}") from None
+
+
+endpoints = (
+    Endpoint(
+        "/account/backup", backup, "Back up what this key stores", "Account", Data[Backup], cache="records",
+        doc="Bets, marks, filters and alerts in one document, for `POST /account/restore` on this or another node. "
+        "Secrets in targets of alerts are masked.",
+    ),
+    Endpoint(
+        "/account/restore", restore, "Restore a backup", "Account", Data[Restored], method="POST", body=Backup,
+        most_body=_MOST, cache="records", outgoing=True,
+        doc="Takes the `data` of a backup, or a part of it, up to 6 MiB (`Content-Encoding: gzip` allowed). Records of "
+        "the same id or name are replaced, others stay; repeating it changes nothing. A document with an invalid entry "
+        "changes nothing, and the error names the entry. Masked targets of alerts are those that the key has; others "
+        "are left out and listed. New targets have to be confirmed.",
+    ),
+)  # fmt: skip
