@@ -454,6 +454,7 @@ def test_the_report_is_that_of_plain_python() -> None:
     shuffled = rng.sample(bets, len(bets))
     found = report(shuffled)
     settled = [bet for bet in bets if bet.result not in (None, "void")]
+    assert found.count == sum(bet.result != "void" for bet in bets)
     assert [point.at for point in found.course] == [bet.placed_at for bet in settled]
     last = found.course[-1]
     assert last.profit == pytest.approx(sum(bet.profit or 0.0 for bet in settled), abs=0.01)

@@ -39,8 +39,9 @@ class Breakdown(msgspec.Struct):
 
 
 class BetReport(msgspec.Struct):
-    """How bets went."""
+    """How bets went; `count` is of those that are not void."""
 
+    count: int
     course: list[CoursePoint]
     sportsbooks: list[Breakdown]
     markets: list[Breakdown]
@@ -51,6 +52,7 @@ def report(bets: Sequence[Bet]) -> BetReport:
     """Figures of some bets; void ones count nowhere."""
     counted = [bet for bet in bets if bet.result != "void"]
     return BetReport(
+        len(counted),
         _course(counted),
         _grouped(counted, lambda bet: catalog.book(bet.sportsbook).id),
         _grouped(counted, lambda bet: bet.market_type or "other"),

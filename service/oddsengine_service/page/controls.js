@@ -128,7 +128,12 @@ on("file-order", "change", () => betFile.read());
 on("file-import", "click", () => betFile.send());
 on("bell", "click", () => alerts.ring());
 on("bell-form", "submit", (event) => { event.preventDefault(); alerts.answer(); });
-for (const id of ["bet", "bet-file", "bell-dialog"]) {
+on("sources", "click", () => { sources.render(); $("sources-dialog").showModal(); });
+on("rotate", "click", () => { $("rotate-ask").hidden = false; write($("rotate-said"), ""); });
+on("rotate-now", "click", rotateKey);
+on("backup", "click", saveBackup);
+on("restore", "change", () => { if ($("restore").files.length) restoreBackup($("restore").files[0]); $("restore").value = ""; });
+for (const id of ["bet", "bet-file", "bell-dialog", "sources-dialog"]) {
   on(id, "click", (event) => { if (event.target === $(id) || event.target.dataset.close) $(id).close(); });
 }
 on("bets-export", "click", () => tracker.download());
@@ -276,6 +281,7 @@ setInterval(() => {
   }
   if (tab === "board") later();
   alerts.look();
+  if (key && !resting) sources.look();
   showAge();
   tickTimes();
 }, 1000);

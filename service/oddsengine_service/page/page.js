@@ -32,6 +32,7 @@ const tracker = new Tracker();
 const report = new BetReport();
 const betForm = new BetForm();
 const betFile = new BetFile();
+const sources = new Sources();
 const alerts = new PageAlerts();
 let opportunities = new Listener(takeList, showState);
 let prices = new Listener(takePrices, showState);

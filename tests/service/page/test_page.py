@@ -970,6 +970,67 @@ def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running,
     expect(page.locator("#bets-table .empty")).to_have_text("No bets match these filters.")
 
 
+def test_a_key_is_rotated_and_what_it_stores_is_backed_up(visit: Visiting, server: Running, tmp_path: Path) -> None:
+    v = visit()
+    made = keys_of(server).create("mover", KeyTerms("pro", streaming=True))
+    headers = {"X-API-Key": made.key}
+    with server.client(None, headers=headers) as client:
+        bet = {"sportsbook": "fanduel", "selection": "Boston Celtics", "odds_decimal": 2.1, "stake": 50.0}
+        ident = client.post("/bets", json=bet).json()["data"]["id"]
+        page = v.enter(made.key)
+        page.click("#open-settings")
+        with page.expect_download() as saved:
+            page.click("#backup")
+        expect(page.locator("#backup-said")).to_contain_text("1 bets, 0 filters")
+        saved.value.save_as(file := tmp_path / "backup.json")
+        client.delete(f"/bets/{ident}")
+        page.set_input_files("#restore", file)
+        expect(page.locator("#backup-said")).to_have_text("1 record was added or replaced.")
+        assert [each["id"] for each in client.get("/bets").json()["data"]] == [ident]
+        (wrong := tmp_path / "wrong.json").write_text("[", encoding="utf-8")
+        page.set_input_files("#restore", wrong)
+        expect(page.locator("#backup-said")).to_have_text("wrong.json is not a backup: it is not JSON.")
+        page.click("#rotate")
+        page.click("#rotate-now")
+        secret = page.locator("#rotate-said code")
+        expect(secret).not_to_have_text(made.key)
+        assert client.get("/account").status_code == 200  # for a day
+    with server.client(None, headers={"X-API-Key": secret.inner_text()}) as client:
+        assert client.get("/bets").json()["meta"]["total"] == 1
+    page.click("#settings-close")
+    expect(page.locator("#state")).to_have_text("Live")
+
+
+def test_the_sources_of_prices_are_told(visit: Visiting) -> None:
+    v = visit()
+    feeds = [
+        {"name": "main", "kind": "the_odds_api", "status": "green", "reason": "prices arrive in time", "books": ["a"],
+         "last_message_at": datetime.now(UTC).isoformat(), "events": 12, "rows": 3400, "stale_share": 0.02},
+        {"name": "file", "kind": "table", "status": "red", "reason": "no valid row", "books": [], "events": 0,
+         "last_message_at": None, "rows": 0, "stale_share": None},
+    ]  # fmt: skip
+    meta = {
+        "status": "amber",
+        "reason": "a source is down",
+        "rows": 3400,
+        "books": 1,
+        "events": 12,
+        "stale_share": 0.02,
+    }
+    answer = json.dumps({"success": True, "data": feeds, "meta": meta})
+    v.page.route("**/api/v1/feeds", lambda route: route.fulfill(body=answer, content_type="application/json"))
+    page = v.enter()
+    expect(page.locator("#sources-said")).to_have_text("Some sources are late")
+    page.click("#sources")
+    expect(page.locator("#sources-sum")).to_contain_text(
+        "A source is down. 3,400 prices of 1 books on 12 games, 2.0 % stale."
+    )
+    rows = page.locator("#sources-table tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("no valid row")
+    expect(rows.nth(1)).to_contain_text("never")
+
+
 def test_columns_and_chips_are_explained_without_hovering(visit: Visiting) -> None:
     v = visit(has_touch=True)
     far = {"ev_low": -1.0, "ev_high": 4.0, "prob_positive": 0.8, "ev_vs_sharp": 1.0, "flags": ["UNMEASURED"]}

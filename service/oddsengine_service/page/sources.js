@@ -1,0 +1,78 @@
+// Where prices come from: a light for the whole node, and a table of its sources.
+
+const LIGHTS = { green: "Sources in order", amber: "Some sources are late", red: "Sources are down" };
+
+class Sources {
+  #feeds = [];
+  #meta = null;
+  #readAt = 0;
+
+  // Every half a minute; anonymous requests are few.
+  async look() {
+    if (Date.now() - this.#readAt < 30_000) return;
+    this.#readAt = Date.now();
+    const found = await ask("/feeds");
+    if (!found) return;
+    [this.#feeds, this.#meta] = [found.data, found.meta];
+    this.render();
+  }
+
+  render() {
+    const meta = this.#meta;
+    $("sources").hidden = !meta;
+    if (!meta) return;
+    $("sources").dataset.light = meta.status;
+    write($("sources-said"), meta.status === "green" && this.#feeds.length ? `${this.#feeds.length} ${this.#feeds.length === 1 ? "source" : "sources"}` : LIGHTS[meta.status]);
+    const share = (value) => (value === null ? "–" : percent(100 * value, 1));
+    write($("sources-sum"), `${meta.reason}. ${meta.rows.toLocaleString()} prices of ${meta.books} books on ${meta.events} games, ${share(meta.stale_share)} stale.`.replace(/^./, (c) => c.toUpperCase()));
+    const rows = this.#feeds.map((each) => el(
+      "tr", {}, el("th", { scope: "row" }, each.name, el("span", { class: "under" }, spelled(each.kind))),
+      el("td", {}, el("span", { class: "light", "data-light": each.status }, spelled(each.status)), el("span", { class: "under" }, each.reason)),
+      el("td", {}, each.last_message_at ? past(each.last_message_at) : "never"),
+      ...[each.events, each.books.length, each.rows].map((value) => el("td", { class: "number" }, value.toLocaleString())),
+      el("td", { class: "number" }, share(each.stale_share)),
+    ));
+    $("sources-table").tBodies[0].replaceChildren(...(rows.length ? rows : [el("tr", {}, el("td", { colspan: 7, class: "dim" }, document.body.dataset.market === "simulated" ? "The simulated market." : "This node has no sources of its own."))]));
+  }
+}
+
+// ---- the key, and what is stored under it ----
+
+async function rotateKey() {
+  $("rotate-ask").hidden = true;
+  const account = await ask("/account");
+  const id = account?.data.key_id;
+  const answer = id ? await call("POST", `/account/keys/${encodeURIComponent(id)}/rotate?grace_seconds=86400`) : { error: "The server cannot be reached." };
+  if (answer.error) return write($("rotate-said"), answer.error);
+  const secret = answer.data.key;
+  key = secret;
+  sessionStorage.setItem(KEY, key);
+  if (localStorage.getItem(KEY) !== null) localStorage.setItem(KEY, key);
+  $("rotate-said").replaceChildren("The new secret, shown only now: ", el("code", {}, secret));
+  listen();
+  if (tab === "board") openBoard();
+}
+
+async function saveBackup() {
+  const answer = await call("GET", "/account/backup");
+  if (answer.error) return write($("backup-said"), answer.error);
+  const file = new Blob([JSON.stringify(answer.data, null, 1)], { type: "application/json" });
+  const link = el("a", { href: URL.createObjectURL(file), download: `oddsengine-${answer.data.made_at.slice(0, 10)}.json` });
+  link.click();
+  URL.revokeObjectURL(link.href);
+  write($("backup-said"), `${answer.data.bets.length} bets, ${answer.data.filters.length} filters, ${answer.data.alerts.length} alerts and ${answer.data.marks.length} marks were saved.`);
+}
+
+async function restoreBackup(file) {
+  let document_ = null;
+  try {
+    document_ = JSON.parse(await file.text());
+  } catch {
+    return write($("backup-said"), `${file.name} is not a backup: it is not JSON.`);
+  }
+  const answer = await call("POST", "/account/restore", document_);
+  if (answer.error) return write($("backup-said"), answer.error);
+  const { changed: count, missing_targets: missing } = answer.data;
+  write($("backup-said"), `${count} ${count === 1 ? "record was" : "records were"} added or replaced.${missing.length ? ` Enter these targets of alerts again: ${missing.join(", ")}.` : ""}`);
+  await Promise.all([readSaved(), readMarks(), alerts.read(), tracker.read()]);
+}
