@@ -43,9 +43,9 @@ def apply_batch(
 
 
 def simulation(seed: int, start: datetime, *, events: int = EVENTS, tick: float = 1.0, hazards: bool = False) -> World:
-    """Return the demo's market: it has about as many opportunities as real boards, and as small."""
+    """Return the demo's market: about as many opportunities as real boards have, and as small, and a few arbitrages."""
     return World(
-        seed, events=events, days=DAYS, start=start, tick=tick, live=0.15, dissent=0.8, slow=12.0, news=0.55,
+        seed, events=events, days=DAYS, start=start, tick=tick, live=0.15, dissent=0.9, slow=12.0, news=0.55,
         exchange_hold=3.0, levels=True, hazards=hazards,
     )  # fmt: skip
 

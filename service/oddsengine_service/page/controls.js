@@ -270,7 +270,7 @@ setInterval(() => {
   scores.look(now);
   screenPrices.look(now);
   if (tab === "board" && key && !resting && now - readAt > (events.length ? EVENTS_MS : EVENTS_MS / 4)) learnEvents();
-  if (key && !stalled() && rights.streams !== false && now - agesAt > AGES_MS) {
+  if (key && rights.tier && !stalled() && rights.streams !== false && now - agesAt > AGES_MS) {
     agesAt = now;
     if (details.it) details.refresh();
     if (tab === "bets") tracker.read();

@@ -244,7 +244,7 @@ function listen() {
   } else fair.close();
   if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0${chosen}${included()}`, key);
   const parts = Object.entries(KINDS).filter(([kind]) => may(kind) && !(kind === "ev" && own()))
-    .map(([, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}${kind === "ev" ? included() : ""}`, (rows) => [`${event}:detected`, rows]]);
+    .map(([kind, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}${kind === "ev" ? included() : ""}`, (rows) => [`${event}:detected`, rows]]);
   if (parts.length) opportunities.open(parts, key);
 }
 

@@ -1230,7 +1230,7 @@ def test_a_tier_without_streams_asks(visit: Visiting, server: Running) -> None:
         "+EV requires the pro tier or higher; this key has the hobby tier."
     )
     v.tab("board")
-    page.wait_for_selector("#board tbody tr")
+    page.wait_for_selector("#screen .outcome")
     page.click("#books")
     with server.client("hobby") as client:
         found = client.get("/sportsbooks").json()["data"]
@@ -1244,7 +1244,7 @@ def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
     v = visit()
     page = v.page
     v.ask("demo_free")
-    page.wait_for_selector("#board tbody tr")
+    page.wait_for_selector("#screen .outcome")
     expect(page.locator("#notice")).to_contain_text("delayed by 60 s")
     expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
 
@@ -1431,7 +1431,7 @@ def test_a_key_without_the_right_sees_no_scores(visit: Visiting) -> None:
     page.wait_for_timeout(500)
     assert page.locator(".score").count() == 0
     v.tab("board")
-    page.wait_for_selector("#board tbody tr")
+    page.wait_for_selector("#screen .outcome")
     expect(page.locator("#board-score")).to_be_hidden()
     assert not [request for request in v.requests if re.search("gamestate|stream/all", request.url)]
 
@@ -1563,7 +1563,7 @@ def test_everything_can_be_read(visit: Visiting, scheme: str) -> None:
     page.goto(v.origin)
     assert page.evaluate(_CONTRAST) == []
     v.enter()
-    for tab in (*KINDS, "board", "bets", "alerts"):
+    for tab in (*KINDS, "board", "movers", "bets", "alerts"):
         v.tab(tab)
         page.wait_for_selector(_FILLED.get(tab, ROWS))
         page.wait_for_timeout(1800)  # a flash is over
@@ -1634,10 +1634,19 @@ def test_roles_names_and_keys(visit: Visiting) -> None:
     expect(page.locator("#bets-table .empty")).to_be_visible()
     assert page.evaluate(_NAMELESS) == []
     page.keyboard.press("ArrowLeft")
+    expect(page.locator("#panel-movers")).to_be_visible()
+    assert page.evaluate(_NAMELESS) == []
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#screen .outcome")
+    assert page.evaluate(_NAMELESS) == []
+    page.locator("#screen [data-event]").first.click()
     page.wait_for_selector("#board tbody tr")
     assert page.evaluate(_NAMELESS) == []
-    assert page.locator("#board thead th:not([scope=col])").count() == 0
-    assert page.locator("#board tbody tr > :first-child:not(th[scope=row])").count() == 0
+    for table in ("screen", "board"):
+        assert page.locator(f"#{table} thead th:not([scope=col])").count() == 0
+        assert page.locator(f"#{table} tbody tr > :first-child:not(th[scope])").count() == 0
+    page.focus("#tab-board")
+    page.keyboard.press("ArrowRight")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.keyboard.press("Home")
     expect(page.locator("#list thead th").first).to_have_attribute("scope", "col")
@@ -1648,7 +1657,7 @@ def test_roles_names_and_keys(visit: Visiting) -> None:
     expect(page.locator("#tab-board")).to_be_focused()
 
 
-_FILLED = {"board": "#board tbody tr", "bets": "#bets-table .empty", "alerts": "#alert-list li"}
+_FILLED = {"board": "#screen .outcome", "movers": "#panel-movers select", "bets": "#bets-table .empty", "alerts": "#alert-list li"}
 
 # Controls that a screen reader could not name.
 _NAMELESS = """() => {
@@ -1666,7 +1675,7 @@ def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
     v.page.goto(v.origin)
     assert v.page.evaluate(_TOO_WIDE) == []
     page = v.enter()
-    for tab in (*KINDS, "board", "bets", "alerts"):
+    for tab in (*KINDS, "board", "movers", "bets", "alerts"):
         v.tab(tab)
         page.wait_for_selector(_FILLED.get(tab, ROWS))
         assert page.evaluate(_TOO_WIDE) == []
@@ -1685,7 +1694,7 @@ def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
 def test_no_window_scrolls_sideways(visit: Visiting, width: int) -> None:
     v = visit(viewport={"width": width, "height": 800})
     page = v.enter()
-    for tab in (*KINDS, "board", "bets", "alerts"):
+    for tab in (*KINDS, "board", "movers", "bets", "alerts"):
         v.tab(tab)
         page.wait_for_selector(_FILLED.get(tab, ROWS))
         assert page.evaluate("document.documentElement.scrollWidth") == width
