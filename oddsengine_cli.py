@@ -37,6 +37,7 @@ COMMANDS = {
     "mcp": "Model Context Protocol server over standard input and output",
     "watch": "show the opportunities of a file, a tape or a node, again at each change",
     "keys": "create, list, revoke and change API keys",
+    "backup": "write an archive of a node's data folder, while it runs",
     "catalog": "list the thresholds of guards and detectors",
     "compile": "compile all kernels for the processor of this machine",
 }

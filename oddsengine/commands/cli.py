@@ -12,7 +12,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oddsengine.backtesting.bets import BET_COLUMNS
-from oddsengine.commands import audit, catalog, clv, feeds, grade, keys, mcp, prebuild, price, scan, serve, tape, watch
+from oddsengine.commands import (
+    audit,
+    backup,
+    catalog,
+    clv,
+    feeds,
+    grade,
+    keys,
+    mcp,
+    prebuild,
+    price,
+    scan,
+    serve,
+    tape,
+    watch,
+)  # fmt: skip
 from oddsengine.commands.layout import printable
 from oddsengine.feeds.reading import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
@@ -595,6 +610,17 @@ def _add_keys(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--json", action="store_true", help="as JSON")
 
 
+def _add_backup(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write a tar archive of the data folder: keys, usage, bets, closing lines and what else is in it, without the "
+        "pepper and without tapes. The node may run. To restore it, stop the node, unpack it into an empty data "
+        "folder, add the pepper, and start the node."
+    )
+    parser.set_defaults(run=backup.backup_command)
+    parser.add_argument("file", metavar="FILE", help="the archive; - is standard output")
+    _add_shared(parser, "--config")
+
+
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=serve.serve_command)
     parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
@@ -652,7 +678,8 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,
     "feeds": _add_feeds,
-    "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "catalog": _add_catalog,
+    "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "backup": _add_backup,
+    "catalog": _add_catalog,
     "compile": _add_compile,
 }  # fmt: skip
 

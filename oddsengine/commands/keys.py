@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oddsengine.commands.layout import Column, table
-from oddsengine.commands.output import echo, service_needed, terminal
+from oddsengine.commands.output import echo, new_file, service_needed, terminal
 
 if TYPE_CHECKING:
     from oddsengine_service.accounts.keys import CreatedKey, KeyStore, Record
@@ -37,6 +37,8 @@ def keys_command(arguments: argparse.Namespace) -> None:
         return
     make_folder(settings)
     if settings.scale is None:
+        if not (file.exists() or arguments.json):
+            sys.stderr.write(f"oddsengine: {file} is new; a node accepts the keys of its own data folder only\n")
         store = keys.open_store(settings)
         close = store.close
     else:
@@ -87,17 +89,8 @@ def _export(store: "KeyStore", arguments: argparse.Namespace) -> None:
     if arguments.file == "-":
         echo(text)
         return
-    file = Path(arguments.file)
-    part = file.with_name(f".{file.name}.new")  # an earlier export stays whole if the disk is full
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(file)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise ValueError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    with new_file(Path(arguments.file)) as out:
+        out.write(text.encode())
     echo(f"exported {len(rows):,} keys; back up the pepper too, they cannot be used without it\n")
 
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 _OURS = {"oddsengine", "oddsengine_service"}
 
@@ -70,6 +71,25 @@ def write(text: str, path: str | None) -> None:
         echo(text)
     else:
         Path(path).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def new_file(file: Path) -> Iterator[IO[bytes]]:
+    """A file that only its owner can read; an earlier one of that name stays whole until all is written.
+
+    Raises `ValueError` if it cannot be written.
+    """
+    part = file.with_name(f".{file.name}.new")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+    except OSError as error:
+        raise ValueError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def counted(n: int, one: str, several: str = "") -> str:

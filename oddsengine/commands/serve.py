@@ -45,7 +45,8 @@ def serve_command(arguments: argparse.Namespace) -> None:
             )
         make_folder(settings)
         learn(settings)
-        if not (arguments.demo or settings.feeds):
+        follows = settings.scale is not None and settings.scale.role == "gateway"  # its prices come from the log
+        if not (arguments.demo or settings.feeds or follows):
             sys.stderr.write(f"oddsengine: {settings.file} has no feeds, so the board stays empty; try --demo\n")
         serve(settings, environ, demonstration=arguments.demo or bool(arguments.live), announce=_announce)
 

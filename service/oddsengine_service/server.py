@@ -363,7 +363,8 @@ def _serve(
             service.ends.close()
             raise
     try:
-        server.run([_shared(options.host, options.port)] if settings.scale is not None else None)
+        gateway = settings.scale is not None and settings.scale.role == "gateway"
+        server.run([_shared(options.host, options.port)] if gateway else None)
     except SystemExit:  # raised by uvicorn
         server.started = False
     if not server.started:
@@ -373,7 +374,7 @@ def _serve(
 
 
 def _shared(host: str, port: int) -> socket.socket:
-    """A socket on a port that several processes of this machine can share."""
+    """A socket on a port that several gateways of this machine can share; a writer there would get their requests."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family)

@@ -153,9 +153,11 @@ class Database:
             yield
         except sqlite3.Error as error:
             code, message = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self.file or 'database'}: {error}"
-            folder = None if self.file is None else self.file.parent
-            if folder and code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not os.access(folder, os.W_OK):
-                message += f"; {folder} must be a folder that can be written"
+            if self.file is not None and code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                if not os.access(self.file.parent, os.W_OK):
+                    message += f"; {self.file.parent} must be a folder that can be written"
+                elif self.file.exists() and not os.access(self.file, os.R_OK | os.W_OK):
+                    message += "; the user of this process must be able to read and write it"
             if code in _UNUSABLE:
                 raise StoreError(message, full=code == sqlite3.SQLITE_FULL) from error
             raise DatabaseError(message) from error

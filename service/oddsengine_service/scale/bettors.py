@@ -103,7 +103,8 @@ class SharedRecords(Replication):
         await self._log.store(self._applied, apply, StoreError, partial(self._node.report, "records"))
 
     async def open(self, node: Node) -> None:
-        self._node, self._born = node, (await self._log.open()).born
+        self._node = node
+        self._born = (await self._log.open(report=partial(node.report, "log"))).born
 
     # ---- a gateway ----
 

@@ -8,9 +8,9 @@ rejected; for half a minute while a server is connected, and without limit other
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nats.errors import MaxPayloadError
 from nats.js.api import (
@@ -40,9 +40,12 @@ SILENT_S = 3.0  # the writer steps every second; after this silence the follower
 _ACK_S = 2.0
 _AGAIN_S = 0.05
 _UNSTORED_S = 30.0  # for a connected server to store a message; electing a leader takes less
+_UNANSWERED_S = 5.0  # after which a request at the start that is repeated counts as a failure
 _WRONG_SEQUENCE = 10071
 _LATE_S = 10.0  # for a log that seems shorter than before to have its end again
 _LOAD_S = 60.0  # timeout of a snapshot; lost parts never arrive
+
+Reply = TypeVar("Reply")
 
 
 class RefusedError(Exception):
@@ -286,7 +289,9 @@ class SharedLog:
 
     # ---- helpers ----
 
-    async def open(self, hours: float = 0.0, most: int = -1) -> LogRange:
+    async def open(
+        self, hours: float = 0.0, most: int = -1, report: Callable[[str], None] = lambda _: None
+    ) -> LogRange:
         """Create the stream if it does not exist; 0 hours is forever, -1 is any number of bytes."""
         config = StreamConfig(
             name=self.name, subjects=[self._subjects], max_age=hours * 3600.0, max_bytes=most, storage=StorageType.FILE,
@@ -294,15 +299,15 @@ class SharedLog:
             max_msgs_per_subject=1 if self._latest else -1, duplicate_window=120.0, allow_direct=True,
         )  # fmt: skip
         self._born = 0
-        while True:
+
+        async def found() -> LogRange:
             try:
                 return await self.bounds()
             except LostError:
-                with suppress(*TROUBLE):  # another process may be faster
-                    await self._js.add_stream(config)
-            except TROUBLE:
-                pass
-            await asyncio.sleep(_AGAIN_S)
+                await self._js.add_stream(config)  # another process may be faster
+                raise TimeoutError("it has just been created") from None
+
+        return await until_answered(found, f"stream {self.name} cannot be opened", report)
 
     async def _exists(self) -> None:
         """Distinguish a deleted stream from one that does not respond."""
@@ -332,6 +337,23 @@ class SharedLog:
             return []
         own = [each for each in objects if each.name.startswith(f"{self.scale.shard}.") and not each.deleted]
         return sorted(own, key=lambda each: each.name)
+
+
+async def until_answered(
+    ask: Callable[[], Awaitable[Reply]], failure: str, report: Callable[[str], None], every: float = _AGAIN_S
+) -> Reply:
+    """Ask until there is an answer; `report` gets the reason if that takes long, then an empty text."""
+    begun = time.monotonic()
+    while True:
+        try:
+            reply = await ask()
+        except TROUBLE as error:
+            if time.monotonic() - begun > _UNANSWERED_S:
+                report(f"{failure}: {getattr(error, 'description', None) or error or type(error).__name__}")
+            await asyncio.sleep(every)
+        else:
+            report("")
+            return reply
 
 
 async def bucket_of(js: Any, config: KeyValueConfig) -> KeyValue:

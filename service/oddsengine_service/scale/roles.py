@@ -28,7 +28,15 @@ from oddsengine_service.scale.changes import Changes
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S, DivergedError, Follower, Snapshot, closed, fits, opened
 from oddsengine_service.scale.link import TROUBLE, LogConnection
-from oddsengine_service.scale.log import Lease, LogMessage, LostError, RefusedError, SharedLog, UnstoredError
+from oddsengine_service.scale.log import (
+    Lease,
+    LogMessage,
+    LostError,
+    RefusedError,
+    SharedLog,
+    UnstoredError,
+    until_answered,
+)  # fmt: skip
 from oddsengine_service.scale.messages import Begin, Entry, FormError, Sources, StateCheck, packed
 from oddsengine_service.scale.outbox import STALLED_S, Outbox
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
@@ -198,8 +206,9 @@ class Member(Changes):
             if (usage := self.node.limits.usage) is not None:
                 await self._until_answered(partial(self._usage.open, usage))
                 self._background(self._usage.follow())
-        await self.board.open(self.scale.log_hours, self.scale.log_bytes)
-        await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes))
+        report = partial(self.node.report, "log")
+        await self.board.open(self.scale.log_hours, self.scale.log_bytes, report)
+        await self.past.open(_RECORDS_HOURS, min(_RECORDS_BYTES, self.scale.log_bytes), report)
         await self._records.open(self.node)
         self._background(self._records.follow())
         while True:
@@ -362,10 +371,7 @@ class Member(Changes):
             self.link.loop.call_soon_threadsafe(self._news.set)
 
     async def _until_answered(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        while True:
-            with suppress(*TROUBLE):
-                return await ask()
-            await asyncio.sleep(0.1)
+        return await until_answered(ask, "the log is not ready", partial(self.node.report, "log"), 0.1)
 
     async def _renew(self) -> None:
         """Renew the lease; without it this process must not write."""
