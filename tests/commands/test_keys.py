@@ -67,7 +67,11 @@ def test_from_creation_to_revocation(folder: Path) -> None:
     made = process("create", "--account", "acme", "--tier", "pro", "--name", "web")
     key = made.stdout.removesuffix("\n")  # nothing else, so that KEY=$(oddsengine keys create ...) has the key
     assert made.returncode == 0
-    assert made.stderr == f"{key.partition('.')[0]} of acme: tier pro. Store the key now: it cannot be shown again.\n"
+    new = f"oddsengine: {folder / 'keys.sqlite'} is new; a node accepts the keys of its own data folder only\n"
+    once = "of acme: tier pro. Store the key now: it cannot be shown again.\n"
+    assert made.stderr == f"{new}{key.partition('.')[0]} {once}"
+    second = process("create", "--account", "acme", "--tier", "pro")
+    assert second.stderr == f"{second.stdout.partition('.')[0]} {once}"
     assert re.fullmatch(r"oe_[0-9a-f]{12}\.[\w-]{43}", key)
     assert found(folder, key).tier.id == "pro"
     ident = key.partition(".")[0]

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -704,6 +705,22 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         with pytest.raises(StoreError) as refused, base.reading():
             raise error
         assert str(refused.value).endswith("/gone must be a folder that can be written") is named
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can be someone else")
+def test_a_file_of_another_user_is_named_as_such(tmp_path: Path) -> None:
+    """As after root has restored a backup."""
+    with TemporaryDirectory() as name:  # others may not enter that of the test
+        folder = Path(name)
+        folder.chmod(0o777)
+        Database(folder / "keys.sqlite", ["CREATE TABLE facts (n)"]).close()
+        os.setresuid(65534, 65534, 0)
+        try:
+            with pytest.raises(StoreError) as refused:
+                Database(folder / "keys.sqlite", ["CREATE TABLE facts (n)"])
+        finally:
+            os.setresuid(0, 0, 0)
+    assert str(refused.value).endswith("; the user of this process must be able to read and write it")
 
 
 @pytest.mark.parametrize(

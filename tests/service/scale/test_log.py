@@ -57,6 +57,19 @@ def log_of(link: LogConnection) -> SharedLog:
     return log
 
 
+def test_why_a_stream_cannot_be_created_is_reported(one: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a server alone for which three were configured, or three without room for the log."""
+    monkeypatch.setattr(log_module, "_UNANSWERED_S", 0.2)
+    link, said = link_to(one, ODDSENGINE_SCALE_REPLICAS="3", ODDSENGINE_SCALE_SHARD="three"), list[str]()
+    try:
+        opening = link.start(SharedLog(link, "board").open(*DAY, said.append))
+        wait_for(lambda: bool(said), "the reason")
+        opening.cancel()
+    finally:
+        link.close()
+    assert said[0] == "stream board-three cannot be opened: replicas > 1 not supported in non-clustered mode"
+
+
 @pytest.fixture
 def links(one: Servers, request: pytest.FixtureRequest) -> Iterator[tuple[LogConnection, LogConnection]]:
     """Two connections to a shard of the test's own."""

@@ -1,5 +1,6 @@
 """Several processes over real servers: equal answers, and faults that no caller sees."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.effort import less
+from support.forking import CLI, PIPE, python, ran
 from support.nats_running import fill, free_ports, servers, small_disks, wait_for
 from support.scale_running import Process, Run, run
 
@@ -97,6 +99,28 @@ def test_writers_and_gateways_that_are_killed(tmp_path: Path) -> None:
         ready(g1)
         equal_state(shard, second, g1)
         assert "restarts" not in g1.log
+
+
+def test_a_writer_takes_no_port_of_a_gateway(tmp_path: Path) -> None:
+    """It would get a part of the requests, and serves only its health."""
+    (port,) = free_ports(1)
+    common = {**os.environ, "ODDSENGINE_SCALE_SERVERS": "nats://127.0.0.1:9", "ODDSENGINE_SERVICE_PORT": str(port)}
+    gateway, writer = (
+        {**common, "ODDSENGINE_SCALE_ROLE": role, "ODDSENGINE_DATA_FOLDER": str(tmp_path / role)}
+        for role in ("gateway", "writer")
+    )
+    with python(CLI, "serve", cwd=tmp_path, env=gateway, stdout=PIPE, stderr=PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert f":{port}/" in process.stdout.readline()
+            refused = ran(CLI, "serve", cwd=tmp_path, env=writer)
+            assert refused.returncode == 2
+            assert f"cannot listen on 127.0.0.1 port {port}: it is in use" in refused.stderr
+            assert "has no feeds" in refused.stderr
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=60)
+    assert "has no feeds" not in said  # its prices come from the log
 
 
 @pytest.mark.exhaustive
