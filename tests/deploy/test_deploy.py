@@ -160,14 +160,17 @@ def steps(*starts: str) -> list[str]:
 
 def in_container(command: str) -> tuple[str, str, list[str]]:
     """Compose file, service and words for our program of a command of `docker compose`."""
-    found = re.fullmatch(r"docker compose (?:-f (\S+) )?(?:run --rm (\w+)|exec (\w+) oddsengine) (.+)", command)
+    command = re.sub(r" > [\w.]+$", "", command)
+    found = re.fullmatch(r"docker compose (?:-f (\S+) )?(?:run --rm (\w+)|exec (?:-T )?(\w+) oddsengine) (.+)", command)
     assert found is not None, command
     return found[1] or "compose.yaml", found[2] or found[3], shlex.split(found[4])
 
 
 def test_commands_of_the_page_name_services_and_options_that_exist() -> None:
     inside = [line for line in steps("docker compose") if " run " in line or " exec " in line]
-    assert len(inside) == 4
+    (restore,) = [inside.pop(at) for at, line in enumerate(inside) if "--entrypoint" in line]
+    assert restore.endswith(f" node -xC {image_variables()['ODDSENGINE_DATA_FOLDER']} < backup.tar")
+    assert len(inside) == 5
     for line in inside:
         file, service, words = in_container(line)
         assert service in ours(file)
@@ -195,7 +198,7 @@ def test_a_node_by_the_steps_of_the_page(tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text(PRICES)
     settings.write_text(f'[service]\nport = 0\n[feeds.file]\nkind = "table"\npath = "{tmp_path / "prices.csv"}"\n')
 
-    check, create = (
+    check, create, backup = (
         list(map(placed, in_container(line)[2])) for line in steps("docker compose -f") if "config" in line
     )
     checked = ran(CLI, *check, env=env)
@@ -212,10 +215,19 @@ def test_a_node_by_the_steps_of_the_page(tmp_path: Path) -> None:
             with httpx2.Client(base_url=f"http://127.0.0.1:{origin[1]}/api/v1", timeout=PATIENCE_S) as client:
                 until(lambda: client.get("/odds", headers=headers).status_code == 200, "ready")
                 assert client.get("/account", headers=headers).json()["data"]["tier"] == "pro"
+            command = shlex.join([sys.executable, "-c", CLI, *backup])
+            subprocess.run(["bash", "-c", f"{command} > backup.tar"], cwd=tmp_path, env=env, check=True)
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=PATIENCE_S)
     assert not (tmp_path / "data" / "keys.pepper").exists()
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    (restore,) = steps("docker compose -f compose.node.yaml run --rm -T --entrypoint tar node -xC /data")
+    unpack = restore.partition("--entrypoint ")[2].replace(" node ", " ").replace("/data", str(tmp_path / "data"))
+    subprocess.run(["bash", "-c", unpack], cwd=tmp_path, check=True)
+    listed = ran(CLI, "keys", "list", *create[-2:], env=env)
+    assert (listed.returncode, " mia " in listed.stdout) == (0, True), listed.stderr
 
 
 def test_an_image_is_built_from_the_packages_only() -> None:
@@ -263,10 +275,19 @@ def test_the_unit_sets_what_the_settings_have() -> None:
     most = Connections(files=int(keys["LimitNOFILE"])).most
     for file in (PAGE, UNIT):
         assert f" {most // 1000},000 " in file.read_text(), file.name
-    (command,) = steps("runuser")
-    assert f"runuser -u {keys['User']} -- env ODDSENGINE_DATA_FOLDER={found.data.folder} /opt/" in command
-    assert command.endswith(f"--config {keys['ExecStart'].split()[-1]}".replace("%i", "main"))
-    oddsengine_cli.parser().parse_args(shlex.split(command.partition("/bin/oddsengine ")[2]))
+    (function,) = steps("run() ")
+    assert (
+        f" --uid={keys['User']} --property=EnvironmentFile={keys['EnvironmentFile']} ".replace("%i", "main") in function
+    )
+    assert f" --setenv=ODDSENGINE_DATA_FOLDER={found.data.folder} /opt/oddsengine/bin/oddsengine " in function
+    config = f" --config {keys['ExecStart'].split()[-1]}".replace("%i", "main")
+    assert function.endswith(f'"$@"{config}; }}')
+    lines = steps("run ")
+    assert len(lines) == 3
+    for line in lines:
+        oddsengine_cli.parser().parse_args(shlex.split(line.partition(" > ")[0])[1:])
+    (unpack,) = steps("runuser")
+    assert unpack == f"runuser -u {keys['User']} -- tar -xC {found.data.folder} < backup.tar"
     (checked,) = steps("/opt/oddsengine/bin/python -m")
     assert checked.split()[-1] == found.data.folder
 
