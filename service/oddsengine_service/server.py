@@ -363,8 +363,8 @@ def _serve(
             service.ends.close()
             raise
     try:
-        gateway = settings.scale is not None and settings.scale.role == "gateway"
-        server.run([_shared(options.host, options.port)] if gateway else None)
+        scale = settings.scale
+        server.run(None if scale is None else [_bound(options.host, options.port, shared=scale.role == "gateway")])
     except SystemExit:  # raised by uvicorn
         server.started = False
     if not server.started:
@@ -373,13 +373,13 @@ def _serve(
     return service.restart_reason
 
 
-def _shared(host: str, port: int) -> socket.socket:
-    """A socket on a port that several gateways of this machine can share; a writer there would get their requests."""
+def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+    """A socket on a port, which several gateways of this machine can share; a writer would get requests of theirs."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "SO_REUSEPORT"):
+        if shared and hasattr(socket, "SO_REUSEPORT"):
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         made.bind(address)
     except OSError as error:

@@ -43,10 +43,11 @@ def _store(node: Node) -> tuple[str, str]:
 def data_check(node: Node) -> tuple[str, str]:
     """Prices arrive and are applied."""
     standing_by = node.replication.standing_by
+    broken = [f"failing: {', '.join(sorted(node.failures))}"] if node.failures else []
     if not (node.ready or standing_by):
-        return "down", node.waits_for or "starting"
+        return "down", "; ".join([node.waits_for or "starting", *broken])
     if standing_by and node.waits_for:
-        return ("degraded" if node.failures else "ok"), node.waits_for
+        return ("degraded" if broken else "ok"), "; ".join([node.waits_for, *broken])
     if node.closing.is_set():
         return "down", "stopping"
     if not node.writing:
@@ -60,7 +61,6 @@ def data_check(node: Node) -> tuple[str, str]:
         return "down", _with_sources(f"no price for {age:.0f} s", node)
     if age > OLD_S:
         return "degraded", _with_sources(f"no price for {age:.0f} s", node)
-    broken = [f"failing: {', '.join(sorted(node.failures))}"] if node.failures else []
     if fault := node.clock.fault():
         broken.append(fault)
     return ("degraded", "; ".join(broken)) if broken else _sources(node)

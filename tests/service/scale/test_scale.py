@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -113,8 +114,10 @@ def test_a_writer_takes_no_port_of_a_gateway(tmp_path: Path) -> None:
         try:
             assert process.stdout is not None
             assert f":{port}/" in process.stdout.readline()
+            begun = time.monotonic()
             refused = ran(CLI, "serve", cwd=tmp_path, env=writer)
             assert refused.returncode == 2
+            assert time.monotonic() - begun < 8.0  # it does not start first and end then
             assert f"cannot listen on 127.0.0.1 port {port}: it is in use" in refused.stderr
             assert "has no feeds" in refused.stderr
         finally:
