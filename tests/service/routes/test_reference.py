@@ -385,6 +385,9 @@ def test_health() -> None:
     node_ = node(here().engine)
     assert _health(node_)[0] == 503
     assert _health(node_)[1]["checks"]["data"]["message"] == "starting"
+    node_.report("log", "no suitable peers")
+    assert _health(node_)[1]["checks"]["data"]["message"] == "starting; failing: log"
+    node_.report("log", "")
     node_.wait_for("")
     status, body = _health(node_)
     assert (status, body["status"], body["checks"]["data"]["message"]) == (200, "degraded", "no price yet")
