@@ -71,7 +71,7 @@ def screen_game(at: int) -> dict[str, Any]:
     start = (_NOW + timedelta(hours=at + 1)).isoformat()
 
     def outcome(side: str) -> dict[str, Any]:
-        prices = {
+        prices: dict[str, dict[str, Any]] = {
             book: {
                 "id": f"{at}{side}{book}", "odds_american": 100 + (cents := _DRAW.randrange(20)),
                 "odds_decimal": 2 + cents / 100, "line": None, "ev_percentage": -2.0 + cents / 8, "rejection": None,

@@ -1657,7 +1657,10 @@ def test_roles_names_and_keys(visit: Visiting) -> None:
     expect(page.locator("#tab-board")).to_be_focused()
 
 
-_FILLED = {"board": "#screen .outcome", "movers": "#panel-movers select", "bets": "#bets-table .empty", "alerts": "#alert-list li"}
+_FILLED = {
+    "board": "#screen .outcome", "movers": "#panel-movers select", "bets": "#bets-table .empty",
+    "alerts": "#alert-list li",
+}  # fmt: skip
 
 # Controls that a screen reader could not name.
 _NAMELESS = """() => {
