@@ -90,7 +90,7 @@ class PageAlerts {
     const one = this.alerts.find((each) => each.id === id);
     const path = `/alerts/${id}`;
     const answer = await (what === "delete" ? call("DELETE", path) : what === "test" ? call("POST", `${path}/test`) : what === "confirm" ? call("POST", `${path}/confirm`, { code }) : call("PATCH", path, { active: !one.active }));
-    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.error ?? (one?.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "The test message was taken.")) : "Saved."));
+    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.error ?? (one?.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "The test message was taken.")) : what === "delete" ? "Deleted." : "Saved."));
     if (!answer.error) await this.read();
   }
 

@@ -23,7 +23,7 @@ class BetForm {
     const text = (name) => $(`bet-${name}`).value.trim();
     const [price, fair] = [priceOf(text("odds")), text("fair") && priceOf(text("fair"))];
     if (!text("selection")) return write($("bet-said"), "Enter the bet.");
-    if (!(price > 1)) return write($("bet-said"), `Enter the odds, such as ${settings.format === "decimal" ? "2.10" : "+110"}.`);
+    if (!(price > 1)) return write($("bet-said"), `Enter the odds, such as ${settings.format === "decimal" ? "2.10" : "+110 or −110 (or decimal odds below 20, such as 2.10)"}.`);
     if (!(numeral(text("stake")) > 0)) return write($("bet-said"), "Enter the stake.");
     if (fair !== "" && !(fair > 1)) return write($("bet-said"), "The fair odds are not a price.");
     const bet = {

@@ -300,7 +300,7 @@ class Board {
     row.cells[1].replaceChildren(...(one
       ? [
         el("b", {}, odds(one.odds_american, one.odds_decimal)),
-        el("span", { class: "under" }, called("sportsbooks", top[0]) + (top.length > 1 ? ` +${top.length - 1}` : "")),
+        el("span", { class: "under" }, called("sportsbooks", top[0]) + (top.length > 1 ? ` and ${top.length - 1} more` : "")),
         most < one.odds_decimal - 1e-9 ? el("span", { class: "under" }, `${most.toFixed(2)} after commission`) : "",
       ]
       : [el("span", { class: "dim" }, worth.size ? "not confirmed" : "no offer")]));

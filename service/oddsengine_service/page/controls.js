@@ -109,6 +109,7 @@ on("details", "click", (event) => { if (event.target === $("details")) details.c
 on("details-place", "click", () => details.place());
 on("details-hide", "click", () => details.mark({ hidden: !marks.get(details.it.id)?.hidden }));
 on("details-note", "change", () => details.mark({ note: $("details-note").value.trim() }));
+on("details-kelly", "input", (event) => event.target.id === "details-total" && details.share(numeral(event.target.value)));
 on("details-outcome", "change", () => details.outcome(Number($("details-outcome").value)));
 on("calculator", "change", () => details.calculator());
 on("calculator-form", "submit", (event) => event.preventDefault());

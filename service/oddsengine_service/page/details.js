@@ -58,6 +58,7 @@ function chart(lines, fairLine, sharpLine, wide) {
 
 class Details {
   it = null;
+  total = 0; // for all legs together
   #said = null; // what explain said
   #rows = new Map(); // prices by id
   #moves = [];
@@ -83,6 +84,7 @@ class Details {
     this.#moves = [];
     this.#outcome = 0;
     this.#ended = "";
+    this.total = settings.total;
     this.gone = false;
     write($("details-said"), "");
     $("details").showModal();
@@ -141,7 +143,7 @@ class Details {
       const said = this.legs.find(mine) ?? this.#said?.prices.find(mine);
       const book = said?.sportsbook ?? leg.books[0];
       const row = this.#rows.get(leg.ids[book]);
-      const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : settings.total ? legAmount(leg.stake) : 0;
+      const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : legAmount(leg.stake, this.total);
       return { leg, i, row, book, fair: this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
     });
   }
@@ -177,7 +179,25 @@ class Details {
 
   #kelly() {
     const { it } = this;
-    $("details-kelly").replaceChildren(...(it.kind === "ev" ? kellyTable(it.row) : []));
+    if ($("details-kelly").contains(document.activeElement)) return; // somebody types
+    $("details-kelly").replaceChildren(...(it.kind === "ev" ? kellyTable(it.row) : it.legs.every((leg) => leg.stake !== null) ? this.#shares() : []));
+  }
+
+  // What goes on each leg of a total, and what comes back.
+  #shares() {
+    const { it } = this;
+    const sure = it.kind === "arbitrage" || it.kind === "low_hold";
+    const back = it.kind === "arbitrage" ? 100 + it.value : it.kind === "low_hold" ? 10_000 / (100 + it.value) : 0;
+    return [
+      el("p", {}, `${it.legs.map((leg) => `${leg.stake.toFixed(1)} %`).join(" + ")} of the stake${sure ? `: whichever bet wins pays back ${back.toFixed(2)} of every 100 staked, after commission` : ""}.`),
+      el("label", { class: "together total" }, "Total stake", el("input", { id: "details-total", inputmode: "decimal", size: 8, value: this.total || "" })),
+    ];
+  }
+
+  // Share a total among the legs.
+  share(total) {
+    this.total = total > 0 ? total : 0;
+    this.#tickets();
   }
 
   #outcomes() {

@@ -13,7 +13,7 @@ class Movers {
     const places = ["sport", "league"].map((name) => lists.filter[name] && `&${name}=${encodeURIComponent(lists.filter[name])}`).join("");
     const answer = await call("GET", `/odds/movers?minutes=${this.minutes}&sort=${this.sort}&limit=50${this.live && `&live=${this.live}`}${places}${books}`);
     if (key !== mine) return;
-    this.rows = answer.data ?? [];
+    this.rows = (answer.data ?? []).filter((row) => this.sort !== "move" || row.move_points >= 0.1); // less is rounding
     write($("movers-said"), answer.error ?? (this.rows.length ? "" : this.sort === "move" ? "No moves in this time." : "No market is quoted by three books."));
     this.render();
   }

@@ -78,11 +78,12 @@ class Screen {
     const body = $("screen").tBodies[0];
     const made = [...this.#lines(books)];
     let at = body.firstElementChild;
-    for (const { key, kind, cells } of made) {
+    for (const { key, kind, event, cells } of made) {
       let row = this.#rows.get(key);
       if (!row) {
         row = el("tr", { class: kind }, ...cells.map((cell, i) => el(i ? "td" : "th", i ? {} : { scope: kind === "outcome" ? "row" : "rowgroup" })));
         row.marks = [];
+        if (event) row.cells[0].dataset.event = event;
         this.#rows.set(key, row);
       }
       if (row === at) at = at.nextElementSibling;
@@ -124,7 +125,7 @@ class Screen {
         const subject = market.player_name ?? (market.team_side ? game[`${market.team_side}_team`] : "");
         const key = [game.event_id, market.market_type, subject, market.outcomes.length].join("|");
         if (!alone) yield { key, kind: "market", cells: [{ mark: subject, fill: () => [subject || called("markets", market.market_type)] }, ...holds(market)] };
-        for (const outcome of market.outcomes) yield { key: `${key}|${outcome.selection_type}|${outcome.selection_type ? "" : outcome.selection}`, kind: "outcome", cells: this.#outcome(game, outcome, books) };
+        for (const outcome of market.outcomes) yield { key: `${key}|${outcome.selection_type}|${outcome.selection_type ? "" : outcome.selection}`, kind: "outcome", event: game.event_id, cells: this.#outcome(game, outcome, books) };
       }
     }
   }
@@ -137,7 +138,7 @@ class Screen {
     const fair = outcome.fair_probability;
     return [
       { mark: `${team}${shown}`, fill: () => [team, shown && el("b", {}, shown)] },
-      { mark: `${best?.odds_decimal} ${outcome.best}`, fill: () => (best ? [el("b", {}, odds(best.odds_american, best.odds_decimal)), el("span", { class: "under" }, called("sportsbooks", outcome.best[0]) + (outcome.best.length > 1 ? ` +${outcome.best.length - 1}` : ""))] : []) },
+      { mark: `${best?.odds_decimal} ${outcome.best}`, fill: () => (best ? [el("b", {}, odds(best.odds_american, best.odds_decimal)), el("span", { class: "under" }, called("sportsbooks", outcome.best[0]) + (outcome.best.length > 1 ? ` and ${outcome.best.length - 1} more` : ""))] : []) },
       { mark: fair, fill: () => (fair === null ? [] : [odds(outcome.fair_odds_american, 1 / fair)]) },
       ...books.map((book) => this.#price(outcome.prices[book], outcome, book)),
     ];

@@ -62,5 +62,5 @@ function kellyTable(row) {
 }
 
 // What goes on one leg of an arbitrage, a middle or a low hold.
-const legAmount = (share) => (settings.step > 0 ? Math.round((settings.total * share) / 100 / settings.step) * settings.step : (settings.total * share) / 100);
+const legAmount = (share, total = settings.total) => stepped((total * share) / 100);
 const legStake = (share) => (settings.total ? cash(legAmount(share)) : `${share.toFixed(1)} %`);

@@ -63,6 +63,8 @@ const typed = (decimal) => {
 };
 function priceOf(text) {
   const value = numeral(text);
+  // Nobody means 4900 by 50: it is neither an American price nor a usual decimal one.
+  if (settings.format === "american" && value >= 20 && value < 100) return NaN;
   return value <= -100 || (settings.format === "american" && value >= 100) ? decimalOf(value) : value;
 }
 // A number as somebody types it: 1,000 is a thousand, and 2,5 is two and a half.

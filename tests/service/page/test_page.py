@@ -915,6 +915,34 @@ def test_an_alert_is_made_from_a_list(visit: Visiting) -> None:
     expect(page.locator("#bell-said")).to_contain_text("A target must begin with https://")
 
 
+def test_a_total_is_shared_among_the_legs(visit: Visiting) -> None:
+    v = visit()
+    v.accepted = "404"
+    leg = {
+        "odds_american": 110.0, "odds_decimal": 2.1, "line": None, "selection_type": "home", "stake_percent": 50.0,
+    }  # fmt: skip
+    now = datetime.now(UTC)
+    row = {
+        "id": "arb1", "event_id": "g1", "event_name": "Guests @ Hosts", "sport": "soccer", "league": "x",
+        "market_type": "moneyline", "market_segment": "full_game", "player_name": None, "profit_percent": 5.0,
+        "start_time": (now + timedelta(hours=2)).isoformat(), "detected_at": now.isoformat(), "is_live": False,
+        "possibly_stale": False, "oldest_odds_age_seconds": 5.0, "terms_differ": False, "terms": [],
+        "largest_stakes": [], "largest_profit": 0.0,
+        "legs": [
+            leg | {"sportsbook": "fanduel", "selection": "Hosts", "odds_id": "a"},
+            leg | {"sportsbook": "bet365", "selection": "Guests", "odds_id": "b"},
+        ],
+    }  # fmt: skip
+    v.stream("opportunities", *beginning(("arb:detected", [row])))
+    page = v.page
+    page.goto(f"{v.origin}/?list=arbitrage")
+    page.click(f"{ROWS} [data-open]")
+    expect(page.locator("#details-kelly")).to_contain_text("whichever bet wins pays back 105.00 of every 100 staked")
+    page.fill("#details-total", "1,000")
+    expect(page.locator("[data-ticket='0'][name=stake]")).to_have_value("500")
+    expect(page.locator("[data-ticket='1'][name=stake]")).to_have_value("500")
+
+
 def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running, tmp_path: Path) -> None:
     v = visit()
     made = keys_of(server).create("tracker", KeyTerms("pro", streaming=True))
@@ -925,6 +953,10 @@ def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running,
     expect(page.locator("#bet-said")).to_have_text("Enter the bet.")
     page.fill("#bet-selection", "Boston Celtics −3.5")
     page.select_option("#bet-book", "draftkings")
+    page.fill("#bet-odds", "50")
+    page.fill("#bet-stake", "1,000")
+    page.click("#bet-form button[type=submit]")
+    expect(page.locator("#bet-said")).to_contain_text("Enter the odds, such as +110")
     page.fill("#bet-odds", "+110")
     page.fill("#bet-stake", "1,000")
     page.fill("#bet-fair", "+100")
