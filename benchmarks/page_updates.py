@@ -142,7 +142,6 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 860})
         page.goto(f"http://127.0.0.1:{port}/")
-        page.click("#entry button[type=submit]")
         page.wait_for_selector("#list tbody tr:not(.empty)")
         if of_screen:
             page.click("#tab-board")

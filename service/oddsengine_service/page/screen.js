@@ -9,6 +9,8 @@ class Screen {
   settled = false;
   paused = false;
   #coming = [];
+  #version = 0;
+  #drawn = ""; // what the page was drawn from
   #rows = new Map(); // by key
   #head = "";
 
@@ -16,6 +18,7 @@ class Screen {
   forget() {
     this.games = [];
     this.settled = false;
+    this.#version += 1;
     this.#wipe();
   }
 
@@ -31,6 +34,7 @@ class Screen {
     else if (name === "games") this.#coming.push(...payload);
     else if (!this.paused) {
       this.games = this.#coming;
+      this.#version += 1;
       this.settled = true;
     }
     return name === "snapshot:complete" && !this.paused;
@@ -64,6 +68,10 @@ class Screen {
   // ---- on the page ----
 
   render() {
+    // Lists ask for drawings, too; scores and what is late show within two seconds.
+    const from = `${this.#version} ${known} ${settings.format} ${stalled()} ${this.paused} ${events.length} ${Math.floor(Date.now() / 2000)}`;
+    if (from === this.#drawn) return;
+    this.#drawn = from;
     choose($("screen-league"), [["", this.leagues()]], this.league);
     choose($("market"), [["", this.markets()]], this.market);
     const books = [...new Set(this.games.flatMap((game) => game.markets.flatMap((market) => market.outcomes.flatMap((each) => Object.keys(each.prices)))))]

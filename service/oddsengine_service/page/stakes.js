@@ -5,10 +5,15 @@ const limits = new Map(); // by id of a price: the most that its book takes, whe
 
 const stepped = (amount) => (settings.step > 0 ? Math.round(amount / settings.step) * settings.step : amount);
 const lower = (amount) => (settings.step > 0 ? Math.floor(amount / settings.step + 1e-9) * settings.step : amount); // within a limit
-const cash = (amount) => amount.toLocaleString([], {
-  ...(settings.currency && { style: "currency", currency: settings.currency, currencyDisplay: "narrowSymbol" }),
-  minimumFractionDigits: settings.step % 1 || amount % 1 ? 2 : 0, maximumFractionDigits: 2,
-});
+const amounts = new Map();
+function cash(amount) {
+  const digits = settings.step % 1 || amount % 1 ? 2 : 0;
+  const mark = `${settings.currency} ${digits}`;
+  const made = () => new Intl.NumberFormat([], {
+    ...(settings.currency && { style: "currency", currency: settings.currency, currencyDisplay: "narrowSymbol" }), minimumFractionDigits: digits, maximumFractionDigits: 2,
+  });
+  return (amounts.get(mark) ?? amounts.set(mark, made()).get(mark)).format(amount);
+}
 
 // The share of the bankroll for a +EV bet, and what it is called. Kelly's share reduced for the uncertainty of the fair price is
 // staked as it is; where that uncertainty is unknown, a fraction of full Kelly.

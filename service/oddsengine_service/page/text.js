@@ -81,7 +81,13 @@ function percent(value, digits = 2) {
 const signed = (line) => (line > 0 ? `+${line}` : line < 0 ? `−${-line}` : "0");
 
 // A moment in the time zone of the settings.
-const local = (at, options) => new Date(at).toLocaleString([], { timeZone: settings.zone || undefined, ...options });
+const formats = new Map(); // making one takes longer than a row
+const WHOLE_TIME = { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
+function local(at, options = WHOLE_TIME) {
+  const mark = `${settings.zone} ${JSON.stringify(options)}`;
+  const format = formats.get(mark) ?? formats.set(mark, new Intl.DateTimeFormat([], { timeZone: settings.zone || undefined, ...options })).get(mark);
+  return format.format(new Date(at));
+}
 function span(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
