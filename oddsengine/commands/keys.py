@@ -37,7 +37,7 @@ def keys_command(arguments: argparse.Namespace) -> None:
         return
     make_folder(settings)
     if settings.scale is None:
-        if not (file.exists() or arguments.json):
+        if arguments.action == "create" and not (file.exists() or arguments.json):
             sys.stderr.write(f"oddsengine: {file} is new; a node accepts the keys of its own data folder only\n")
         store = keys.open_store(settings)
         close = store.close

@@ -231,9 +231,9 @@ def test_the_description_is_made_once_and_counted(service: Running, path: str) -
     assert time.monotonic() - begun < PATIENCE_S / 10
 
 
-def test_health_names_no_source(tmp_path: Path) -> None:
+def test_health_names_no_address(tmp_path: Path) -> None:
     (tmp_path / "oddsengine.toml").write_text(
-        '[service]\nport = 0\n[feeds.secret_source]\nkind = "interface"\nurl = "http://127.0.0.1:1/api/v1"\n'
+        '[service]\nport = 0\n[feeds.main]\nkind = "interface"\nurl = "http://127.0.0.1:1/api/v1"\n'
     )
     process = python(CLI, "serve", cwd=tmp_path, stdout=PIPE, stderr=DEVNULL)
     try:
@@ -248,8 +248,8 @@ def test_health_names_no_source(tmp_path: Path) -> None:
             return "starting" not in answer.text
 
         until(ready, "ready")
-        assert "secret_source" not in answer.text
         assert "127.0.0.1" not in answer.text
+        assert "/api/v1" not in answer.text
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE_S)

@@ -101,7 +101,7 @@ class _RequestRecord(logging.LogRecord):
         record.created, record.msecs = self.created, self.created % 1.0 * 1e3
         facts = self.facts
         self.__dict__.update(record.__dict__, args=facts, facts=facts, event=self.event)
-        del self._given  # other processes may not have these types
+        self.__dict__.pop("_given", None)  # other processes may not have these types; another thread may be first
         return getattr(self, name)
 
 

@@ -74,6 +74,8 @@ def test_every_price_of_a_world_comes_back(service: Running, american: bool) -> 
     assert {"h2h", "spreads", "totals", "alternate_spreads", "team_totals", "player_points", "totals_h1"} <= seen
     ours: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
+        if row["event_start_time"] is None:  # of another test; events without a start are not listed
+            continue
         ours.setdefault(key(row, aggregated_book(row["sportsbook"]), v4_id(row["event_id"])), []).append(row)
     theirs = {key(row, row["sportsbook"], row["event_id"]): row for row in read(payloads)}
     assert theirs.keys() == ours.keys()
