@@ -89,9 +89,7 @@ def obey_descriptions(case: Any, tier: Tier) -> None:
             case.body = some
         if case.path.startswith(("/filters", "/marks")):
             case.path_parameters = dict.fromkeys(case.path_parameters or {}, "x")
-    if case.path == "/account/restore" and isinstance(
-        case.body, dict
-    ):  # parts are tested alone
+    if case.path == "/account/restore" and isinstance(case.body, dict):  # parts are tested alone
         case.body = {"format": 1, **{name: [] for name in ("bets", "marks", "filters", "alerts")}}
     if case.path.startswith("/calculators"):
         numbers = {"odds": "2.1,2.2", "probabilities": "0.5,0.5", "limits": "100,100", "total": 100, "step": 1}
