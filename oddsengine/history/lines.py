@@ -189,15 +189,21 @@ class Ring:
         for at, wording in enumerate(self._wordings):
             self._events.setdefault(wording[0], []).append(at)
 
-    def odds_at(self, ids: Words, at: int) -> Floats:
+    def odds_at(self, slots: Ints, ids: Words, at: int) -> Floats:
         """Return the decimal odds of some rows at a time; nan if they could not be bet then, or are not known.
 
-        Rows that were first seen later have their first odds. Those whose later moves have displaced the earlier ones
-        are not known.
+        The rows are those of a board with these slots and ids. Rows that were first seen later have their first odds.
+        Those whose later moves have displaced the earlier ones are not known.
         """
         with self._lock:
             out = np.full(ids.size, np.nan)
-            code = np.fromiter((self._codes.get(ident, -1) for ident in ids.tolist()), np.int64, ids.size)
+            code = np.full(ids.size, -1, np.int64)
+            same = np.flatnonzero(slots < self._slot_id.size)
+            same = same[self._slot_id[slots[same]] == ids[same]]
+            code[same] = self._slot_row[slots[same]]
+            # A delayed board may have rows whose slots others have taken since.
+            others = np.flatnonzero(code < 0)
+            code[others] = [self._codes.get(ident, -1) for ident in ids[others].tolist()]
             known = np.flatnonzero(code >= 0)
             stored = min(self._end, self._most)
             number = np.arange(self._end - stored, self._end)

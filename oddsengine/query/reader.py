@@ -416,6 +416,11 @@ class BoardReader:
         usable = (rows.rejected[slots] == 0) & ((rows.flags[slots] & SUSPENDED) == 0)
         return rows.id[slots], rows.odds[slots], usable
 
+    def beside(self, slots: Ints, some: Bools) -> Bools:
+        """Return whether each row is of a unit, and so a market, in which one of `some` is."""
+        unit = self.board.rows.unit[slots]
+        return np.isin(unit, unit[some])
+
     def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
         rows, place, lines = self.board.rows, self.board.names.place.values, lines or self.lines

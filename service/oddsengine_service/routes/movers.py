@@ -1,21 +1,19 @@
 """Movers: the markets whose prices moved most in the last minutes, and those that books disagree about."""
 
-import math
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
 from oddsengine.columns import NO_TIME, SECOND
-from oddsengine.query import ORDERS, find_movers, ordered
-from oddsengine_service import filters
-from oddsengine_service.filters import Pages, Places
+from oddsengine.query import ORDERS, Movers, find_movers, ordered
+from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.routes.odds import filter_of, reading
 from oddsengine_service.wire.envelopes import Page, Share
-from oddsengine_service.wire.numbers import rounded
+from oddsengine_service.wire.numbers import exact, known, percent
 from oddsengine_service.wire.odds import Odds, odds
 
 MOST_MINUTES = 180
@@ -45,33 +43,33 @@ def listed(context: Context) -> dict[str, Any]:
     with reading(context) as reader:
         found = filter_of(context, reader.now)
         slots = reader.matching_rows(found, missing)
-        fair = reader.fair(slots, found.books, context.node.method)
+        since = reader.now - query.minutes * 60 * SECOND if reader.now != NO_TIME else reader.now
         ids, decimal, usable = reader.quoted(slots)
-        since = reader.now - query.minutes * 60 * SECOND
-        earlier = past.recent.odds_at(ids, since if reader.now != NO_TIME else reader.now)
+        earlier = past.recent.odds_at(slots, ids, since)
+        if query.sort == "move":  # most of a board has not moved, and need not be valued
+            some = reader.beside(slots, decimal < earlier)
+            slots, decimal, usable, earlier = slots[some], decimal[some], usable[some], earlier[some]
+        fair = reader.fair(slots, found.books, context.node.method)
         moved = find_movers(fair, decimal, reader.net(slots), earlier, usable)
         if query.sort == "move":
             moved = moved.take(np.flatnonzero(moved.now > moved.before))
         total = moved.best.size
         moved = moved.take(ordered(moved, query.sort)[query.offset : query.offset + query.limit])
         rows = reader.take(slots[moved.best])
-    columns = (
-        fair.ev[moved.best] * 100.0, fair.probability[moved.best], (moved.now - moved.before) * 100.0, moved.before,
-        moved.now, moved.books, moved.shorter, moved.longer, moved.spread * 100.0,
-    )  # fmt: skip
-    figures = zip(*(map(_known, column.tolist()) for column in columns), strict=True)
-    shown = [Mover(row, *each) for row, each in zip(odds(rows), figures, strict=True)]
+    values = zip(odds(rows), fair.ev[moved.best].tolist(), fair.probability[moved.best].tolist(), strict=True)
+    shown = [_mover(*each, moved, at) for at, each in enumerate(values)]
     return page(context, shown, len(shown), total, answer_meta(context, missing))
 
 
-def _known(value: Any) -> Any:
-    """A rounded number; None for nan."""
-    if isinstance(value, int):
-        return value
-    return None if math.isnan(value) else rounded(value)
+def _mover(row: Odds, ev: float, share: float, moved: Movers, at: int) -> Mover:
+    before, now = float(moved.before[at]), float(moved.now[at])
+    return Mover(
+        row, percent(ev), known(share), exact(100.0 * (now - before)), exact(before), exact(now), int(moved.books[at]),
+        int(moved.shorter[at]), int(moved.longer[at]), percent(float(moved.spread[at])),
+    )  # fmt: skip
 
 
-class MoversQuery(Pages, Places):
+class MoversQuery(Pages, Prices):
     """Parameters of the movers."""
 
     minutes: Annotated[int, Param("How far to look back, in minutes.", low=1, high=MOST_MINUTES)] = 10
@@ -79,10 +77,6 @@ class MoversQuery(Pages, Places):
         str,
         Param("`move`: what got shorter most first; `spread`: what books disagree about most.", choices=ORDERS),
     ] = "move"
-    sportsbook: filters.Sportsbook = None
-    market: filters.Market = None
-    event: filters.Event = None
-    live: filters.Live = None
 
 
 endpoints = (

@@ -2,19 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from oddsengine.columns import Floats
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.odds import decimal_to_american
-from oddsengine.query import BoardReader, OddsRows, RowFair, TermTexts
+from oddsengine.query import OddsRows, RowFair, TermTexts
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service import filters
-from oddsengine_service.filters import Pages, Places
+from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.routes.odds import filter_of, reading
-from oddsengine_service.wire.numbers import american, americans, rounded
+from oddsengine_service.wire.numbers import american, americans, percent
 from oddsengine_service.wire.odds import reason_of
 from oddsengine_service.wire.screen import ScreenGame, ScreenMarket, ScreenOutcome, ScreenPage, ScreenPrice
 
@@ -50,35 +52,29 @@ def screen(context: Context) -> dict[str, Any]:
         found = filter_of(context, reader.now, market=query.market or _MAIN)
         rows = reader.matching_rows(found, missing)
         parts, _, total, _ = reader.groups(rows, "", query.limit, query.offset, None)
-        games = [list(_prices(reader, part, found.books, context.node.method)) for part in parts]
-    shown = [_game(prices) for prices in games]
-    books = sorted({price.book for prices in games for price in prices})
+        slots = np.concatenate([rows[:0], *parts])
+        taken, net, fair = reader.take(slots), reader.net(slots), reader.fair(slots, found.books, context.node.method)
+    prices = _prices(taken, net, fair)
+    shown = [_game([*islice(prices, part.size)]) for part in parts]
+    books = sorted({taken.books[book] for book in taken.book})
     meta = answer_meta(context, missing, sportsbooks=books)
     return page(context, shown, len(shown), total, meta)
 
 
-def _prices(reader: BoardReader, slots: Any, books: frozenset[str] | None, method: str) -> Iterator[_Price]:
-    taken: OddsRows = reader.take(slots)
-    fair: RowFair = reader.fair(slots, books, method)
+def _prices(taken: OddsRows, net: Floats, fair: RowFair) -> Iterator[_Price]:
     seen, starts = timestamps(taken.seen), timestamps(taken.start)
     decimal = np.round(taken.odds, 6).tolist()
-    quoted, net = americans(taken.odds, taken.american), reader.net(slots).tolist()
+    quoted, nets = americans(taken.odds, taken.american), net.tolist()
     ids, codes = hexadecimal(taken.id), taken.rejected.tolist()
     active, live = taken.active.tolist(), taken.live.tolist()
     evs, holds, shares = (column.tolist() for column in (fair.ev, fair.hold, fair.probability))
     for at, term in enumerate(taken.term):
         text, reason = taken.texts[term], reason_of(codes[at])
-        shown = ScreenPrice(
-            ids[at], quoted[at], decimal[at], text.line, _percent(evs[at]), seen[at], active[at], reason
-        )
+        shown = ScreenPrice(ids[at], quoted[at], decimal[at], text.line, percent(evs[at]), seen[at], active[at], reason)
         yield _Price(
             text, taken.books[taken.book[at]], taken.main[at] == 1, active[at] and reason is None, live[at],
-            starts[at], net[at], holds[at], shares[at], shown,
+            starts[at], nets[at], holds[at], shares[at], shown,
         )  # fmt: skip
-
-
-def _percent(share: float) -> float | None:
-    return None if np.isnan(share) else rounded(100.0 * share)
 
 
 def _game(prices: Sequence[_Price]) -> ScreenGame:
@@ -121,8 +117,8 @@ def _compared(prices: Sequence[_Price]) -> ScreenMarket:
     text = prices[0].text
     return ScreenMarket(
         *_market(prices[0]), main,
-        _percent(sum(1.0 / prices[0].net for prices in best.values()) - 1.0) if whole else None,
-        {price.book: hold for price in chosen if (hold := _percent(price.hold)) is not None},
+        percent(sum(1.0 / prices[0].net for prices in best.values()) - 1.0) if whole else None,
+        {price.book: hold for price in chosen if (hold := percent(price.hold)) is not None},
         [_outcome(text.home_team, outcomes[kind], best[kind], main) for kind in ordered],
     )  # fmt: skip
 
@@ -158,13 +154,9 @@ def _outcome(home: str, prices: Sequence[_Price], best: Sequence[_Price], main: 
     )  # fmt: skip
 
 
-class ScreenQuery(Pages, Places):
+class ScreenQuery(Pages, Prices):
     """Parameters of the odds screen."""
 
-    market: filters.Market = None
-    sportsbook: filters.Sportsbook = None
-    event: filters.Event = None
-    live: filters.Live = None
     date: filters.Date = None
     q: filters.Search = None
 

@@ -4,6 +4,7 @@ American prices have 2 digits, decimal prices and probabilities 6, others 4. Tim
 """
 # mypy: allow-untyped-calls
 
+import math
 from datetime import datetime
 
 from oddsengine.columns import Floats
@@ -27,6 +28,16 @@ def format_time(time: datetime | None) -> str | None:
 def rounded(value: Number, digits: int = 4) -> Number:
     """Round a number, or None; never returns -0.0."""
     return None if value is None else round(value, digits) + 0.0
+
+
+def known(value: float, digits: int = 4) -> Number:
+    """Round a number; None for nan."""
+    return None if math.isnan(value) else exact(value, digits)
+
+
+def percent(share: float) -> Number:
+    """A fraction in percent; None for nan."""
+    return known(100.0 * share)
 
 
 def exact(value: float, digits: int = 4) -> float:

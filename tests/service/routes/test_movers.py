@@ -110,11 +110,16 @@ def test_odds_at_a_time_are_those_of_the_moves(played: tuple[Engine, Ring], seco
             earlier = mine[moves.at[mine] <= at]
             last = earlier[-1] if earlier.size else mine[0]
             twin[ident] = moves.odds[last] if moves.active[last] else math.nan
+    at_slot = dict(zip(ids.tolist(), slots.tolist(), strict=True))
     some = np.array([ident for ident in ids.tolist() if ident in twin], np.uint64)
+    where = np.array([at_slot[ident] for ident in some.tolist()], np.int32)
     assert some.size > 50
     expected = np.array([twin[ident] for ident in some.tolist()])
-    np.testing.assert_array_equal(ring.odds_at(some, at), expected)
-    assert np.isnan(ring.odds_at(np.array([1], np.uint64), at)).all()
+    np.testing.assert_array_equal(ring.odds_at(where, some, at), expected)
+    elsewhere = np.roll(where, 1)  # others have taken their slots
+    np.testing.assert_array_equal(ring.odds_at(elsewhere, some, at), expected)
+    beyond = np.array([0, 1 << 30], np.int32)
+    assert np.isnan(ring.odds_at(beyond, np.array([1, 2], np.uint64), at)).all()
     assert (expected != np.array([moves_now[ident] for ident in some.tolist()])).any() == (seconds > 0)
 
 
@@ -127,10 +132,11 @@ def test_a_row_whose_moves_were_displaced_is_not_known(played: tuple[Engine, Rin
         whole.follow(update)
     assert engine.now is not None
     with Index(engine).reader() as reader:
-        ids, odds, _ = reader.quoted(reader.matching_rows(RowFilter(), {}))
+        slots = reader.matching_rows(RowFilter(), {})
+        ids, odds, _ = reader.quoted(slots)
     for seconds in (0, 5, 30):
         at = micros(engine.now - timedelta(seconds=seconds))
-        few, every = small.odds_at(ids, at), whole.odds_at(ids, at)
+        few, every = small.odds_at(slots, ids, at), whole.odds_at(slots, ids, at)
         known = ~np.isnan(few)
         assert known.any()
         np.testing.assert_array_equal(few[known], every[known])
