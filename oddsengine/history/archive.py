@@ -6,7 +6,7 @@ steps of which tape they contain, so that archiving again only adds what is new.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -164,15 +164,7 @@ class Archive:
 
         Raises `ArchiveError` if the archive cannot be read.
         """
-        delta = _delta()
-        try:
-            table = delta.DeltaTable(self._dest)
-            rows = pl.scan_delta(table).filter(pl.col("event_id").is_in(list(events))).select(COLUMNS)
-            return rows.collect(engine="streaming"), int(table.transaction_version(origin) or 0)
-        except delta.exceptions.TableNotFoundError:
-            return pl.DataFrame(schema=SCHEMA), 0
-        except (delta.exceptions.DeltaError, OSError, pl.exceptions.PolarsError) as error:
-            raise ArchiveError(f"{self._dest}: {error}") from error
+        return self._read(pl.col("event_id").is_in(list(events)), COLUMNS, origin)
 
     def changes_of_event(self, event_id: str, until: int) -> EventMoves:
         """Return the price changes of an event up to a time in microseconds."""
@@ -183,14 +175,19 @@ class Archive:
 
         Raises `ArchiveError` if the archive cannot be read.
         """
+        last = datetime.fromtimestamp(until / 1e6, UTC).date()
+        days = pl.col("day").is_between(last - timedelta(days=1), last)
+        return priced_events(self._read(days, EVENT_COLUMNS)[0], until)
+
+    def _read(self, where: pl.Expr, columns: Sequence[str], origin: str = "") -> tuple[pl.DataFrame, int]:
+        """Some quotes, and the last archived step of `origin`."""
         delta = _delta()
-        last = datetime.fromtimestamp(until / 1e6, UTC)
-        days = pl.col("day").is_between(last.date() - timedelta(days=1), last.date())
         try:
-            quotes = pl.scan_delta(delta.DeltaTable(self._dest)).filter(days)
-            return priced_events(quotes.select(*EVENT_COLUMNS).collect(engine="streaming"), until)
+            table = delta.DeltaTable(self._dest)
+            rows = pl.scan_delta(table).filter(where).select(columns)
+            return rows.collect(engine="streaming"), int(table.transaction_version(origin) or 0)
         except delta.exceptions.TableNotFoundError:
-            return []
+            return pl.DataFrame(schema=SCHEMA).select(columns), 0
         except (delta.exceptions.DeltaError, OSError, pl.exceptions.PolarsError) as error:
             raise ArchiveError(f"{self._dest}: {error}") from error
 

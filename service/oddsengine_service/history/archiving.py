@@ -1,8 +1,8 @@
 """The archive of a node: quotes are buffered in files of the data folder and committed to a Delta table every hour."""
 
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
@@ -108,39 +108,37 @@ class NodeArchive(Recorder):
 
         Raises `Problem` 503 if the table cannot be read.
         """
-        with self._engine.still():
-            buffered, parts = [self._buffer.rows()], sorted(self._folder.glob("*.parquet"))
-        with suppress(FileNotFoundError):  # committed meanwhile
-            buffered = [*(pl.scan_parquet(part).collect() for part in parts), *buffered]
-        recent = pl.concat([rows.select(EVENT_COLUMNS) for rows in buffered])
-        try:
+        recent = self._pending(lambda rows: rows.select(EVENT_COLUMNS))
+        with self._readable():
             found = self._table.events(until)
-        except ArchiveError as error:
-            raise self._unreadable(error) from error
         return list({event.id: event for event in (*found, *priced_events(recent, until))}.values())
-
-    def _unreadable(self, error: ArchiveError) -> Problem:
-        self._failed(str(error))
-        return Problem(503, "unavailable", "the archive cannot be read now; retry later", retry_after=5)
 
     def changes_of_events(self, events: Collection[str], until: int) -> EventMoves:
         """Price movements of some events, as `changes_of_event`."""
-        of_event = pl.col("event_id").is_in(list(events))
+        pending = self._pending(lambda rows: rows.filter(pl.col("event_id").is_in(list(events))))
+        with self._readable():
+            rows, done = self._table.rows(events, self._origin())
+        return moves(pl.concat([rows, pending.filter(pl.col("step") > done).drop("step")]), until)
+
+    def _pending(self, some: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
+        """Some of the quotes that are not known to be in the table, in order of their steps.
+
+        Read before the table, so that quotes which are committed meanwhile are in one of them, or in both.
+        """
         while True:
             with self._engine.still():
-                buffered, parts = [self._buffer.rows().filter(of_event)], sorted(self._folder.glob("*.parquet"))
-            try:
-                buffered = [*(pl.scan_parquet(part).filter(of_event).collect() for part in parts), *buffered]
-            except FileNotFoundError:  # committed meanwhile
-                continue
-            try:
-                rows, done = self._table.rows(events, self._origin())
-            except ArchiveError as error:
-                raise self._unreadable(error) from error
-            return moves(
-                pl.concat([rows, *(part_rows.filter(pl.col("step") > done).drop("step") for part_rows in buffered)]),
-                until,
-            )
+                buffered, parts = self._buffer.rows(), sorted(self._folder.glob("*.parquet"))
+            with suppress(FileNotFoundError):  # committed meanwhile
+                return pl.concat([some(rows).collect() for rows in (*map(pl.scan_parquet, parts), buffered.lazy())])
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Report a table that cannot be read."""
+        try:
+            yield
+        except ArchiveError as error:
+            self._failed(str(error))
+            raise Problem(503, "unavailable", "the archive cannot be read now; retry later", retry_after=5) from error
 
     def close(self) -> None:
         self._ended.set()
