@@ -67,7 +67,7 @@ _SCHEMA = (
     AFTER DELETE ON keys BEGIN UPDATE facts SET value = value + 1 WHERE name = 'changes'; END""",
 )
 _COLUMNS = "hash, id, account, name, tier, features, streaming, rate, streams, active, created_at, updated_at, used"
-_OLD = "old_hash, old_until"  # of a secret that a rotation replaced
+_ALL = f"{_COLUMNS}, old_hash, old_until"  # the last two of a secret that a rotation replaced
 
 
 class KeysError(ValueError):
@@ -297,7 +297,7 @@ class KeyStore:
             if not (is_new or is_old):
                 return None
             rows = reader.execute(
-                f"SELECT {_COLUMNS}, {_OLD} FROM keys WHERE id = ? AND ? IN (hash, old_hash) AND active",
+                f"SELECT {_ALL} FROM keys WHERE id = ? AND ? IN (hash, old_hash) AND active",
                 (ident, digest),
             ).fetchall()
         if not rows:
@@ -328,7 +328,7 @@ class KeyStore:
         where, values = ("", ()) if account is None else ("WHERE account = ?", (account,))
         fixed = [record for record in self._fixed.values() if account in (None, record.account)]
         with self._writer.reading() as writer:
-            rows = writer.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys {where} ORDER BY rowid", values).fetchall()
+            rows = writer.execute(f"SELECT {_ALL} FROM keys {where} ORDER BY rowid", values).fetchall()
         return fixed + [_record(row) for row in rows]
 
     def record(self, ident: str, by: Caller | None = None) -> Record:
@@ -390,7 +390,7 @@ class KeyStore:
     def export_rows(self) -> "Sequence[dict[str, Any]]":
         """All keys as plain data, with hashes instead of secrets."""
         with self._writer.reading() as writer:
-            rows = writer.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys ORDER BY rowid").fetchall()
+            rows = writer.execute(f"SELECT {_ALL} FROM keys ORDER BY rowid").fetchall()
         return [_row(row) for row in rows]
 
     def merge_rows(self, rows: "Iterable[Mapping[str, Any]]", *, offer: bool = False) -> int:
@@ -398,7 +398,7 @@ class KeyStore:
 
         Raises `UnfitError` if a row is not valid.
         """
-        needed, names = _COLUMNS.split(", "), f"{_COLUMNS}, {_OLD}".split(", ")
+        needed, names = _COLUMNS.split(", "), _ALL.split(", ")
         n = 0
         with self._writing() as writer:
             for row in rows:
@@ -409,7 +409,7 @@ class KeyStore:
                     for name in names
                 ]
                 writer.execute(
-                    f"INSERT INTO keys ({_COLUMNS}, {_OLD}) VALUES ({', '.join('?' * len(names))}) "
+                    f"INSERT INTO keys ({_ALL}) VALUES ({', '.join('?' * len(names))}) "
                     "ON CONFLICT (id) DO UPDATE SET "
                     + ", ".join(f"{name} = excluded.{name}" for name in names if name not in ("id", "used")),
                     values,
@@ -432,7 +432,7 @@ class KeyStore:
 
     def _changed(self, writer: sqlite3.Connection, ident: str) -> Record:
         """A changed key, offered for replication."""
-        row = writer.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys WHERE id = ?", (ident,)).fetchone()
+        row = writer.execute(f"SELECT {_ALL} FROM keys WHERE id = ?", (ident,)).fetchone()
         self._replication.key_changed(_row(row))
         return self._own(writer, ident, None)
 
@@ -456,7 +456,7 @@ class KeyStore:
     def _own(self, connection: sqlite3.Connection, ident: str, by: Caller | None) -> Record:
         record = self._fixed.get(ident)
         if record is None:
-            rows = connection.execute(f"SELECT {_COLUMNS}, {_OLD} FROM keys WHERE id = ?", (ident,)).fetchall()
+            rows = connection.execute(f"SELECT {_ALL} FROM keys WHERE id = ?", (ident,)).fetchall()
             record = _record(rows[0]) if rows else None
         if record is None or (by is not None and record.account != by.account):
             raise UnknownKeyError(f"unknown key {quoted(ident.partition('.')[0])}")  # it may be a complete key
