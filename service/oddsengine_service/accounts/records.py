@@ -86,7 +86,7 @@ class Records:
                     ).fetchone()
                     for key in changes
                 }
-                self._check_limits(base, changes, {key: held[0] for key, held in found.items() if held})
+                self._check_limits(base, owner, changes, {key: held[0] for key, held in found.items() if held})
             new = [change for key, change in changes.items() if found[key] != (change.body, change.event)]
             with nullcontext() if self._replication.one_by_one else self.database.transaction():
                 for change in new:
@@ -95,11 +95,10 @@ class Records:
         return len(new)
 
     def _check_limits(
-        self, base: sqlite3.Connection, changes: Mapping[tuple[str, str], RecordChange],
+        self, base: sqlite3.Connection, owner: str, changes: Mapping[tuple[str, str], RecordChange],
         held: Mapping[tuple[str, str], bytes],
     ) -> None:  # fmt: skip
         """Raise `Problem` 400 if changes would exceed a limit of their key; `held` are bodies that they replace."""
-        (owner,) = {change.owner for change in changes.values()} or {""}
         stored = base.execute(
             "SELECT kind, count(*), sum(length(body)) FROM records WHERE owner = ? GROUP BY kind", (owner,)
         ).fetchall()
