@@ -1,6 +1,6 @@
 """Backup of what a key stores (bets, marks, filters, alerts) as one document, and restoring it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -117,19 +117,24 @@ def _alert(
     every = {target for alert in before.values() for target in alert.targets}
     targets = []
     for target in saved.targets:
-        found = target
-        if target == masked(target):
-            same = [one for one in here if masked(one) == target] or [one for one in every if masked(one) == target]
-            if len(same) != 1 and not (same and same[0] in here):
-                missing.append(target)
-                continue
-            found = same[0]
+        found = _unmasked(target, here, every)
+        if found is None:
+            missing.append(target)
+            continue
         targets.append(found)
         if found in here:
             here.remove(found)
     fields = {name: getattr(saved, name) for name in SavedAlert.__struct_fields__} | {"targets": targets}
     alert = StoredAlert(**fields) if stored is None else msgspec.structs.replace(stored, **fields)
     return checked_alert(context, alert, sorted(every))
+
+
+def _unmasked(target: str, here: Sequence[str], every: Iterable[str]) -> str | None:
+    """The target that a masked one is: the next of the alert's own, else the only one that the key has; else None."""
+    if target != masked(target):
+        return target
+    same = [one for one in here if masked(one) == target][:1] or [one for one in every if masked(one) == target]
+    return same[0] if len(same) == 1 else None
 
 
 def _in_utc(bet: Bet) -> Bet:
