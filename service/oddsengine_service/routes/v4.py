@@ -75,9 +75,9 @@ def sports(context: Context) -> Any:
 
 def events(context: Context) -> Any:
     key = context.path["sportKey"]
-    if (sheets := outrights.sheets_of(context, key)) is not None:
+    if (outright := outrights.outright_of(context, key)) is not None:
         ids = context.query.event_ids
-        return [each for each in outrights.events(context, key, sheets) if not ids or each.id in ids]
+        return [each for each in outrights.events(context, outright) if not ids or each.id in ids]
     return [event(game, context.query.date_format) for game in selected(games(context, key), key, context.query)]
 
 
@@ -100,8 +100,8 @@ def participants(context: Context) -> Any:
 
 def odds(context: Context) -> Any:
     key, query = context.path["sportKey"], context.query
-    if (sheets := outrights.sheets_of(context, key)) is not None:
-        return outrights.with_prices(context, key, sheets)
+    if (outright := outrights.outright_of(context, key)) is not None:
+        return outrights.with_prices(context, outright)
     found = games(context, key)
     words = markets(query.markets, found[0].sport if found else "", whole=True)
     return with_prices(context, selected(found, key, query), words)
@@ -109,8 +109,8 @@ def odds(context: Context) -> Any:
 
 def event_odds(context: Context) -> Any:
     key, ident = context.path["sportKey"], context.path["eventId"]
-    if (sheets := outrights.sheets_of(context, key)) is not None:
-        return one(outrights.with_prices(context, key, sheets), ident)
+    if (outright := outrights.outright_of(context, key)) is not None:
+        return one(outrights.with_prices(context, outright), ident)
     game = one(games(context, key), ident)
     words = markets(context.query.markets, game.sport, whole=False, others=own(context).market_names)
     return with_prices(context, [game], words)[0]

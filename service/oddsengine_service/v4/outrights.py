@@ -3,9 +3,9 @@
 Over and under, or yes and no, of a team or player have its name as `description`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
@@ -27,6 +27,14 @@ from oddsengine_service.v4.prices import OUTRIGHTS, books
 
 _FEATURE = "futures"
 _SIDES = ("OVER_UNDER", "YES_NO")
+
+
+class Outright(NamedTuple):
+    """A sport of outrights, on the board that a request has taken."""
+
+    key: str
+    board: FuturesBoard
+    sheets: Sequence[Sheet]
 
 
 def listed(context: Context) -> list[V4Sport]:
@@ -65,66 +73,59 @@ def catalog_kind(kind: str) -> str:
     return futures.kind(kind).name.replace("_", " ")
 
 
-def sheets_of(context: Context, key: str) -> list[Sheet] | None:
-    """The markets of a sport of outrights; None if it is not one. Raises `Problem` 403."""
-    found = _by_key(context.node.futures.board).get(key)
-    if found is not None and _FEATURE not in context.caller.features:
+def outright_of(context: Context, key: str) -> Outright | None:
+    """The sport of outrights with a key; None if it is not one. Raises `Problem` 403."""
+    board = context.node.futures.board
+    sheets = _by_key(board).get(key)
+    if sheets is None:
+        return None
+    if _FEATURE not in context.caller.features:
         raise feature_above(_FEATURE, context.caller.tier)
-    return found
+    return Outright(key, board, sheets)
 
 
-def event_of(sheets: Sequence[Sheet], key: str, season: str, start: datetime | None, dates: str) -> V4Event:
-    when = None if start is None else written(micros(start), dates)
-    return V4Event(v4_id(f"{key} {season}"), key, title(sheets[0]), when, None, None)
-
-
-def events(context: Context, key: str, sheets: Sequence[Sheet]) -> list[V4Event]:
+def events(context: Context, outright: Outright) -> list[V4Event]:
     """The seasons of a sport of outrights."""
-    board, dates = context.node.futures.board, context.query.date_format
-    return [event_of(own, key, season, _table(board, own)["event_start_time"].min(), dates)  # type: ignore[arg-type]
-            for season, own in _seasons(sheets).items()]  # fmt: skip
+    return [event for event, _ in _seasons(context, outright)]
 
 
-def with_prices(context: Context, key: str, sheets: Sequence[Sheet]) -> list[V4EventOdds]:
+def with_prices(context: Context, outright: Outright) -> list[V4EventOdds]:
     """The seasons of a sport of outrights with the prices of the requested bookmakers. Raises `Problem` 422."""
     query = context.query
     for word in query.markets or ():
         if word not in OUTRIGHTS:
-            raise refused("INVALID_MARKET_COMBO", f"{key} has the market outrights only, got {quoted(word)}")
+            raise refused("INVALID_MARKET_COMBO", f"{outright.key} has the market outrights only, got {quoted(word)}")
     chosen, regions = books(context)
-    ids = {event.id: event for event in events(context, key, sheets)}
+    priced = "outrights" in (query.markets or ("outrights",))
     out = []
-    for (ident, event), own in zip(ids.items(), _seasons(sheets).values(), strict=True):
-        if not query.get("event_ids") or ident in query.event_ids:
-            makers = _makers(context, own, chosen, regions) if "outrights" in (query.markets or ("outrights",)) else []
+    for event, table in _seasons(context, outright):
+        if not query.get("event_ids") or event.id in query.event_ids:
+            makers = _makers(query, outright, table, chosen, regions) if priced else []
             out.append(V4EventOdds(**msgspec.structs.asdict(event), bookmakers=makers))
     return out
 
 
-def _seasons(sheets: Sequence[Sheet]) -> dict[str, list[Sheet]]:
-    out: dict[str, list[Sheet]] = {}
-    for sheet in sheets:
-        out.setdefault(sheet.market.season, []).append(sheet)
-    return dict(sorted(out.items()))
-
-
-def _table(board: FuturesBoard, sheets: Sequence[Sheet]) -> pl.DataFrame:
-    return board.table.filter(pl.col("market_id").is_in([sheet.market.id for sheet in sheets]))
+def _seasons(context: Context, outright: Outright) -> Iterator[tuple[V4Event, pl.DataFrame]]:
+    """The seasons of a sport of outrights, each with its prices."""
+    seasons: dict[str, list[Sheet]] = {}
+    for sheet in outright.sheets:
+        seasons.setdefault(sheet.market.season, []).append(sheet)
+    for season, own in sorted(seasons.items()):
+        table = outright.board.table.filter(pl.col("market_id").is_in([sheet.market.id for sheet in own]))
+        start: Any = table["event_start_time"].min()
+        when = None if start is None else written(micros(start), context.query.date_format)
+        yield V4Event(v4_id(f"{outright.key} {season}"), outright.key, title(own[0]), when, None, None), table
 
 
 def _makers(
-    context: Context, sheets: Sequence[Sheet], chosen: frozenset[str] | None, regions: tuple[str, ...]
+    query: Any, outright: Outright, table: pl.DataFrame, chosen: frozenset[str] | None, regions: tuple[str, ...]
 ) -> list[V4Bookmaker]:
-    query = context.query
-    markets = {sheet.market.id: sheet.market for sheet in sheets}
-    table = _table(context.node.futures.board, sheets).filter(
-        pl.col("is_active").fill_null(value=True) & pl.col("odds_decimal").is_not_null()
-    )
+    table = table.filter(pl.col("is_active").fill_null(value=True) & pl.col("odds_decimal").is_not_null())
     columns = ("book", "market_id", "pick", "odds_decimal", "odds_american", "deep_link", "last_seen_at")
     makers: dict[str, list[tuple[V4Outcome, datetime]]] = {}
     for book, market_id, *price, seen in table.select(columns).sort(columns[:3]).iter_rows():
         if chosen is None or book in chosen:
-            makers.setdefault(book, []).append((_outcome(query, markets[market_id], *price), seen))
+            makers.setdefault(book, []).append((_outcome(query, outright.board.markets[market_id], *price), seen))
     out = []
     for book, prices in makers.items():
         updated = written(micros(max(seen for _, seen in prices)), query.date_format)
