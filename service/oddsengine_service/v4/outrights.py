@@ -14,7 +14,7 @@ from msgspec import UNSET
 from oddsengine import catalog
 from oddsengine.catalog import futures
 from oddsengine.feeds.the_odds_api_names import book_key, outright_key
-from oddsengine.futures import FuturesBoard, Sheet
+from oddsengine.futures import FuturesBoard, FuturesMarket
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.tiers import feature_above
@@ -34,7 +34,7 @@ class Outright(NamedTuple):
 
     key: str
     board: FuturesBoard
-    sheets: Sequence[Sheet]
+    markets: Sequence[FuturesMarket]
 
 
 def listed(context: Context) -> list[V4Sport]:
@@ -42,24 +42,22 @@ def listed(context: Context) -> list[V4Sport]:
     if _FEATURE not in context.caller.features:
         return []
     return [
-        V4Sport(key, group(sheets[0].market.sport), title(sheets[0]), title(sheets[0]), True, True)  # noqa: FBT003
-        for key, sheets in _by_key(context.node.futures.board).items()
+        V4Sport(key, group(markets[0].sport), title(markets[0]), title(markets[0]), True, True)  # noqa: FBT003
+        for key, markets in _by_key(context.node.futures.board).items()
     ]
 
 
-def _by_key(board: FuturesBoard) -> Mapping[str, list[Sheet]]:
-    out: dict[str, list[Sheet]] = {}
-    for sheet in board.sheets.values():
-        market = sheet.market
-        out.setdefault(outright_key(market.sport, market.league, market.kind), []).append(sheet)
+def _by_key(board: FuturesBoard) -> Mapping[str, list[FuturesMarket]]:
+    out: dict[str, list[FuturesMarket]] = {}
+    for _, market in sorted(board.markets.items()):
+        out.setdefault(outright_key(market.sport, market.league, market.kind), []).append(market)
     return dict(sorted(out.items()))
 
 
-def title(sheet: Sheet) -> str:
+def title(market: FuturesMarket) -> str:
     """The name of a kind of futures, without season, subject and line."""
-    league = catalog.leagues().get(sheet.market.league)
-    kind = catalog_kind(sheet.market.kind)
-    return f"{league.name if league is not None else sheet.market.league} {kind}".strip()
+    league = catalog.leagues().get(market.league)
+    return f"{league.name if league is not None else market.league} {catalog_kind(market.kind)}".strip()
 
 
 def catalog_kind(kind: str) -> str:
@@ -76,12 +74,12 @@ def catalog_kind(kind: str) -> str:
 def outright_of(context: Context, key: str) -> Outright | None:
     """The sport of outrights with a key; None if it is not one. Raises `Problem` 403."""
     board = context.node.futures.board
-    sheets = _by_key(board).get(key)
-    if sheets is None:
+    markets = _by_key(board).get(key)
+    if markets is None:
         return None
     if _FEATURE not in context.caller.features:
         raise feature_above(_FEATURE, context.caller.tier)
-    return Outright(key, board, sheets)
+    return Outright(key, board, markets)
 
 
 def events(context: Context, outright: Outright) -> list[V4Event]:
@@ -107,11 +105,11 @@ def with_prices(context: Context, outright: Outright) -> list[V4EventOdds]:
 
 def _seasons(context: Context, outright: Outright) -> Iterator[tuple[V4Event, pl.DataFrame]]:
     """The seasons of a sport of outrights, each with its prices."""
-    seasons: dict[str, list[Sheet]] = {}
-    for sheet in outright.sheets:
-        seasons.setdefault(sheet.market.season, []).append(sheet)
+    seasons: dict[str, list[FuturesMarket]] = {}
+    for market in outright.markets:
+        seasons.setdefault(market.season, []).append(market)
     for season, own in sorted(seasons.items()):
-        table = outright.board.table.filter(pl.col("market_id").is_in([sheet.market.id for sheet in own]))
+        table = outright.board.table.filter(pl.col("market_id").is_in([market.id for market in own]))
         start: Any = table["event_start_time"].min()
         when = None if start is None else written(micros(start), context.query.date_format)
         yield V4Event(v4_id(f"{outright.key} {season}"), outright.key, title(own[0]), when, None, None), table
@@ -134,7 +132,9 @@ def _makers(
     return out
 
 
-def _outcome(query: Any, market: Any, pick: str, decimal: float, american: float | None, link: str | None) -> V4Outcome:
+def _outcome(
+    query: Any, market: FuturesMarket, pick: str, decimal: float, american: float | None, link: str | None
+) -> V4Outcome:
     price: float = round(decimal, 6)
     if query.odds_format == "american":
         price = round(float(decimal_to_american(decimal)) if american is None else american)
