@@ -49,8 +49,8 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
         },
         "defaultContentType": _TYPE,
         "servers": {
-            "sse": _server("http", base, "https behind a proxy", _WAYS),
-            "ws": _server("ws", base, "wss behind a proxy", _WAYS),
+            "sse": _server("http", base, "https behind a proxy"),
+            "ws": _server("ws", base, "wss behind a proxy"),
         },
         "channels": channels,
         "operations": operations,
@@ -67,10 +67,10 @@ def protocol(endpoint: Endpoint) -> str:
     return "ws" if endpoint.envelope is not None else "sse"
 
 
-def _server(kind: str, base: str, note: str, ways: Iterable[str]) -> dict[str, Any]:
+def _server(kind: str, base: str, note: str) -> dict[str, Any]:
     return {
         "host": "{host}", "pathname": base, "protocol": kind, "description": f"A node; {note}.",
-        "variables": {"host": _HOST}, "security": [{"$ref": f"#/components/securitySchemes/{name}"} for name in ways],
+        "variables": {"host": _HOST}, "security": [{"$ref": f"#/components/securitySchemes/{name}"} for name in _WAYS],
     }  # fmt: skip
 
 

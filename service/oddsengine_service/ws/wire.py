@@ -15,10 +15,8 @@ from oddsengine_service.stream.sse import raw
 from oddsengine_service.ws.messages import (
     DETECTED,
     EXPIRED,
-    BookPrices,
+    MESSAGES,
     ExpiredIds,
-    OddsChanges,
-    OddsLocked,
     OpportunitiesSnapshot,
     SocketComplete,
     SocketError,
@@ -32,7 +30,6 @@ MOST_ROWS = 200_000  # bytes of the rows of one message
 MOST_OPPORTUNITIES = 300  # opportunities per message
 CHANNELS = {kind.event_name: kind.name for kind in KINDS.values()}
 """Channels by the names that kinds have in events."""
-_PRICES: Mapping[Any, Any] = {kind.__struct_config__.tag: kind for kind in (BookPrices, OddsChanges, OddsLocked)}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -69,7 +66,7 @@ class Messages(Wire):
 
     def price_event(self, name: str, book: str, rows: Sequence[Any], *, more: bool = False) -> bytes:
         del more
-        return encoded(_PRICES[name](source=book, data=rows, count=len(rows)))
+        return encoded(MESSAGES[name](source=book, data=rows, count=len(rows)))
 
     def removal(self, book: str, ids: Sequence[str]) -> bytes:
         return encoded(SocketRemoved(source=book, ids=ids, count=len(ids)))
