@@ -128,7 +128,7 @@ class Field:
         if self.kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[word.lower()]
         if self.kind is datetime:
-            return _time(word, unix=param.unix)
+            return time_of(word, unix=param.unix)
         number: float = self.kind(word) if _NUMBERS[self.kind].fullmatch(value) else math.nan
         if not param.low <= number <= param.high:
             raise ValueError(word)
@@ -164,7 +164,8 @@ class Field:
         return param.allowed, {"type": "string", "maxLength": MOST_TEXT, "pattern": pattern}
 
 
-def _time(word: str, *, unix: bool) -> datetime:
+def time_of(word: str, *, unix: bool = False) -> datetime:
+    """Read an RFC 3339 time; one without an offset is UTC. Raises `ValueError` or another error if it is none."""
     if unix and word.isdigit():
         return datetime.fromtimestamp(int(word), UTC)
     time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)

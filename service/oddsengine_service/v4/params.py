@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from oddsengine.feeds.the_odds_api_names import REGIONS
-from oddsengine_service.http.params import Param, Query, Words
+from oddsengine_service.http.params import Param, Query, Words, time_of
 from oddsengine_service.http.problems import must_be, quoted
 from oddsengine_service.v4.errors import refused
 
@@ -25,9 +25,7 @@ def _moment(value: str) -> datetime:
 
 
 def _date(value: str) -> datetime:
-    word = value.strip()
-    time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
-    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    return time_of(value.strip()).astimezone(UTC)
 
 
 def _ids(name: str, value: str) -> None:
