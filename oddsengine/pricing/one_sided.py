@@ -311,7 +311,7 @@ def quoted(
 
 
 def completed(
-    groups: Groups, net: Floats, changed: Longs, ballot: BookLogits, prices: OneSided, board: CloseInput
+    groups: Groups, net: Floats, ballot: BookLogits, prices: OneSided, board: CloseInput
 ) -> tuple[BookLogits, Floats]:
     """Votes of a board and of its one-sided prices, and the error of each, in logits."""
     g, c = groups, board.of.table.constants
@@ -334,8 +334,8 @@ def completed(
     )  # fmt: skip
     error = np.empty(n)
     _merge(
-        g.book[row], prices.market[at], x[0], np.abs(x[1] - x[0]), prices.total[at], g.seen[row], changed[row],
-        *ballot, *out, error,
+        g.book[row], prices.market[at], x[0], np.abs(x[1] - x[0]), prices.total[at], g.seen[row],
+        board.times.changed[row], *ballot, *out, error,
     )  # fmt: skip
     return out, error
 
@@ -355,7 +355,7 @@ def with_one_sided(
     """
     g = groups
     prices = quoted(g, traits, net, reason, ballot, board)
-    votes, error = completed(g, net, board.times.changed, ballot, prices, board)
+    votes, error = completed(g, net, ballot, prices, board)
     needed = np.where(np.diff(votes.start) > np.diff(ballot.start), np.uint8(EVERY_ROW), np.uint8(SKIP))
     more = estimate(
         board.of, g, traits, net, reason, barred, board.times, board.momentum, votes, needed, flag=ONE_SIDED
