@@ -159,7 +159,7 @@ def _ended(context: Context, key: str, rows: Rows) -> list[Game]:
     out = []
     with index_of(context).reader() as reader:
         for ident, row in rows.items():
-            place = values.sport_id(row.sport), values.league_id(row.league, row.sport) if row.league else ""
+            place = values.sport_id(row.sport), values.league_id(row.league, row.sport)
             about = reader.event(ident)
             if about is None or about.start == NO_TIME or (wanted is not None and place not in wanted):
                 continue

@@ -15,6 +15,7 @@ from oddsengine.feeds.the_odds_api_names import sport_key
 from oddsengine.query import BoardStats
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.http.endpoints import Context
+from oddsengine_service.http.params import Query
 from oddsengine_service.http.problems import quoted
 from oddsengine_service.routes.reference import own
 from oddsengine_service.v4.bodies import V4Event, V4EventOdds, V4Sport
@@ -144,9 +145,9 @@ def games(context: Context, key: str) -> list[Game]:
     return out
 
 
-def selected(found: Sequence[Game], key: str, query: object) -> list[Game]:
+def selected(found: Sequence[Game], key: str, query: Query) -> list[Game]:
     """The events that `eventIds` and the times of a request select; times are ignored for upcoming games."""
-    ids, since, until = (getattr(query, name, None) for name in ("event_ids", "since", "until"))
+    ids, since, until = (query.get(name) for name in ("event_ids", "since", "until"))
     if since is not None and until is not None and until < since:
         raise refused("INVALID_COMMENCE_TIME_TO", "commenceTimeTo must not be before commenceTimeFrom")
     if ids:

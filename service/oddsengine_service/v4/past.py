@@ -47,8 +47,7 @@ def _games(context: Context, moment: _Moment, key: str) -> list[Game]:
     """The events of a sport that had prices then and were not over, by start; one without a start is not listed."""
     past = past_of(context)
     found = past.history.events(moment.at)
-    priced = [(each, (values.sport_id(each.sport), values.league_id(each.league, each.sport) if each.league else ""))
-              for each in found]  # fmt: skip
+    priced = [(each, (values.sport_id(each.sport), values.league_id(each.league, each.sport))) for each in found]
     wanted = places_of(key, {place for _, place in priced})
     out = []
     with index_of(context).reader() as reader:
@@ -101,11 +100,11 @@ def _offers(moves: EventMoves, words: Sequence[str], chosen: frozenset[str] | No
     names = book_ids(terms.names.books)
     allowed = np.array([chosen is None or name in chosen for name in names], bool)
     held = np.flatnonzero(last >= 0)
-    held = held[moves.active[last[held]] & allowed[book[held]]] if held.size else held
+    held = held[moves.active[last[held]] & allowed[book[held]]]
     out = []
     for word in words:
         mask, _ = terms.by_market((word,))
-        rows = held[mask[term[held]]] if held.size else held
+        rows = held[mask[term[held]]]
         at = last[rows]
         none = np.zeros(rows.size, np.int64)
         out.append(

@@ -223,8 +223,7 @@ def _named(word: str, texts: TermTexts, turned: int, home: str, away: str) -> Na
 def _newest(key: Longs, seen: Longs) -> Longs:
     """The places of distinct keys, in order; of equal ones the last seen: a book may quote a price in two wordings."""
     order = np.lexsort((-seen, key))
-    first = np.concatenate(([True], np.diff(key[order]) != 0)) if key.size else np.zeros(0, bool)
-    return np.sort(order[first])
+    return np.sort(order[np.diff(key[order], prepend=-1) != 0])
 
 
 def featured(group: Longs, line: Floats, main: Bools, share: Floats, moved: Longs | None = None) -> Bools:
@@ -249,7 +248,7 @@ def featured(group: Longs, line: Floats, main: Bools, share: Floats, moved: Long
         return out
     rest = rest[np.lexsort((line[rest], which[rest]))]
     of, lines = which[rest], line[rest]
-    first = np.flatnonzero(np.concatenate(([True], (of[1:] != of[:-1]) | (lines[1:] != lines[:-1]))))
+    first = np.flatnonzero((np.diff(of, prepend=-1) != 0) | (np.diff(lines, prepend=0.0) != 0.0))
     sizes = np.diff(np.concatenate((first, [rest.size])))
     if moved is None:
         rank = np.maximum.reduceat(share[rest], first) - np.minimum.reduceat(share[rest], first)
@@ -257,7 +256,7 @@ def featured(group: Longs, line: Floats, main: Bools, share: Floats, moved: Long
     else:
         rank = -np.maximum.reduceat(moved[rest], first)
     order = np.lexsort((np.abs(lines[first]), rank, of[first]))
-    best = order[np.concatenate(([True], np.diff(of[first][order]) != 0))]
+    best = order[np.diff(of[first][order], prepend=-1) != 0]
     chosen = np.zeros(first.size, bool)
     chosen[best] = True
     out[rest[np.repeat(chosen, sizes)]] = True
@@ -278,8 +277,8 @@ def _assembled(query: Any, parts: Sequence[_Part], regions: tuple[str, ...], eve
         return [every[place] for place in order[at].tolist()]
 
     event, book, word, seen = event[order], book[order], word[order], seen[order]
-    new_maker = np.concatenate(([True], (np.diff(event) != 0) | (np.diff(book) != 0)))[: event.size]
-    new_market = new_maker | np.concatenate(([True], np.diff(word) != 0))[: event.size]
+    new_maker = (np.diff(event, prepend=-1) != 0) | (np.diff(book, prepend=-1) != 0)
+    new_market = new_maker | (np.diff(word, prepend=-1) != 0)
     first, outcomes = np.flatnonzero(new_market), column("outcomes", np.arange(event.size))
     words = [part.word for part in parts]
     markets = list(
