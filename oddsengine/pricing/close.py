@@ -330,7 +330,7 @@ def votes(
 
 
 @inlined
-def _middle(values, n):
+def middle(values, n):
     """Median of the first n values, which are sorted.
 
     `values` has at least one.
@@ -349,7 +349,7 @@ def _middle_without(values, n, left_out):
 
 
 @inlined
-def _insert(values, n, value):
+def insert(values, n, value):
     """Insert a value into the first n, which are sorted.
 
     `values` has room for n + 1; `value` is inserted.
@@ -469,9 +469,9 @@ def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
     count = 0
     for i in range(n):
         if i != left_out and b_sharp[i] == 0.0 and b_seen[i] >= earliest:
-            _insert(ordered, count, b_x[i, k])
+            insert(ordered, count, b_x[i, k])
             count += 1
-    return _middle(ordered, count) if count > 0 else np.nan, count
+    return middle(ordered, count) if count > 0 else np.nan, count
 
 
 @kernel
@@ -636,7 +636,7 @@ def _estimate(
                 count = 0
                 for i in range(same):
                     if b_sharp[i] == 0.0:
-                        _insert(sorted_x[k], count, b_x[i, k])
+                        insert(sorted_x[k], count, b_x[i, k])
                         count += 1
                 for j in range(_CENTRES):
                     centres[k, j] = np.nan
@@ -677,7 +677,7 @@ def _estimate(
                             if ballot >= 0 and ballot < same and b_sharp[ballot] == 0.0:
                                 others -= 1
                             if not is_live and others >= 2:
-                                centre = _middle(sorted_x[k], n_soft)
+                                centre = middle(sorted_x[k], n_soft)
                                 if others < n_soft:
                                     centre = _middle_without(sorted_x[k], n_soft, b_x[ballot, k])
                                 j = 0
@@ -931,6 +931,16 @@ def sharpest(of: Estimator, ballot: BookLogits, traits: Traits, market: Longs, b
     return out
 
 
+@inlined
+def is_independent(v, begin, own, voter, feed):
+    """Whether a vote is not of the feed `own`, and the first of its feed; `begin` is the first vote on the market."""
+    f = feed[voter[v]]
+    is_new = f != own
+    for u in range(begin, v):
+        is_new = is_new and feed[voter[u]] != f
+    return is_new
+
+
 @kernel
 def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, agree):
     """Count the feeds other than the judged book's that vote on markets, and those at which the price has an edge.
@@ -942,11 +952,7 @@ def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, 
     for i in range(market.size):
         m, others[i], agree[i] = market[i], 0, 0
         for v in range(start[m], start[m + 1]):
-            f = feed[voter[v]]
-            is_new = f != feed[book[i]]
-            for u in range(start[m], v):  # only the first book of a feed counts
-                is_new = is_new and feed[voter[u]] != f
-            if is_new:
+            if is_independent(v, start[m], feed[book[i]], voter, feed):
                 logit = x[v, side[i]] if outcomes[m] > 2 else x[v, 0] if side[i] == 0 else -x[v, 0]
                 others[i] += 1
                 agree[i] += net[i] > (1.0 + np.exp(-logit)) * (1.0 + _ROUNDING)

@@ -53,6 +53,9 @@ from oddsengine.pricing.close import (
     CloseInput,
     Fair,
     estimate,
+    insert,
+    is_independent,
+    middle,
 )
 
 ONE_SIDED = BITS["one_sided"]
@@ -95,20 +98,10 @@ def _median_of_others(m, own_feed, v_start, v_book, v_x, feed, ordered):
     """
     n = 0
     for v in range(v_start[m], v_start[m + 1]):
-        f = feed[v_book[v]]
-        is_new = f != own_feed
-        for u in range(v_start[m], v):
-            is_new = is_new and feed[v_book[u]] != f
-        if is_new:
-            k = n
-            while k > 0 and ordered[k - 1] > v_x[v, 0]:
-                ordered[k] = ordered[k - 1]
-                k -= 1
-            ordered[k] = v_x[v, 0]
+        if is_independent(v, v_start[m], own_feed, v_book, feed):
+            insert(ordered, n, v_x[v, 0])
             n += 1
-    if n == 0:
-        return np.nan
-    return ordered[n // 2] if n % 2 == 1 else 0.5 * (ordered[n // 2 - 1] + ordered[n // 2])
+    return middle(ordered, n) if n > 0 else np.nan
 
 
 @kernel
@@ -268,11 +261,7 @@ def _variances(row, market, book, feed, v_start, v_book, v_x, error, k, vote_err
         m, own = market[row[i]], feed[book[row[i]]]
         n, mean, squares, margins = 0, 0.0, 0.0, 0.0
         for v in range(v_start[m], v_start[m + 1]):
-            f = feed[v_book[v]]
-            is_new = f != own
-            for u in range(v_start[m], v):  # only the first book of a feed counts
-                is_new = is_new and feed[v_book[u]] != f
-            if is_new:
+            if is_independent(v, v_start[m], own, v_book, feed):
                 n += 1
                 d = v_x[v, 0] - mean
                 mean += d / n
