@@ -74,15 +74,18 @@ def _priced(context: Context, moment: _Moment, games: Sequence[Game]) -> tuple[l
     moves = past_of(context).history.changes_of_events([game.event for game in games], moment.at)
     own = books_for(context, None)
     visible = [own is None or book in own for book in book_ids(moves.books)]
+    last = np.zeros(len(moves.wordings), np.int64)
+    np.maximum.at(last, moves.row, moves.at)
+    rows, first = np.unique(moves.row, return_index=True)
     newest: dict[str, int] = {}
     teams: dict[str, tuple[str, str]] = {}
-    for row, at in zip(moves.row.tolist(), moves.at.tolist(), strict=True):
+    for row in rows[np.argsort(first)].tolist():
         if not visible[row]:
             continue
-        wording = moves.wordings[row]
-        newest[wording[0]] = max(at, newest.get(wording[0], 0))
-        if wording[0] not in teams and wording[3] and wording[4]:
-            teams[wording[0]] = values.team_names(wording[3], wording[4], wording[1], wording[2])
+        ident, sport, league, home, away, *_ = moves.wordings[row]
+        newest[ident] = max(int(last[row]), newest.get(ident, 0))
+        if ident not in teams and home and away:
+            teams[ident] = values.team_names(home, away, sport, league)
     out = []
     for game in games:
         if game.event not in newest or (game.live and newest[game.event] < moment.at - _QUIET):
