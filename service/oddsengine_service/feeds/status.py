@@ -228,7 +228,8 @@ class Track:
         parts = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
         kinds = {part.status for part in parts.values()}
         if not kinds:
-            return Assessment(STARTING, *[self.lag or "no data yet"] * 2)
+            why = self.lag or "no data yet"
+            return Assessment(STARTING, why, why)
         impaired = Assessment(DEGRADED, self.problem, self.public_problem)
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
