@@ -1,6 +1,7 @@
 """The past over the wire: closing lines, movements from memory and from an archive beside plain loops, CLV groups."""
 
 import os
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, TapeError
 from oddsengine_service.accounts.tiers import books_of
 from oddsengine_service.board.views import Board
+from oddsengine_service.history import archiving
 from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.past import Past
 from oddsengine_service.history.recording import NodeTape
@@ -264,6 +266,23 @@ def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch:
     listed_events = {each.id: each.start for each in archive.events(micros(at))}
     assert listed_events.keys() == {each.id for each in ring.events(micros(at))}
     assert listed_events["e"] == listed_events["f39"] == micros(begin + timedelta(hours=39)), "as was said last"
+    archive.close()
+
+
+def test_a_file_that_is_committed_while_an_archive_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "_PART", 1)
+    engine = Engine()
+    archive = archive_of(engine, tmp_path)
+    at = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    for event in ("e", "f"):
+        engine.step([price(1.9, at, event_id=event)], at)
+    listed_only = tmp_path / archiving.FOLDER / "0.parquet"
+    listed_only.symlink_to(tmp_path / "nothing")
+    deletion = threading.Timer(0.3, listed_only.unlink)
+    deletion.start()
+    assert {each.id for each in archive.events(micros(at))} == {"e", "f"}
+    deletion.join()
+    assert archive.changes_of_event("e", 2**62).row.size == 1
     archive.close()
 
 
