@@ -7,10 +7,10 @@ const FLAGS = {
   no_sharp: ["No sharp book", "No sharp book quotes this three-way market; 40 % of the EV is shown"],
   early: ["Early", "The game starts in more than three days; prices are less certain"],
   long: ["Long odds", "Odds of 4.00 (+300) or longer: small errors in the fair price matter more"],
-  total: ["Over/under", "Three quarters of the EV is shown: more of it did not hold up at the close"],
+  total: ["Over/under", "Three quarters of the EV is shown: estimates for over/unders have been too high"],
   unmeasured: ["Untested market", "The fair price is estimated as usual, but has not been tested against closing prices in this kind of market"],
   suspect: ["Suspect", "The price is far better than those of the other books, and is probably an error"],
-  one_sided: ["One-sided", "The fair price needs books that quote one side only; their margin is estimated from like prices in the same game"],
+  one_sided: ["One-sided", "The fair price needs books that quote one side only, with margins estimated from similar prices in the same game; three fifths of the EV is shown"],
   live: ["In play", "In play the fair price is not calibrated; a third of an EV below 6 % is shown"],
 };
 const flagChip = (flag) => {
