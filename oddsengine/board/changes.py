@@ -181,7 +181,7 @@ def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | 
 def loosen(some: UnitColumns, changed: Bytes) -> Bytes:
     """Add the markets that change if one-sided prices are estimated.
 
-    Every price of a unit tells of the margins in it, so one change there is a change of all its markets.
+    Every price of a unit affects the margins in it, so one change there changes all its markets.
     """
     g, units, out = some.groups, some.units.size, changed.copy()
     _loosen(

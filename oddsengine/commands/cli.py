@@ -226,12 +226,10 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         f"{_METHODS} (power with --sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
-    ask.add_argument(
-        "--stake", type=_positive, metavar="MONEY", help="offer prices with levels at what this stake gets"
-    )
+    ask.add_argument("--stake", type=_positive, metavar="MONEY", help="price exchange levels for this stake")
     ask.add_argument(
         "--include", type=_names, default=[], metavar="A,B",
-        help="+EV also of prices that are suspect (too good to be true), or one_sided (books quote one side only)",
+        help="also list +EV at prices that are suspect (too good to be true) or one_sided (quoted on one side only)",
     )  # fmt: skip
 
 
@@ -589,7 +587,7 @@ def _add_keys(parser: argparse.ArgumentParser) -> None:
         "rotate", help="replace a key's secret and print the new key; the old one stops working"
     )
     rotate.add_argument(
-        "--grace", type=_count, default=0, metavar="SECONDS", help="how long the old one stays valid (default 0)"
+        "--grace", type=_count, default=0, metavar="SECONDS", help="how long the old secret stays valid (default 0)"
     )
     tier = actions.add_parser("tier", help="change the tier, add-ons and limits of a key")
     for action in (revoke, rotate, tier):
@@ -612,9 +610,9 @@ def _add_keys(parser: argparse.ArgumentParser) -> None:
 
 def _add_backup(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Write a tar archive of the data folder: keys, usage, bets, closing lines and what else is in it, without the "
-        "pepper and without tapes. The node may run. To restore it, stop the node, unpack it into an empty data "
-        "folder, add the pepper, and start the node."
+        "Write a tar archive of the data folder (keys, usage, bets, closing lines and other files), without the pepper "
+        "and tapes. The node may be running. To restore it, stop the node, unpack it into an empty data folder, add "
+        "the pepper, and start the node."
     )
     parser.set_defaults(run=backup.backup_command)
     parser.add_argument("file", metavar="FILE", help="the archive; - is standard output")

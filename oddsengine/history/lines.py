@@ -190,10 +190,10 @@ class Ring:
             self._events.setdefault(wording[0], []).append(at)
 
     def odds_at(self, slots: Ints, ids: Words, at: int) -> Floats:
-        """Return the decimal odds of some rows at a time; nan if they could not be bet then, or are not known.
+        """Return the decimal odds of some rows at a time; nan if they were suspended then, or are unknown.
 
-        The rows are those of a board with these slots and ids. Rows that were first seen later have their first odds.
-        Those whose later moves have displaced the earlier ones are not known.
+        The rows are those of a board with these slots and ids. Rows first seen later have their first odds. Odds are
+        unknown if later moves have displaced the move that set them.
         """
         with self._lock:
             out = np.full(ids.size, np.nan)

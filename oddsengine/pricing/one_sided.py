@@ -1,8 +1,8 @@
 """One-sided prices: a fair price for markets in which books quote one side only, such as anytime scorers.
 
 A book that quotes one of two outcomes shows no margin to remove. Its margin is learnt from the prices of the same
-event and kind of market: from the books that quote both sides, and from its own prices where others do. Then the side
-that it does not quote is priced such that the two sum to what is usual, and the market is complete ::
+event and kind of market: from books that quote both sides, and from its own prices where others quote both. Then the
+missing side is priced so that the two sum to the learnt book sum, which completes the market ::
 
     q     = 1 / odds of the price, u = ln(q / (1 - q)) its level
     B     = book sum, learnt from samples B_i at levels u_i on the same side, with weights
@@ -18,8 +18,8 @@ that it does not quote is priced such that the two sum to what is usual, and the
 V1 and V2 are the variances of the samples around the new mean, in which the step before counts with the weight k.
 Without enough samples in `all` there is no estimate. A sample of the price's own market does not count.
 
-The completed markets vote in the estimator (`pricing.close`), which is asked again about the markets in which they do.
-It has the same rules for them, and its results are used for prices that had no estimate before, flagged `one_sided`.
+The completed markets vote in the estimator (`pricing.close`), which runs again on the markets with such votes, by the
+same rules. Its results are used for prices that had no estimate before, flagged `one_sided`.
 Their standard error has two more parts: the mean error of the other desks' margins, and the disagreement of these ::
 
     se^2 = se(close)^2 + (mean of the errors)^2 + (sum (x - mean)^2 + k vote_error^2) / ((n - 1 + k) n)

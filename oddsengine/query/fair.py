@@ -1,4 +1,4 @@
-"""What rows of the board are worth: fair probabilities, EV, and what their books keep."""
+"""What rows of the board are worth: fair probabilities, EV and holds."""
 
 from typing import NamedTuple
 
@@ -14,15 +14,15 @@ class RowFair(NamedTuple):
     """Columns of some rows; nan where nothing is known."""
 
     probability: Floats  # fair, of the row's outcome, from all books
-    ev: Floats  # of a price that may be bet: a fraction, from all books but its own
+    ev: Floats  # a fraction, by all books but the row's; nan for a price that may not be bet
     hold: Floats  # of the row's book in the row's market: the sum of 1 / odds, less 1
     own: Floats  # fair probability by the book's own prices
     outcome: Longs  # equal for rows on one outcome at one line, -1 if their market is not compared
-    ladder: Longs  # equal for rows of one market at any line; the same
+    ladder: Longs  # equal for rows of one market at any line; -1 likewise
 
 
 def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
-    """Value some rows as the +EV list over some books does, whatever their EV.
+    """Value some rows as the +EV list does, whatever their EV.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, me
     view = offers(fair_prices(g, traits, guarded, spec, board.off, board=estimated, depth=depth), Callers.of([spec]))
     by_slot = np.argsort(g.row)
     at = by_slot[np.minimum(np.searchsorted(g.row, slots, sorter=by_slot), g.row.size - 1)]
-    found = np.flatnonzero(g.row[at] == slots)  # the others are of no market that is compared
+    found = np.flatnonzero(g.row[at] == slots)  # the other rows are in no market that is compared
     at = at[found]
     market = g.market[at].astype(np.int64)
-    asked, place = np.unique(market, return_inverse=True)
-    probability, ev = market_fair(view, asked), np.full(g.row.size, np.nan)
-    hits = edges(view, np.zeros(asked.size, np.int64), asked, np.full(1, -np.inf))
+    markets, place = np.unique(market, return_inverse=True)
+    probability, ev = market_fair(view, markets), np.full(g.row.size, np.nan)
+    hits = edges(view, np.zeros(markets.size, np.int64), markets, np.full(1, -np.inf))
     ev[hits.row] = hits.fair * view.net[hits.row] - 1.0
     segment = np.searchsorted(g.rows, at, side="right") - 1
     out.probability[found] = probability[place, segment - g.segments[market]]

@@ -1,4 +1,4 @@
-"""Movers: the markets whose prices moved most, and those that books disagree about."""
+"""Movers: the markets whose prices moved most, and those where books disagree."""
 
 from typing import NamedTuple
 
@@ -12,18 +12,18 @@ ORDERS = ("move", "spread")
 
 
 class Movers(NamedTuple):
-    """Outcomes, one per market: the one that got shorter, at the line that most books quote."""
+    """Outcomes, one per market: the one that shortened most, at the line that most books quote."""
 
-    before: Floats  # mean probability in the prices of the books that had one then and have one now
+    before: Floats  # mean implied probability of the books with a price both then and now
     now: Floats
-    shorter: Longs  # how many of these books went shorter
-    longer: Longs
+    shorter: Longs  # number of these books whose price shortened
+    longer: Longs  # and of those whose price drifted
     books: Longs
     spread: Floats  # between the largest and the smallest own fair probability of a book; nan if fewer than 3 have one
-    best: Longs  # place of the longest price, net
+    best: Longs  # place of the best price, net of commission
 
     def take(self, at: Longs) -> "Movers":
-        """Return some of them."""
+        """Return the movers at some places."""
         return Movers._make(column[at] for column in self)
 
 
@@ -33,11 +33,11 @@ def find_movers(fair: RowFair, odds: Floats, net: Floats, earlier: Floats, usabl
     Parameters
     ----------
     fair
-        Of the rows.
+        What the rows are worth.
     odds, net
         Their decimal prices, as quoted and after commission.
     earlier
-        Their prices then, nan if unknown.
+        Their decimal prices at the earlier time, nan if unknown.
     usable
         Whether they can be bet.
     """
@@ -58,10 +58,10 @@ def find_movers(fair: RowFair, odds: Floats, net: Floats, earlier: Floats, usabl
     np.minimum.at(low, place[known], own[known])
     np.maximum.at(high, place[known], own[known])
     spread = np.where(per_outcome(known) >= LEAST_BOOKS, high - low, np.nan)
-    # The longest price of each outcome is the first of its rows in this order.
+    # The best price of each outcome is the first of its rows in this order.
     order = np.lexsort((-net[both], place))
     best = both[order[np.searchsorted(place[order], np.arange(n))]]
-    # One outcome per market: most books, then the larger rise.
+    # One outcome per market: most books, then the larger rise in probability.
     ladder = fair.ladder[best]
     rank = np.lexsort((outcome, before - after, -count, ladder))
     first = rank[np.flatnonzero(np.diff(ladder[rank], prepend=-1))]

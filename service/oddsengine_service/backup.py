@@ -1,7 +1,7 @@
 """A backup of a data folder: a tar archive of its files, made while the node runs or not.
 
 A database is copied with SQLite's own backup, so the copy is whole even while the node writes to it. The other files
-are small and replaced whole by whoever writes them. Left out are the pepper, which belongs elsewhere, the lock, and the
+are small and are always replaced whole. Left out are the pepper, which belongs elsewhere, the lock, and the
 subfolders: tapes, payloads that failed to parse, compiled kernels.
 """
 
@@ -17,7 +17,7 @@ from oddsengine_service.healthcheck import FILE as LOCK
 from oddsengine_service.settings import Settings, SettingsError
 
 _DATABASE = b"SQLite format 3\0"
-_OF_DATABASES = ("-wal", "-shm", "-journal")  # what they hold is in the copy
+_OF_DATABASES = ("-wal", "-shm", "-journal")  # their contents are in the copy
 
 
 def back_up(settings: Settings, out: IO[bytes]) -> list[str]:

@@ -53,8 +53,8 @@ IsMainLine = Annotated[bool | None, Param("true: main lines only; false: other l
 Stake = Annotated[
     float | None,
     Param(
-        "Prices of exchanges with levels are those that this stake gets, and `max_bet` is what all levels take; "
-        "default: the best level.",
+        "Stake to price: exchange prices with levels are the average odds for this stake, and `max_bet` is the size of "
+        "all levels. By default, the best level.",
         low=0.01,
         high=10_000_000.0,
     ),

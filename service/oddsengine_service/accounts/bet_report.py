@@ -1,4 +1,4 @@
-"""How bets went: the course of the profit, and figures by book, market and month with their errors."""
+"""The report on bets: cumulative profit, and figures by book, market and month with the error of the CLV."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,10 @@ _Z = 1.645  # 90 % of a normal distribution lie within
 
 
 class CoursePoint(msgspec.Struct):
-    """Sums of the settled bets up to a time. `error` is for `closing`: 90 % of results lie within it, by the close."""
+    """Running totals of settled bets: profit, and expected profit when placed and at closing prices.
+
+    By the closing probabilities, 90 % of results lie within `closing` +- `error`.
+    """
 
     at: datetime
     profit: float
@@ -24,7 +27,7 @@ class CoursePoint(msgspec.Struct):
 
 
 class Breakdown(msgspec.Struct):
-    """Figures of some bets; those with a close count in `clv_percent`, whose error is that of 90 %."""
+    """Figures of a group of bets; `clv_percent` is over those with a close, and `clv_error` its 90 % error."""
 
     group: str
     count: int
@@ -39,7 +42,7 @@ class Breakdown(msgspec.Struct):
 
 
 class BetReport(msgspec.Struct):
-    """How bets went; `count` is of those that are not void."""
+    """Cumulative profit, and figures by group; `count` leaves out void bets."""
 
     count: int
     course: list[CoursePoint]
@@ -49,7 +52,7 @@ class BetReport(msgspec.Struct):
 
 
 def report(bets: Sequence[Bet]) -> BetReport:
-    """Figures of some bets; void ones count nowhere."""
+    """Report on some bets; void bets are left out."""
     counted = [bet for bet in bets if bet.result != "void"]
     return BetReport(
         len(counted),
@@ -61,7 +64,7 @@ def report(bets: Sequence[Bet]) -> BetReport:
 
 
 def _course(bets: Iterable[Bet]) -> list[CoursePoint]:
-    """The points of the curve, one per settled bet, or evenly chosen ones and the last."""
+    """The profit curve: a point per settled bet, or evenly spaced points that include the last."""
     settled = sorted((bet for bet in bets if bet.result is not None), key=lambda bet: (bet.placed_at, bet.id))
     points = []
     profit = expected = closing = variance = 0.0
@@ -106,7 +109,7 @@ def _breakdown(group: str, bets: Sequence[Bet]) -> Breakdown:
 
 
 def _mean(weighted: Iterable[tuple[float, float | None]]) -> tuple[float | None, float | None]:
-    """The mean weighted by stake, and its error; None without a value, and without a second one for the error."""
+    """The stake-weighted mean, None without a value, and its 90 % error, None with fewer than two values."""
     known = [(stake, value) for stake, value in weighted if value is not None]
     total = sum(stake for stake, _ in known)
     if not known:

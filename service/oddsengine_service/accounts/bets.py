@@ -26,7 +26,7 @@ from oddsengine_service.wire.envelopes import Body
 
 Result = Literal["won", "half_won", "push", "half_lost", "lost", "void"]
 SHARES: dict[Result, float] = {"won": 1.0, "half_won": 0.5, "push": 0.0, "half_lost": -0.5, "lost": -1.0, "void": 0.0}
-MOST_IMPORTED = 1000  # at once
+MOST_IMPORTED = 1000  # in one request
 Odds = Annotated[float, Meta(gt=1.0, le=100_000.0)]
 Stake = Annotated[float, Meta(gt=0.0, le=1e12)]
 Text = Annotated[str, Meta(max_length=200)]
@@ -102,7 +102,7 @@ class Bet(NewBet, kw_only=True, forbid_unknown_fields=False):
 
 
 class ImportedBet(NewBet, kw_only=True):
-    """A bet from elsewhere, perhaps with its result and close."""
+    """A bet recorded elsewhere; it may have a result and a close."""
 
     result: Result | None = None
     closing_odds: Odds | None = None
@@ -110,13 +110,13 @@ class ImportedBet(NewBet, kw_only=True):
 
 
 class BetImport(Body):
-    """Bets to record at once."""
+    """Bets to record in one request."""
 
     bets: Annotated[list[ImportedBet], Meta(min_length=1, max_length=MOST_IMPORTED)]
 
 
 class Imported(msgspec.Struct):
-    """How many bets were recorded, and how many were there already."""
+    """How many bets were recorded, and how many were already present."""
 
     imported: int
     present: int
@@ -138,12 +138,12 @@ class BetSummary(msgspec.Struct):
 
 
 def bet_of_import(new: ImportedBet, placed_at: datetime) -> Bet:
-    """The bet that is recorded; its id is that of its contents, so the same bet is recorded once."""
+    """The bet to record; its id is a hash of its fields but `note`, so the same bet is recorded once."""
     fields = msgspec.structs.asdict(new) | {"placed_at": placed_at}
     given = {name: value for name, value in fields.items() if name != "note" and getattr(new, name) is not None}
-    told = msgspec.json.encode(given, order="sorted")
+    encoded = msgspec.json.encode(given, order="sorted")
     by: Any = None if new.result is None else "hand"
-    return figures(Bet(**fields | {"id": hashlib.blake2b(told, digest_size=8).hexdigest(), "graded_by": by}))
+    return figures(Bet(**fields | {"id": hashlib.blake2b(encoded, digest_size=8).hexdigest(), "graded_by": by}))
 
 
 def figures(bet: Bet) -> Bet:

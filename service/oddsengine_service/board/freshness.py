@@ -19,7 +19,7 @@ class BoardCounts(NamedTuple):
 
 
 class Freshness:
-    """The counts of one board, made at most once a second, whoever asks."""
+    """The counts of one board, renewed at most once a second."""
 
     def __init__(self, engine: Engine, time: Callable[[], float]) -> None:
         self._engine, self._time = engine, time

@@ -11,8 +11,8 @@ and a source is ok or down if all its parts are, else degraded. A book has the b
 missing from payloads that list all books is degraded even if its source is ok. Nothing here removes a price: prices of
 a stopped source age out, and the status says why.
 
-`light` is the rule of `/feeds` and `/health`: is the source all right, in one colour, and why not, in words that
-everybody may read.
+`light` is the rule behind `/feeds` and `/health`: the status of a source as one colour, with a reason that anybody may
+read.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ from oddsengine.sources.failure import Failure
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
 GREEN, AMBER, RED = "green", "amber", "red"
 _LATE_S = 1.0  # tolerance
-_MOSTLY = 0.5  # share of a source's prices that are stale; from here on it is amber
-_SILENT = "it reports a problem"  # that only the operator may read
+_MOSTLY = 0.5  # a source is amber from this share of stale prices on
+_SILENT = "it reports a problem"  # in place of a reason that only the operator may read
 
 
 class BookStatus(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class BookStatus(msgspec.Struct, frozen=True):
 
 
 class Assessment(NamedTuple):
-    """Status of a source or part, why, and the same without addresses, names of files, and texts of the source."""
+    """Status of a source or part, the reason, and that without addresses, file names and texts of the source."""
 
     status: str
     reason: str = ""
@@ -91,14 +91,14 @@ class SourceStatus(msgspec.Struct, frozen=True):
 
 
 class Light(NamedTuple):
-    """A source in one colour, and why."""
+    """The status of a source as a colour, and the reason."""
 
     color: str
     reason: str
 
 
 def light(source: SourceStatus) -> Light:
-    """Red: down, or none of its prices can be used. Amber: impaired, or not seen yet. Green: all right."""
+    """Red: down, or none of its prices can be used. Amber: impaired, or not seen yet. Green: works."""
     share, beside = source.stale_share, []
     if share is not None and share >= _MOSTLY:
         beside.append(f"{share:.0%} of its {source.prices:,} prices are rejected as stale")
@@ -296,7 +296,7 @@ def _age(then: datetime, now: datetime) -> float:
 
 
 def _named(parts: Mapping[str, Assessment]) -> tuple[str, str]:
-    """Why, of the first part that says so, and the same for everybody."""
+    """The reason of the first part that has one, and its public form."""
     name, part = next(((name, part) for name, part in parts.items() if part.reason), ("", Assessment(OK)))
     start = f"{name}: " if name else ""
     return start + part.reason, start + part.public

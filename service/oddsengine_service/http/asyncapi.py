@@ -1,4 +1,4 @@
-"""The AsyncAPI 3 document: the streams, generated from the declarations that also encode their messages."""
+"""The AsyncAPI 3 document of the streams, generated from the same declarations that encode their messages."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from oddsengine_service.http.openapi import SECURITY, VERSION, parameters, path_
 
 _HOST = {"default": "127.0.0.1:8000", "description": "Host and port of the node, or of the proxy before it."}
 _TYPE = "application/json"
-_WAYS = ("header", "bearer", "query")  # to send a key
+_WAYS = ("header", "bearer", "query")  # ways to send a key
 
 
 def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _server(kind: str, base: str, note: str) -> dict[str, Any]:
 
 
 def _security(scheme: Mapping[str, str]) -> dict[str, str]:
-    """A scheme of OpenAPI; AsyncAPI has another name for keys of HTTP."""
+    """A security scheme of OpenAPI, in AsyncAPI's terms."""
     return {**scheme, "type": "httpApiKey"} if scheme["type"] == "apiKey" else dict(scheme)
 
 
@@ -125,7 +125,7 @@ def _operation(endpoint: Endpoint, stem: str, action: str, names: Iterable[str])
     out: dict[str, Any] = {
         "action": action,
         "channel": {"$ref": f"#/channels/{stem}"},
-        "summary": endpoint.summary if action == "send" else "What a client may send",
+        "summary": endpoint.summary if action == "send" else "Messages that a client may send",
         "messages": [{"$ref": f"#/channels/{stem}/messages/{_key(kind, name)}"} for name in names],
     }
     if kind == "sse":

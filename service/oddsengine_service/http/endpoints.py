@@ -68,7 +68,7 @@ class Endpoint:
     query_key: bool = False
     feature: str = ""
     body: type[msgspec.Struct] | None = None
-    most_body: int = 1 << 20  # bytes of it
+    most_body: int = 1 << 20  # maximum size of it, in bytes
     cache: str = "board"
     status: int = 200
     errors: Sequence[int] = ()  # statuses in addition to those implied by the declaration
@@ -78,8 +78,8 @@ class Endpoint:
     outgoing: bool = False  # `answer` waits for other hosts, so it gets a thread of its own
     stream: Callable[..., Awaitable[None]] | None = None  # serves a stream in the event loop, instead of `answer`
     sends: Mapping[str, Any] = field(default_factory=dict)  # payload of each message of a stream, by name
-    takes: Mapping[str, Any] = field(default_factory=dict)  # the same of what a client sends on it
-    envelope: type[msgspec.Struct] | None = None  # fields that every message that it sends has in addition
+    takes: Mapping[str, Any] = field(default_factory=dict)  # the same for messages that a client sends
+    envelope: type[msgspec.Struct] | None = None  # fields added to every message that it sends
 
     @property
     def cacheable(self) -> bool:

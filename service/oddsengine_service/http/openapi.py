@@ -40,8 +40,8 @@ _LIMITS = {
     "X-Request-Id": "Identifies this request in the logs.",
 }
 _CREDITS = {
-    "X-Requests-Remaining": "Requests left until the end of the month, at the rate limit.",
-    "X-Requests-Used": "Requests of the month that are not left.",
+    "X-Requests-Remaining": "Requests that the rate limit allows until the end of the month.",
+    "X-Requests-Used": "Requests of the month that were used or have lapsed.",
     "X-Requests-Last": "The cost of this request: 1.",
 }
 SECURITY: Mapping[str, Mapping[str, str]] = {
@@ -132,7 +132,7 @@ def _operation(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
 
 
 def is_v4(endpoint: Endpoint) -> bool:
-    """Whether an endpoint is of the format of The Odds API."""
+    """Whether an endpoint has the format of The Odds API."""
     return endpoint.path.startswith(f"{V4}/")
 
 

@@ -163,8 +163,8 @@ def reference(document: Mapping[str, Any]) -> str:
         f'<tr id="{code}"><td><code>{code}</code></td><td>{_marked(doc)}</td></tr>' for code, doc in CODES.items()
     )
     parts.append(
-        "<p>Those of <code>/v4</code> are <code>{message, error_code, details_url}</code>, with these codes or the "
-        f"above in capital letters.</p>{_table(rows)}"
+        "<p>Errors of <code>/v4</code> are <code>{message, error_code, details_url}</code>, with these codes or "
+        f"those above in capital letters.</p>{_table(rows)}"
     )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'

@@ -1,8 +1,8 @@
-// Alerts: what fits a saved filter is told here by sound and notification, and by the node wherever its target is.
+// Alerts: rows that match a saved filter raise a sound and a notification here, and messages that the node sends to the targets.
 
 class PageAlerts {
   alerts = [];
-  #told = new Map(); // by alert: value by opportunity, as it was last told
+  #announced = new Map(); // by alert: value by opportunity, when last announced
 
   async read() {
     const mine = key;
@@ -20,7 +20,7 @@ class PageAlerts {
     $("alert-list").replaceChildren(...this.alerts.map((each) => el(
       "li", { "data-id": each.id },
       el("div", {}, el("b", {}, each.filter), el("span", { class: "under" }, [
-        each.targets.length ? each.targets.join(", ") : "this page only", `again if improved by ${each.improve} points`, each.quiet_from && `quiet ${each.quiet_from} to ${each.quiet_to} ${each.time_zone}`,
+        each.targets.length ? each.targets.join(", ") : "this page only", `again if improved by ${counted(each.improve, "point")}`, each.quiet_from && `quiet ${each.quiet_from} to ${each.quiet_to} ${each.time_zone}`,
         each.sent ? `${each.sent} sent` : each.targets.length && "nothing sent yet",
         each.unconfirmed.length && `not confirmed: ${each.unconfirmed.join(", ")}`,
       ].filter(Boolean).join(" · "))),
@@ -61,8 +61,8 @@ class PageAlerts {
   ring() {
     const { kind } = lists;
     const shown = lists.chosen();
-    write($("bell-what"), `About ${KINDS[kind].tab} with the filters of this list${lists.least[kind] === "" ? "" : `, ${KINDS[kind].threshold.toLowerCase().replace("ev", "EV")} ${lists.least[kind]} %`}. ${shown.length ? `Of what is open now, it would tell ${shown.length === 1 ? "one row" : `${shown.length} rows`}, such as:` : "Nothing that is open now would be told."}`);
-    $("bell-preview").replaceChildren(...shown.slice(0, 3).map((it) => el("li", {}, `${percent(it.value)} ${told(it)} · ${it.game}`)));
+    write($("bell-what"), `${KINDS[kind].tab} rows that match the filters of this list${lists.least[kind] === "" ? "" : `, ${KINDS[kind].threshold.toLowerCase().replace("ev", "EV")} ${lists.least[kind]} %`}. ${shown.length ? `${counted(shown.length, "open row matches", "open rows match")} now, such as:` : "No open row matches now."}`);
+    $("bell-preview").replaceChildren(...shown.slice(0, 3).map((it) => el("li", {}, `${percent(it.value)} ${betsOf(it)} · ${it.game}`)));
     const where = [called("leagues", lists.filter.league), called("sports", lists.filter.sport), lists.filter.find].find(Boolean) ?? "";
     $("bell-name").value = [KINDS[kind].tab.replace("+", ""), where, lists.least[kind] === "" ? "" : `${lists.least[kind]} %`].filter(Boolean).join(" ");
     write($("bell-said"), "");
@@ -81,7 +81,7 @@ class PageAlerts {
     $("bell-dialog").close();
     if (made.data.unconfirmed.length) await this.act(made.data.id, "test");
     if (window.Notification?.permission === "default") Notification.requestPermission();
-    write($("alert-now"), made.data.unconfirmed.length ? `The alert ${name} waits for the code of the test message, under Alerts.` : `The alert ${name} is on.`);
+    write($("alert-now"), made.data.unconfirmed.length ? `The alert ${name} is not confirmed yet: enter the code of the test message under Alerts.` : `The alert ${name} is on.`);
     $("alert-now").hidden = false;
     speak("alert", $("alert-now").textContent, 0);
   }
@@ -90,18 +90,18 @@ class PageAlerts {
     const one = this.alerts.find((each) => each.id === id);
     const path = `/alerts/${id}`;
     const answer = await (what === "delete" ? call("DELETE", path) : what === "test" ? call("POST", `${path}/test`) : what === "confirm" ? call("POST", `${path}/confirm`, { code }) : call("PATCH", path, { active: !one.active }));
-    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.error ?? (one?.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "The test message was taken.")) : what === "delete" ? "Deleted." : "Saved."));
+    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.error ?? (one?.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "The test message was delivered.")) : what === "delete" ? "Deleted." : "Saved."));
     if (!answer.error) await this.read();
   }
 
-  // What is new on this page since the last look; the first look tells nothing, it is on the lists.
+  // Announce what is new on this page since the last look; not at the first look, whose rows are on the lists anyway.
   look() {
     for (const alert of this.alerts) {
       const filter = saved.find((each) => each.name === alert.filter);
       if (!alert.active || !filter || lists.waiting || this.#quiet(alert)) continue;
       const query = new URLSearchParams(filter.query);
       const [wanted, least] = [filterOf(query), leastOf(query, filter.list)];
-      const before = this.#told.get(alert.id);
+      const before = this.#announced.get(alert.id);
       const now = new Map(before);
       const fresh = [];
       const way = KINDS[filter.list].rises ? 1 : -1;
@@ -112,8 +112,8 @@ class PageAlerts {
         now.set(it.id, it.value);
         fresh.push(it);
       }
-      this.#told.set(alert.id, now);
-      if (before && fresh.length) this.#tell(alert, fresh);
+      this.#announced.set(alert.id, now);
+      if (before && fresh.length) this.#announce(alert, fresh);
     }
   }
 
@@ -123,9 +123,9 @@ class PageAlerts {
     return from <= to ? from <= now && now < to : now >= from || now < to;
   }
 
-  #tell(alert, fresh) {
+  #announce(alert, fresh) {
     const [it] = fresh;
-    const line = `${percent(it.value)} ${told(it)}`;
+    const line = `${percent(it.value)} ${betsOf(it)}`;
     const more = fresh.length > 1 ? ` and ${fresh.length - 1} more` : "";
     speak("alert", `Alert ${alert.filter}: ${line}${more}`, 0);
     write($("alert-now"), `${alert.filter}: ${line}${more}`);
@@ -139,7 +139,7 @@ class PageAlerts {
 }
 
 // The bets of a row in a line.
-const told = (it) => it.legs.map((leg) => `${leg.selection} ${odds(leg.american, leg.decimal)} ${called("sportsbooks", leg.books[0])}`).join(" / ");
+const betsOf = (it) => it.legs.map((leg) => `${leg.selection} ${odds(leg.american, leg.decimal)} ${called("sportsbooks", leg.books[0])}`).join(" / ");
 
 let audio = null;
 function beep() {

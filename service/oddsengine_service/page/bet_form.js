@@ -1,11 +1,11 @@
-// Bets that are typed in or corrected, and files of them.
+// Bets that are added by hand, edited, or imported from a file.
 
 class BetForm {
-  #bet = null; // that is corrected
+  #bet = null; // the one that is edited
 
   open(bet = null) {
     this.#bet = bet;
-    write($("bet-title"), bet ? "Edit the bet" : "Add a bet");
+    write($("bet-title"), bet ? "Edit bet" : "Add bet");
     choose($("bet-book"), [["", [...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]))]], bet ? "" : $("bet-book").value || tracker.bets[0]?.sportsbook || "fanduel");
     if (bet && !names.sportsbooks.has(bet.sportsbook)) $("bet-book").append(el("option", { value: bet.sportsbook }, called("sportsbooks", bet.sportsbook)));
     choose($("bet-market"), [["", [["", "Not given"], ...[...names.markets].sort((a, b) => collator.compare(a[1], b[1]))]]], "");
@@ -25,7 +25,7 @@ class BetForm {
     if (!text("selection")) return write($("bet-said"), "Enter the bet.");
     if (!(price > 1)) return write($("bet-said"), `Enter the odds, such as ${settings.format === "decimal" ? "2.10" : "+110 or −110 (or decimal odds below 20, such as 2.10)"}.`);
     if (!(numeral(text("stake")) > 0)) return write($("bet-said"), "Enter the stake.");
-    if (fair !== "" && !(fair > 1)) return write($("bet-said"), "The fair odds are not a price.");
+    if (fair !== "" && !(fair > 1)) return write($("bet-said"), "The fair odds are not valid odds.");
     const bet = {
       sportsbook: text("book"), selection: text("selection"), odds_decimal: price, stake: numeral(text("stake")), note: text("note"),
       placed_at: new Date(text("placed") || clock()).toISOString(), fair_probability: fair === "" ? null : 1 / fair,
@@ -35,12 +35,12 @@ class BetForm {
       ? await call("PATCH", `/bets/${this.#bet.id}`, { ...bet, ...(result !== this.#bet.result && { result }) })
       : await call("POST", "/bets/import", { bets: [{ ...bet, result, home_team: text("home"), away_team: text("away"), market_type: text("market") }] });
     if (answer.error) return write($("bet-said"), answer.error);
-    if (answer.data.present) return write($("bet-said"), "This bet is already there.");
+    if (answer.data.present) return write($("bet-said"), "This bet is already recorded.");
     $("bet").close();
     await tracker.read();
   }
 }
-// What a field for a local time takes.
+// The value of a datetime-local field.
 function localInput(at) {
   const date = new Date(at);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
@@ -48,7 +48,7 @@ function localInput(at) {
 
 // ---- files ----
 
-// Rows of a file of values between commas, semicolons or tabs.
+// Rows of a file of comma-, semicolon- or tab-separated values.
 function csvRows(text) {
   const first = text.slice(0, text.search(/\r?\n|$/));
   const between = [",", ";", "\t"].sort((a, b) => first.split(b).length - first.split(a).length)[0];
@@ -73,7 +73,7 @@ function csvRows(text) {
   return rows.filter((each) => each.some((value) => value.trim()));
 }
 
-// What a bet needs, and the names that columns of it often have.
+// Fields of a bet: label, whether required, and common column names.
 const COLUMNS = {
   sportsbook: ["Book", true, /^(sports?book|book(maker|ie)?|site|operator)$/],
   selection: ["Bet", true, /^(selection|bet|pick|bet.?name|description|outcome|side|bet.?info)$/],
@@ -86,7 +86,7 @@ const COLUMNS = {
   market_type: ["Market", false, /^(market|market.?type|bet.?type|type)$/],
   note: ["Note", false, /^(note|notes|comment|tags?)$/],
 };
-const OUTCOMES_SAID = { won: /^(w|won|win|winner|1)$/, lost: /^(l|lost|loss|lose|loser|0)$/, push: /^(p|push(ed)?|tie|draw)$/, void: /^(v|void(ed)?|cancel+ed|refunded?)$/, half_won: /^half.?(won|win)$/, half_lost: /^half.?(lost|loss)$/ };
+const RESULT_WORDS = { won: /^(w|won|win|winner|1)$/, lost: /^(l|lost|loss|lose|loser|0)$/, push: /^(p|push(ed)?|tie|draw)$/, void: /^(v|void(ed)?|cancel+ed|refunded?)$/, half_won: /^half.?(won|win)$/, half_lost: /^half.?(lost|loss)$/ };
 
 class BetFile {
   #head = [];
@@ -97,11 +97,11 @@ class BetFile {
     const rows = csvRows(await file.text());
     [this.#head, ...this.#rows] = rows.length ? rows : [[]];
     const known = this.#head.map((name) => name.trim().toLowerCase());
-    $("file-columns").replaceChildren(...Object.entries(COLUMNS).map(([name, [label, needed, often]]) => {
-      const at = known.findIndex((each) => often.test(each));
-      const select = el("select", { "data-column": name }, el("option", { value: -1 }, needed ? "Choose" : "None"), ...this.#head.map((each, i) => el("option", { value: i }, each)));
+    $("file-columns").replaceChildren(...Object.entries(COLUMNS).map(([name, [label, required, usual]]) => {
+      const at = known.findIndex((each) => usual.test(each));
+      const select = el("select", { "data-column": name }, el("option", { value: -1 }, required ? "Choose" : "None"), ...this.#head.map((each, i) => el("option", { value: i }, each)));
       select.value = String(at);
-      return el("label", { class: "field" }, el("span", {}, label + (needed ? "" : " (optional)")), select);
+      return el("label", { class: "field" }, el("span", {}, label + (required ? "" : " (optional)")), select);
     }));
     this.read();
   }
@@ -110,7 +110,7 @@ class BetFile {
   read() {
     const column = (name) => Number($("file-columns").querySelector(`[data-column=${name}]`)?.value ?? -1);
     const at = Object.fromEntries(Object.keys(COLUMNS).map((name) => [name, column(name)]));
-    const missing = Object.entries(COLUMNS).filter(([name, [, needed]]) => needed && at[name] < 0).map(([, [label]]) => label);
+    const missing = Object.entries(COLUMNS).filter(([name, [, required]]) => required && at[name] < 0).map(([, [label]]) => label);
     this.#bets = [];
     const wrong = [];
     if (this.#rows.length && !missing.length) {
@@ -121,8 +121,8 @@ class BetFile {
         else this.#bets.push(bet);
       });
     }
-    write($("file-said"), !this.#rows.length ? "Choose a file with a head line." : missing.length ? `Choose the column of: ${missing.join(", ")}.`
-      : `${this.#bets.length} bets can be read${wrong.length ? `, ${wrong.length} rows cannot: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? " …" : ""}` : ""}.`);
+    write($("file-said"), !this.#rows.length ? "Choose a CSV file with a header row." : missing.length ? `Choose a column for: ${missing.join(", ")}.`
+      : `${counted(this.#bets.length, "bet")} ready to import${wrong.length ? `; ${counted(wrong.length, "row")} skipped: ${wrong.slice(0, 3).join("; ")}${wrong.length > 3 ? " …" : ""}` : ""}.`);
     $("file-preview").tBodies[0].replaceChildren(...this.#bets.slice(0, 5).map((bet) => el("tr", {}, ...[
       bet.placed_at ? local(bet.placed_at) : "now", called("sportsbooks", bet.sportsbook), bet.selection, oddsText(bet.odds_decimal), cash(bet.stake), spelled(bet.result ?? "open"),
     ].map((text) => el("td", {}, text)))));
@@ -136,11 +136,11 @@ class BetFile {
     const [odds, stake, closing] = [price(value("odds")), money(value("stake")), value("closing") && price(value("closing"))];
     const placed = value("placed_at") && this.#time(value("placed_at"));
     const said = value("result").toLowerCase();
-    const result = Object.keys(OUTCOMES_SAID).find((name) => OUTCOMES_SAID[name].test(said)) ?? null;
+    const result = Object.keys(RESULT_WORDS).find((name) => RESULT_WORDS[name].test(said)) ?? null;
     if (!value("sportsbook") || !value("selection")) return [null, "no book or bet"];
-    if (!(odds > 1)) return [null, `the odds ${value("odds") || "are missing"}`];
-    if (!(stake > 0)) return [null, `the stake ${value("stake") || "is missing"}`];
-    if (placed !== "" && Number.isNaN(placed)) return [null, `the date ${value("placed_at")}`];
+    if (!(odds > 1)) return [null, value("odds") ? `invalid odds ${value("odds")}` : "no odds"];
+    if (!(stake > 0)) return [null, value("stake") ? `invalid stake ${value("stake")}` : "no stake"];
+    if (placed !== "" && Number.isNaN(placed)) return [null, `invalid date ${value("placed_at")}`];
     const [away, home] = value("event").split(/\s+(?:@|at|vs?\.?|-)\s+/i);
     return [{
       sportsbook: value("sportsbook").slice(0, 200), selection: value("selection").slice(0, 200), odds_decimal: odds, stake, result, note: value("note").slice(0, 1000),
@@ -149,7 +149,7 @@ class BetFile {
     }, ""];
   }
 
-  // Dates as they are written here: with the year first, or by the chosen order.
+  // A date with the year first, or in the chosen order of day and month.
   #time(text) {
     const parts = /^(\d{1,2})[./-](\d{1,2})[./-](\d{2,4})(.*)$/.exec(text);
     if (!parts) return Date.parse(text);
@@ -164,14 +164,14 @@ class BetFile {
     for (let i = 0; i < this.#bets.length; i += 1000) {
       const answer = await call("POST", "/bets/import", { bets: this.#bets.slice(i, i + 1000) });
       if (answer.error) {
-        write($("file-said"), `${answer.error} ${imported} bets were imported.`);
+        write($("file-said"), `${answer.error} ${counted(imported, "bet")} imported.`);
         $("file-import").disabled = false;
         return tracker.read();
       }
       imported += answer.data.imported;
       present += answer.data.present;
     }
-    write($("file-said"), `${imported} bets were imported${present ? `; ${present} were there already` : ""}.`);
+    write($("file-said"), `${counted(imported, "bet")} imported${present ? `; ${present} already recorded` : ""}.`);
     await tracker.read();
   }
 }

@@ -1,7 +1,7 @@
-// How bets went: the course of the profit, CLV by month, and figures by book, market and month.
+// Results of bets: cumulative profit, CLV by month, and figures by book, market and month.
 
-// Sums of money over time: the profit, and what was expected at the close with its range.
-function courseChart(points, wide) {
+// Running totals: profit, expected profit when placed, and at the close with its range.
+function profitChart(points, wide) {
   const [width, height, left, bottom] = [Math.max(300, wide), 220, 62, 22];
   const closing = points.filter((each) => each.closing !== null);
   const values = [0, ...points.map((each) => each.profit), ...points.map((each) => each.expected ?? 0), ...closing.flatMap((each) => [each.closing - each.error, each.closing + each.error])];
@@ -14,7 +14,7 @@ function courseChart(points, wide) {
   const edge = (sign, list) => list.map(([each, i]) => `${x(i).toFixed(1)} ${y(each.closing + sign * each.error).toFixed(1)}`);
   const band = places.length > 1 ? `M${[...edge(1, places), ...edge(-1, [...places].reverse())].join("L")}Z` : "";
   const last = points.at(-1);
-  const words = `Profit after ${points.length} points: ${cash(last.profit)}${last.closing === null ? "" : `; expected at the close ${cash(last.closing)}, give or take ${cash(last.error)}`}`;
+  const words = `Cumulative profit: ${cash(last.profit)}${last.closing === null ? "" : `; expected at closing prices ${cash(last.closing)}, plus or minus ${cash(last.error)}`}`;
   return svg(
     "svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": words },
     ...[low, 0, high].filter((value, i, all) => all.indexOf(value) === i && (value === 0 || Math.abs(value) > room / 8)).flatMap((value) => [
@@ -27,10 +27,10 @@ function courseChart(points, wide) {
   );
 }
 
-// The mean CLV of each month with its error.
+// The mean CLV of each month with its 90 % error bar.
 function clvChart(months, wide) {
   const shown = months.filter((each) => each.clv_percent !== null);
-  if (!shown.length) return el("p", { class: "dim" }, "No bet has a closing price yet.");
+  if (!shown.length) return el("p", { class: "dim" }, "No bets with a closing price yet.");
   const [width, height, left, bottom] = [Math.max(300, wide), 150, 62, 22];
   const ends = (each) => [each.clv_percent - (each.clv_error ?? 0), each.clv_percent + (each.clv_error ?? 0)];
   const values = [0, ...shown.flatMap(ends)];
@@ -43,7 +43,7 @@ function clvChart(months, wide) {
     ...(high > 0.2 ? [svg("text", { x: left - 6, y: 14, "text-anchor": "end" }, percent(high, 1))] : []),
     ...shown.flatMap((each, i) => [
       svg("line", { class: "error-bar", x1: x(i), x2: x(i), y1: y(ends(each)[0]), y2: y(ends(each)[1]) }),
-      svg("circle", { class: "point", cx: x(i), cy: y(each.clv_percent), r: 4 }, svg("title", {}, `${each.group}: ${percent(each.clv_percent)}, ${each.with_close} bets`)),
+      svg("circle", { class: "point", cx: x(i), cy: y(each.clv_percent), r: 4 }, svg("title", {}, `${each.group}: ${percent(each.clv_percent)}, ${counted(each.with_close, "bet")}`)),
       svg("text", { x: x(i), y: height - 6, "text-anchor": "middle" }, each.group),
     ]),
   );
@@ -72,9 +72,9 @@ class BetReport {
     const wide = $("bets-course").clientWidth;
     const key = (name, words) => [el("span", { class: name }), ` ${words}  `];
     $("bets-course").replaceChildren(...(report.course.length ? [
-      courseChart(report.course, wide),
-      el("p", { class: "dim legend" }, ...key("leg-key", "profit"), ...key("fair-key", "expected by the closing prices, with its 90 % range"), ...key("book-key", "expected when placed")),
-    ] : [el("p", { class: "dim" }, "No bet is settled yet.")]));
+      profitChart(report.course, wide),
+      el("p", { class: "dim legend" }, ...key("leg-key", "profit"), ...key("fair-key", "expected at closing prices, with its 90 % range"), ...key("book-key", "expected when placed")),
+    ] : [el("p", { class: "dim" }, "No settled bets yet.")]));
     $("bets-clv").replaceChildren(clvChart(report.months, wide));
     const what = { sportsbooks: (group) => called("sportsbooks", group), markets: (group) => called("markets", group), months: (group) => group };
     const by = $("bets-by").value;

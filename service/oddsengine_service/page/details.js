@@ -19,7 +19,7 @@ function decimalsIn(input) {
 // What the levels of an exchange's price after the first take, and how much an arbitrage has over all levels.
 const deeper = (levels) => `then ${levels.slice(1, 4).map((each) => `${cash(each.stake)} at ${oddsText(each.odds_decimal)}`).join(", ")}`;
 const largest = ({ largest_stakes: stakes, largest_profit: profit }) => (profit > 0
-  ? el("span", { class: "under", title: "Over all levels of the prices, as far as their limits are known" }, `at most ${cash(stakes.reduce((sum, each) => sum + each, 0))} staked for ${cash(profit)}`) : "");
+  ? el("span", { class: "under", title: "Over all levels of the prices, as far as their limits are known" }, `up to ${cash(stakes.reduce((sum, each) => sum + each, 0))} staked, for a profit of ${cash(profit)}`) : "");
 let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 
@@ -183,18 +183,18 @@ class Details {
     $("details-kelly").replaceChildren(...(it.kind === "ev" ? kellyTable(it.row) : it.legs.every((leg) => leg.stake !== null) ? this.#shares() : []));
   }
 
-  // What goes on each leg of a total, and what comes back.
+  // Each leg's share of a total stake, and the payout.
   #shares() {
     const { it } = this;
     const sure = it.kind === "arbitrage" || it.kind === "low_hold";
     const back = it.kind === "arbitrage" ? 100 + it.value : it.kind === "low_hold" ? 10_000 / (100 + it.value) : 0;
     return [
-      el("p", {}, `${it.legs.map((leg) => `${leg.stake.toFixed(1)} %`).join(" + ")} of the stake${sure ? `: whichever bet wins pays back ${back.toFixed(2)} of every 100 staked, after commission` : ""}.`),
+      el("p", {}, `${it.legs.map((leg) => `${leg.stake.toFixed(1)} %`).join(" + ")} of the stake${sure ? `: whichever bet wins returns ${back.toFixed(2)} for every 100 staked, after commission` : ""}.`),
       el("label", { class: "together total" }, "Total stake", el("input", { id: "details-total", inputmode: "decimal", size: 8, value: this.total || "" })),
     ];
   }
 
-  // Share a total among the legs.
+  // Split a total among the legs.
   share(total) {
     this.total = total > 0 ? total : 0;
     this.#tickets();
@@ -257,7 +257,7 @@ class Details {
     $("details-why").replaceChildren(...(said ? [
       el("p", {}, `Fair price from ${said.reference === "close" ? "all other books, as expected at the close" : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
       el("p", { class: "dim" }, said.formula),
-      said.rejected.length ? el("details", {}, el("summary", {}, `${said.rejected.length} prices were not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
+      said.rejected.length ? el("details", {}, el("summary", {}, `${counted(said.rejected.length, "price")} not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
     ] : []));
   }
 

@@ -31,13 +31,13 @@ const KINDS = {
     none: "No +EV bets at this minimum at the moment.",
   },
   arbitrage: {
-    tab: "Arbitrage", what: "Bets on every outcome that win together, whatever happens.", event: "arb", path: "arbitrage?", threshold: "Minimum profit", measure: "profit", rises: true,
+    tab: "Arbitrage", what: "Bets on every outcome that lock in a profit.", event: "arb", path: "arbitrage?", threshold: "Minimum profit", measure: "profit", rises: true,
     value: (row) => row.profit_percent,
     legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
     none: "No arbitrages at the moment.",
   },
   low_hold: {
-    tab: "Low hold", what: "Markets that cost little if every side is bet, for offers and rollovers.", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", measure: "hold", rises: false,
+    tab: "Low hold", what: "Markets where betting every side costs little, for promos and rollover.", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", measure: "hold", rises: false,
     value: (row) => row.hold_percentage,
     legs: (row) => {
       const all = sides(row).map((each) => each.odds.implied_probability); // after commission
@@ -337,7 +337,7 @@ class Lists {
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
     const all = this.shown[this.kind].size;
     write($("what"), KINDS[this.kind].what);
-    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at a book of the same operator` : ""}${this.paused ? ", paused" : this.still ? ", held still while you point at the list" : ""}`);
+    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at another book of the same operator` : ""}${this.paused ? ", paused" : this.still ? ", order held while you point at the list" : ""}`);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;

@@ -1,10 +1,10 @@
-// Movers: what got shorter in the last minutes, and what books disagree about, with the lines of all books.
+// Movers: the bets that shortened in the last minutes, and the markets where books disagree, with the chart of all books.
 
 class Movers {
   minutes = 10;
   sort = "move";
   live = "false"; // in play, everything moves
-  rows = null; // null: not asked yet
+  rows = null; // null: not loaded yet
   #opened = null;
 
   async read() {
@@ -13,8 +13,8 @@ class Movers {
     const places = ["sport", "league"].map((name) => lists.filter[name] && `&${name}=${encodeURIComponent(lists.filter[name])}`).join("");
     const answer = await call("GET", `/odds/movers?minutes=${this.minutes}&sort=${this.sort}&limit=50${this.live && `&live=${this.live}`}${places}${books}`);
     if (key !== mine) return;
-    this.rows = (answer.data ?? []).filter((row) => this.sort !== "move" || row.move_points >= 0.1); // less is rounding
-    write($("movers-said"), answer.error ?? (this.rows.length ? "" : this.sort === "move" ? "No moves in this time." : "No market is quoted by three books."));
+    this.rows = (answer.data ?? []).filter((row) => this.sort !== "move" || row.move_points >= 0.1); // a smaller move rounds to 0
+    write($("movers-said"), answer.error ?? (this.rows.length ? "" : this.sort === "move" ? "No price shortened in this time." : "No market has prices of three books."));
     this.render();
   }
 
@@ -38,15 +38,15 @@ class Movers {
       el("td", { class: "number" }, el("button", { type: "button", class: `plain value ${row.move_points > 0 ? "positive" : ""}`, "data-move": i, "aria-label": `Chart of ${bet}` }, row.move_points > 0 ? `+${points(row.move_points)}` : points(row.move_points))),
       el("td", { class: "whole" }, el("span", { class: "bet" }, bet), best.is_live && el("span", { class: "chip live" }, "In play"), el("span", { class: "under" }, [best.away_team && `${best.away_team} @ ${best.home_team}`, called("markets", best.market_type), called("leagues", best.league)].filter(Boolean).join(" · "))),
       el("td", { class: "number nowrap", "data-label": "Average price" }, oddsText(1 / row.probability_before), " → ", el("b", {}, oddsText(1 / row.probability_now))),
-      el("td", { class: "number", "data-label": "Books" }, `${row.shorter} of ${row.books} shorter`, row.longer > 0 && el("span", { class: "under" }, `${row.longer} longer`)),
-      el("td", { class: "number", "data-label": "Apart" }, points(row.spread_points)),
-      el("td", { class: "number", "data-label": "Longest left" }, el("b", {}, odds(best.odds_american, best.odds_decimal)), el("span", { class: "under" }, called("sportsbooks", best.sportsbook))),
+      el("td", { class: "number", "data-label": "Books" }, `${row.shorter} of ${row.books} shortened`, row.longer > 0 && el("span", { class: "under" }, `${row.longer} drifted`)),
+      el("td", { class: "number", "data-label": "Spread between books" }, points(row.spread_points)),
+      el("td", { class: "number", "data-label": "Best price left" }, el("b", {}, odds(best.odds_american, best.odds_decimal)), el("span", { class: "under" }, called("sportsbooks", best.sportsbook))),
       el("td", { class: `number ${row.ev_percentage > 0 ? "positive" : ""}`, "data-label": "EV" }, row.ev_percentage === null ? "–" : percent(row.ev_percentage, 1)),
       el("td", { "data-label": "Starts" }, ...(best.is_live ? ["in play"] : kickOff(best.event_start_time))),
     );
   }
 
-  // The lines of all books on one outcome.
+  // The price history of one outcome at all books.
   async open(i) {
     const { odds: best, fair_probability: fair } = this.rows[i];
     this.#opened = best.id;
@@ -61,10 +61,10 @@ class Movers {
     const ids = new Map(same.map((each) => [each.id, each]));
     const lines = (moves?.data ?? []).filter((each) => ids.has(each.id)).map(({ id, sportsbook, opening, points }) => ({ book: sportsbook, leg: id === best.id, points: pointsOf(opening, points) }));
     const begin = Math.min(...lines.map((each) => each.points[0].at), clock() - 60_000);
-    const level = { points: fair ? [{ at: begin, odds: 1 / fair }] : [] };
+    const fairLine = { points: fair ? [{ at: begin, odds: 1 / fair }] : [] };
     $("moves-chart").replaceChildren(
-      chart(lines, level, { points: [] }, $("moves-chart").clientWidth),
-      el("p", { class: "dim legend" }, el("span", { class: "leg-key" }), ` ${called("sportsbooks", best.sportsbook)}, the longest  `, el("span", { class: "book-key" }), ` ${lines.length - 1} other books  `, fair && el("span", { class: "fair-key" }), fair && ` fair now, ${oddsText(1 / fair)}`),
+      chart(lines, fairLine, { points: [] }, $("moves-chart").clientWidth),
+      el("p", { class: "dim legend" }, el("span", { class: "leg-key" }), ` ${called("sportsbooks", best.sportsbook)}, best price  `, el("span", { class: "book-key" }), ` ${counted(Math.max(0, lines.length - 1), "other book")}  `, fair && el("span", { class: "fair-key" }), fair && ` fair now, ${oddsText(1 / fair)}`),
     );
     this.#table(same, fair);
   }

@@ -4,7 +4,7 @@ const EVERY_S = 15; // at the least
 const SHARE = 0.4; // of the requests a minute that the key has
 
 class Poller extends Listener {
-  // `least`: seconds between two requests, or more.
+  // `least`: the shortest time between two requests, in seconds.
   constructor(onEvent, onState, least = EVERY_S) {
     super(onEvent, onState);
     this.every = this.least = least;

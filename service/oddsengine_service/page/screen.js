@@ -1,6 +1,6 @@
 // The odds screen: a league's games in rows, books in columns, one market at a time.
 
-const SCREEN_S = 2; // between two looks
+const SCREEN_S = 2; // between two requests
 
 class Screen {
   league = "";
@@ -14,7 +14,7 @@ class Screen {
   #rows = new Map(); // by key
   #head = "";
 
-  // Another league, another market, other books.
+  // Clear the table: the league, the market or the books have changed.
   forget() {
     this.games = [];
     this.settled = false;
@@ -52,7 +52,7 @@ class Screen {
       .sort((a, b) => rank(key(a[0])) - rank(key(b[0])) || isProp(a[0]) - isProp(b[0]) || collator.compare(a[1], b[1]));
   }
 
-  // What is asked for; where it is not there, the first that is.
+  // Keep the chosen league and market if they have games, else take the first that do.
   settle() {
     const leagues = this.leagues();
     if (!leagues.some(([id]) => id === this.league)) this.league = leagues.find(([id]) => id === lists.filter.league)?.[0] ?? leagues[0]?.[0] ?? "";
@@ -68,7 +68,7 @@ class Screen {
   // ---- on the page ----
 
   render() {
-    // Lists ask for drawings, too; scores and what is late show within two seconds.
+    // Other lists also cause redraws: skip those without a change; scores and lateness show within two seconds.
     const from = `${this.#version} ${known} ${settings.format} ${stalled()} ${this.paused} ${events.length} ${Math.floor(Date.now() / 2000)}`;
     if (from === this.#drawn) return;
     this.#drawn = from;
@@ -106,8 +106,8 @@ class Screen {
     const keys = new Set(made.map(({ key }) => key));
     for (const key of this.#rows.keys()) if (!keys.has(key)) this.#rows.delete(key);
     const count = this.games.length;
-    write($("screen-summary"), count ? `${stalled() ? "Not live: these prices may be out of date. " : ""}${called("leagues", this.league)} · ${called("markets", this.market)} · ${count} ${count === 1 ? "game" : "games"}, ${books.length} books${this.paused ? ", paused" : ""}`
-      : !events.length ? "No games yet." : this.settled ? "No prices of this market." : "Loading prices…");
+    write($("screen-summary"), count ? `${stalled() ? "Not live: these prices may be out of date. " : ""}${called("leagues", this.league)} · ${called("markets", this.market)} · ${counted(count, "game")}, ${counted(books.length, "book")}${this.paused ? ", paused" : ""}`
+      : !events.length ? "No games yet." : this.settled ? "No prices for this market." : "Loading prices…");
     $("screen-legend").hidden = !count;
   }
 

@@ -1,11 +1,11 @@
-// Settings of this browser: how things are shown, stakes, and where lists begin. They are never sent.
+// Settings of this browser: display, stakes, and list defaults. The node does not store them.
 
 const SETTINGS = "oddsengine.settings";
 const settings = {
   format: "american", theme: "", zone: "", currency: "",
   bankroll: 0, fraction: 0.25, most: 5, unit: 0, step: 1, total: 0,
   ev: 1, arbitrage: "", low_hold: "", middles: "", books: null, sharp: "",
-  ...JSON.parse(localStorage.getItem("oddsengine.money") ?? "{}"), // where amounts were stored before
+  ...JSON.parse(localStorage.getItem("oddsengine.money") ?? "{}"), // the old place of the stakes
   ...JSON.parse(localStorage.getItem(SETTINGS) ?? "{}"),
 };
 
@@ -17,7 +17,7 @@ function keepSettings(changes) {
   draw();
 }
 
-// What the fields of the dialog say.
+// Fill in the fields of the dialog.
 function drawSettings() {
   for (const input of document.querySelectorAll("[data-setting]")) {
     const value = settings[input.dataset.setting];
@@ -26,11 +26,11 @@ function drawSettings() {
   }
   const books = [...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]));
   choose($("setting-sharp"), [["", [["", "Automatic"], ...books]]], settings.sharp);
-  write($("setting-books"), settings.books === null ? "All books" : `${settings.books.length} books: ${settings.books.map((id) => called("sportsbooks", id)).join(", ")}`);
+  write($("setting-books"), settings.books === null ? "All books" : `${counted(settings.books.length, "book")}: ${settings.books.map((id) => called("sportsbooks", id)).join(", ")}`);
 }
 
 function openSettings(first) {
-  if (!$("setting-zone").options.length) choose($("setting-zone"), [["", [["", "This device's"], ["UTC", "UTC"], ...Intl.supportedValuesOf("timeZone").map((zone) => [zone, zone.replaceAll("_", " ")])]]], settings.zone);
+  if (!$("setting-zone").options.length) choose($("setting-zone"), [["", [["", "System"], ["UTC", "UTC"], ...Intl.supportedValuesOf("timeZone").map((zone) => [zone, zone.replaceAll("_", " ")])]]], settings.zone);
   drawSettings();
   $("settings").showModal();
   $(first)?.focus();
@@ -50,7 +50,7 @@ function changeSetting(input) {
   changed();
 }
 
-// The books of the filter become those that every list begins with.
+// Make some books the default of every list.
 function keepBooks(books) {
   keepSettings({ books });
   lists.filter.books = board.books = books && new Set(books);

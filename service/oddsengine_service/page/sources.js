@@ -1,13 +1,13 @@
-// Where prices come from: a light for the whole node, and a table of its sources.
+// Odds feeds: a status light for the whole node, and a table of its feeds. Then key rotation, backup and restore.
 
-const LIGHTS = { green: "Sources in order", amber: "Some sources are late", red: "Sources are down" };
+const LIGHTS = { green: "Feeds OK", amber: "Feeds degraded", red: "Feeds down" };
 
 class Sources {
   #feeds = [];
   #meta = null;
   #readAt = 0;
 
-  // Every half a minute; anonymous requests are few.
+  // Every half minute, since these requests count against the rate limit.
   async look() {
     if (Date.now() - this.#readAt < 30_000) return;
     this.#readAt = Date.now();
@@ -22,9 +22,9 @@ class Sources {
     $("sources").hidden = !meta;
     if (!meta) return;
     $("sources").dataset.light = meta.status;
-    write($("sources-said"), meta.status === "green" && this.#feeds.length ? `${this.#feeds.length} ${this.#feeds.length === 1 ? "source" : "sources"}` : LIGHTS[meta.status]);
+    write($("sources-said"), meta.status === "green" && this.#feeds.length ? counted(this.#feeds.length, "feed") : LIGHTS[meta.status]);
     const share = (value) => (value === null ? "–" : percent(100 * value, 1));
-    write($("sources-sum"), `${meta.reason}. ${meta.rows.toLocaleString()} prices of ${meta.books} books on ${meta.events} games, ${share(meta.stale_share)} stale.`.replace(/^./, (c) => c.toUpperCase()));
+    write($("sources-sum"), `${meta.reason}. ${counted(meta.rows, "price")} from ${counted(meta.books, "book")} on ${counted(meta.events, "game")}, ${share(meta.stale_share)} stale.`.replace(/^./, (c) => c.toUpperCase()));
     const rows = this.#feeds.map((each) => el(
       "tr", {}, el("th", { scope: "row" }, each.name, el("span", { class: "under" }, spelled(each.kind))),
       el("td", {}, el("span", { class: "light", "data-light": each.status }, spelled(each.status)), el("span", { class: "under" }, each.reason)),
@@ -32,11 +32,11 @@ class Sources {
       ...[each.events, each.books.length, each.rows].map((value) => el("td", { class: "number" }, value.toLocaleString())),
       el("td", { class: "number" }, share(each.stale_share)),
     ));
-    $("sources-table").tBodies[0].replaceChildren(...(rows.length ? rows : [el("tr", {}, el("td", { colspan: 7, class: "dim" }, document.body.dataset.market === "simulated" ? "The simulated market." : "This node has no sources of its own."))]));
+    $("sources-table").tBodies[0].replaceChildren(...(rows.length ? rows : [el("tr", {}, el("td", { colspan: 7, class: "dim" }, document.body.dataset.market === "simulated" ? "The simulated market." : "This node has no feeds of its own."))]));
   }
 }
 
-// ---- the key, and what is stored under it ----
+// ---- the key: rotation, backup, restore ----
 
 async function rotateKey() {
   $("rotate-ask").hidden = true;
@@ -48,7 +48,7 @@ async function rotateKey() {
   key = secret;
   sessionStorage.setItem(KEY, key);
   if (localStorage.getItem(KEY) !== null) localStorage.setItem(KEY, key);
-  $("rotate-said").replaceChildren("The new secret, shown only now: ", el("code", {}, secret));
+  $("rotate-said").replaceChildren("Your new key, shown only once: ", el("code", {}, secret));
   listen();
   if (tab === "board") openBoard();
 }
@@ -60,7 +60,7 @@ async function saveBackup() {
   const link = el("a", { href: URL.createObjectURL(file), download: `oddsengine-${answer.data.made_at.slice(0, 10)}.json` });
   link.click();
   URL.revokeObjectURL(link.href);
-  write($("backup-said"), `${answer.data.bets.length} bets, ${answer.data.filters.length} filters, ${answer.data.alerts.length} alerts and ${answer.data.marks.length} marks were saved.`);
+  write($("backup-said"), `Saved ${counted(answer.data.bets.length, "bet")}, ${counted(answer.data.filters.length, "filter")}, ${counted(answer.data.alerts.length, "alert")}, and the notes and hidden state of ${counted(answer.data.marks.length, "row")}.`);
 }
 
 async function restoreBackup(file) {
@@ -73,6 +73,6 @@ async function restoreBackup(file) {
   const answer = await call("POST", "/account/restore", document_);
   if (answer.error) return write($("backup-said"), answer.error);
   const { changed: count, missing_targets: missing } = answer.data;
-  write($("backup-said"), `${count} ${count === 1 ? "record was" : "records were"} added or replaced.${missing.length ? ` Enter these targets of alerts again: ${missing.join(", ")}.` : ""}`);
+  write($("backup-said"), `${counted(count, "record was", "records were")} added or replaced.${missing.length ? ` Enter these alert targets again: ${missing.join(", ")}.` : ""}`);
   await Promise.all([readSaved(), readMarks(), alerts.read(), tracker.read()]);
 }

@@ -1,4 +1,4 @@
-// Money: what to stake of a bankroll, by Kelly or in equal payouts.
+// Stakes: the Kelly share of a bankroll, or a total split for equal payouts.
 
 let stakeMark = 0; // moves when amounts do
 const limits = new Map(); // by id of a price: the most that its book takes, where it says so
@@ -15,8 +15,8 @@ function cash(amount) {
   return (amounts.get(mark) ?? amounts.set(mark, made()).get(mark)).format(amount);
 }
 
-// The share of the bankroll for a +EV bet, and what it is called. Kelly's share reduced for the uncertainty of the fair price is
-// staked as it is; where that uncertainty is unknown, a fraction of full Kelly.
+// The share of the bankroll for a +EV bet, and its name: Kelly reduced for the uncertainty of the fair price, or where that is
+// unknown, the fraction of full Kelly in the settings.
 const kellyOf = (row) => {
   if (row.kelly_shrunk !== null && row.kelly_shrunk !== undefined) return { share: row.kelly_shrunk, name: "Kelly, reduced for uncertainty" };
   if (row.kelly_percent === null || row.kelly_percent === undefined) return null;
@@ -45,20 +45,20 @@ function stakeCell({ row }) {
   ];
 }
 
-// Kelly's stakes side by side: the share of the bankroll, the amount, and which one the lists use.
+// Kelly stakes side by side: the share of the bankroll, the amount, and which one the lists use.
 function kellyTable(row) {
   const used = kellyOf(row);
   if (used === null) return [];
   const rows = [
-    ["Full Kelly", row.kelly_percent, "grows fastest if the fair price is exactly right"],
-    ["Half Kelly", row.kelly_percent / 2, "three quarters of that growth, half of the swings"],
-    ["Quarter Kelly", row.kelly_percent / 4, "what many bettors stake"],
-    ...(row.kelly_shrunk === null || row.kelly_shrunk === undefined ? [] : [["Reduced for uncertainty", row.kelly_shrunk, "full Kelly, less what the fair price may be wrong by"]]),
+    ["Full Kelly", row.kelly_percent, "fastest growth, if the fair price is exactly right"],
+    ["Half Kelly", row.kelly_percent / 2, "three quarters of that growth, half the swings"],
+    ["Quarter Kelly", row.kelly_percent / 4, "common among bettors"],
+    ...(row.kelly_shrunk === null || row.kelly_shrunk === undefined ? [] : [["Reduced for uncertainty", row.kelly_shrunk, "full Kelly, less an allowance for error in the fair price"]]),
   ];
   const stake = stakeOf(row), limit = row.max_bet ?? limits.get(row.odds_id);
   const bounds = [limit && `the book takes ${cash(limit)}`, settings.bankroll && `at most ${settings.most} % of the bankroll, ${cash((settings.bankroll * settings.most) / 100)}`].filter(Boolean);
   return [
-    el("table", { class: "rows kelly" }, el("caption", { class: "unseen" }, "Stakes by Kelly"), el("tbody", {}, ...rows.map(([name, share, why]) => el(
+    el("table", { class: "rows kelly" }, el("caption", { class: "unseen" }, "Kelly stakes"), el("tbody", {}, ...rows.map(([name, share, why]) => el(
       "tr", { class: Math.abs(share - used.share) < 1e-12 ? "used" : null }, el("th", { scope: "row" }, name), el("td", { class: "number" }, percent(100 * share)),
       el("td", { class: "number" }, settings.bankroll ? cash(stepped(settings.bankroll * share)) : ""), el("td", { class: "dim" }, why),
     )))),

@@ -1,4 +1,4 @@
-// The tracker: bets that were placed, their closing lines, results and settings.
+// The tracker: placed bets, their closing lines, results and profit.
 
 const RESULTS = [["", "Open"], ["won", "Won"], ["half_won", "Half won"], ["push", "Push"], ["half_lost", "Half lost"], ["lost", "Lost"], ["void", "Void"]];
 
@@ -10,7 +10,7 @@ class Tracker {
   meta = null;
   page = 0;
 
-  // What the filters of this tab ask for, as parameters.
+  // The filters of this tab as query parameters.
   query() {
     const query = new URLSearchParams();
     const day = (id, more) => { const at = new Date(`${$(id).value}T00:00`); at.setDate(at.getDate() + more); return at.toISOString(); };
@@ -45,7 +45,7 @@ class Tracker {
     const signedCash = (value) => el("span", { class: good(value) }, `${value < 0 ? "−" : value > 0 ? "+" : ""}${cash(Math.abs(value))}`);
     $("bets-summary").replaceChildren(...(sum && sum.count ? [
       figure("Bets", `${sum.count}${sum.open ? `, ${sum.open} open` : ""}`), figure("Staked", cash(sum.staked)), figure("Profit", signedCash(sum.profit)),
-      figure("Return", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected", signedCash(sum.expected)),
+      figure("ROI", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected profit", signedCash(sum.expected)),
       figure("Closing line value", sum.avg_clv_percent === null ? "–" : percent(sum.avg_clv_percent)),
       figure("Beat the close", sum.beat_close === null ? "–" : percent(100 * sum.beat_close, 0)),
     ] : []));

@@ -137,7 +137,7 @@ class Key(msgspec.Struct, kw_only=True, omit_defaults=True):
     created_at: datetime
     updated_at: datetime
     old_secret_until: Annotated[
-        datetime | None, Meta(description="Until when the secret before the last rotation is valid.")
+        datetime | None, Meta(description="Until when the secret that the last rotation replaced is valid.")
     ] = None
     key: str | None = None
 
@@ -277,6 +277,6 @@ endpoints = (
         "/account/keys/{id}/rotate", rotate, "Rotate a key", _TAG, Data[RotatedKey], RotateQuery, method="POST",
         cache="never",
         doc="The new secret is returned once. The old one stops working within a second, or after `grace_seconds`. A "
-        "key may rotate itself, and keys that do not have more rights. What the key stores stays.",
+        "key may rotate itself, and keys that do not have more rights. The key's records are kept.",
     ),
 )  # fmt: skip

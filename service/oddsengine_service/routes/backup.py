@@ -1,4 +1,4 @@
-"""Backup of what a key stores (bets, marks, filters, alerts) as one document, and restoring it."""
+"""Backup and restore of what a key stores (bets, marks, filters, alerts), as one document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,13 +26,13 @@ _MOST = 6 << 20  # bytes of a document to restore; a log takes messages of 8 MB
 
 
 class SavedAlert(NewAlert, kw_only=True):
-    """An alert without the status of its messages; its targets are masked."""
+    """An alert without its delivery status; in a backup its targets are masked."""
 
     id: str
 
 
 class Backup(Body, kw_only=True):
-    """All that a key stores."""
+    """Everything that a key stores."""
 
     format: Literal[1] = _FORMAT
     made_at: datetime | None = None
@@ -43,16 +43,16 @@ class Backup(Body, kw_only=True):
 
 
 class Restored(msgspec.Struct):
-    """What a restore did."""
+    """The result of a restore."""
 
     bets: int
     marks: int
     filters: int
     alerts: int
-    changed: Annotated[int, Meta(description="Records that were new or different; the others are as they were.")]
+    changed: Annotated[int, Meta(description="Records that were new or different; the others were there already.")]
     missing_targets: Annotated[
         list[str],
-        Meta(description="Masked targets of alerts that the key does not have; add them to the alerts again."),
+        Meta(description="Masked alert targets that the key does not have; add them to the alerts again."),
     ]
 
 
@@ -109,7 +109,7 @@ def restore(context: Context) -> Any:
 def _alert(
     context: Context, saved: SavedAlert, names: set[str], before: Mapping[str, StoredAlert], missing: list[str]
 ) -> StoredAlert:
-    """An alert to store; masked targets are those that the key has, or are left out."""
+    """An alert to store; a masked target becomes the target of the key that it stands for, or is left out."""
     if saved.filter not in names:
         raise invalid(f"filter must be one of the document or of the key, got {quoted(saved.filter)}")
     stored = before.get(saved.id)
@@ -138,19 +138,19 @@ def _unmasked(target: str, here: Sequence[str], every: Iterable[str]) -> str | N
 
 
 def _in_utc(bet: Bet) -> Bet:
-    """A bet whose time has an offset, so that it can be compared with others."""
+    """A bet whose `placed_at` has an offset, so that it can be compared with others."""
     placed = bet.placed_at
     return bet if placed.tzinfo else msgspec.structs.replace(bet, placed_at=placed.replace(tzinfo=UTC))
 
 
 def _check_names(where: str, names: Iterable[str]) -> None:
-    """Raises `Problem` 400 if a name is not valid, or there twice."""
+    """Raises `Problem` 400 if a name is not valid or occurs twice."""
     seen: set[str] = set()
     for at, name in enumerate(names):
         with _at(where, at):
             checked_name("its name" if where == "filters" else "id", name)
             if name in seen:
-                raise invalid(f"{quoted(name)} is there twice")
+                raise invalid(f"{quoted(name)} occurs twice")
         seen.add(name)
 
 
@@ -174,14 +174,14 @@ endpoints = (
     Endpoint(
         "/account/backup", backup, "Back up what this key stores", "Account", Data[Backup], cache="records",
         doc="Bets, marks, filters and alerts in one document, for `POST /account/restore` on this or another node. "
-        "Secrets in targets of alerts are masked.",
+        "Alert targets are masked.",
     ),
     Endpoint(
         "/account/restore", restore, "Restore a backup", "Account", Data[Restored], method="POST", body=Backup,
         most_body=_MOST, cache="records", outgoing=True,
-        doc="Takes the `data` of a backup, or a part of it, up to 6 MiB (`Content-Encoding: gzip` allowed). Records of "
+        doc="Takes the `data` of a backup, or part of it, up to 6 MiB (`Content-Encoding: gzip` allowed). Records with "
         "the same id or name are replaced, others stay; repeating it changes nothing. A document with an invalid entry "
-        "changes nothing, and the error names the entry. Masked targets of alerts are those that the key has; others "
-        "are left out and listed. New targets have to be confirmed.",
+        "changes nothing, and the error names the entry. Masked alert targets that the key already has are used again; "
+        "others are left out and listed in `missing_targets`. New targets must be confirmed.",
     ),
 )  # fmt: skip

@@ -38,7 +38,7 @@ from oddsengine_service.wire.envelopes import Counted, Data, Deleted, PageWith
 from oddsengine_service.wire.numbers import format_time
 
 _TAG = "Bets"
-_AHEAD = timedelta(minutes=5)  # by which clocks may differ
+_AHEAD = timedelta(minutes=5)  # how far ahead a client's clock may be
 
 
 class BetMeta(Counted, kw_only=True):
@@ -62,7 +62,7 @@ def bets(context: Context) -> Any:
 
 
 def _matching(context: Context) -> list[Bet]:
-    """The bets that a query asks for, newest first."""
+    """The bets that match a query, newest first."""
     query: BetFilter = context.query
     found = sorted(
         context.node.records.all(context.caller.key, "bet", Bet), key=lambda bet: (bet.placed_at, bet.id), reverse=True
@@ -117,7 +117,7 @@ def take(context: Context) -> Any:
 
 
 def _placed(time: datetime | None) -> datetime:
-    """When a bet was placed, in UTC. Raises `Problem` 400 if that is still to come."""
+    """When a bet was placed, in UTC. Raises `Problem` 400 if that is in the future."""
     now = datetime.now(UTC)
     placed = now if time is None else in_utc(time)
     if placed is None or placed > now + _AHEAD:
@@ -173,7 +173,7 @@ def delete(context: Context) -> Any:
 
 
 class BetFilter(Query):
-    """Which bets."""
+    """Filters of bets."""
 
     status: Annotated[str | None, Param("Open or settled bets only.", choices=("open", "settled"))] = None
     since: Annotated[datetime | None, Param("Placed at or after this time.")] = None
@@ -201,8 +201,8 @@ endpoints = (
     ),
     Endpoint(
         "/bets/import", take, "Record many bets", _TAG, Data[Imported], method="POST", body=BetImport, cache="records",
-        doc="All of them are recorded, or none. A bet with the same contents is recorded once, so a file can be "
-        "imported again after it has grown.",
+        doc="All bets are recorded, or none. A bet with the same fields (`note` aside) as one imported before is "
+        "skipped, so a file can be imported again after it has grown.",
     ),
     Endpoint(
         "/bets/{betId}", change, "Change or settle a bet", _TAG, Data[Bet], method="PATCH", body=BetChanges,
@@ -210,10 +210,10 @@ endpoints = (
         doc="`home_score` and `away_score` settle the bet by the rules of its market; `result` alone overrides it.",
     ),
     Endpoint(
-        "/bets/report", reported, "How bets went", _TAG, Data[BetReport], BetFilter, cache="records",
-        doc="The course of the profit over the settled bets, with what was expected when they were placed and at the "
-        "close; and figures by book, market and month. Void bets count nowhere. `error` and `clv_error` are those of "
-        "90 %: results, and the mean CLV, lie within them by the closing probabilities and the spread of the CLVs.",
+        "/bets/report", reported, "Report on bets", _TAG, Data[BetReport], BetFilter, cache="records",
+        doc="Cumulative profit (`course`) of the settled bets, with the profit expected when they were placed and at "
+        "closing prices; and figures by book, market and month. Void bets are left out. `error` and `clv_error` are "
+        "90 % errors: of the result, by the closing probabilities, and of the mean CLV, by the variation of the CLVs.",
     ),
     Endpoint("/bets/{betId}", delete, "Delete a bet", _TAG, Data[Deleted], method="DELETE", cache="records"),
 )  # fmt: skip

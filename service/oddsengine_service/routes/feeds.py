@@ -1,4 +1,4 @@
-"""The sources of prices: whether each works, how fresh and how complete it is, for everybody."""
+"""The status of feeds: whether each works, how fresh it is and what it covers, without a key."""
 
 from collections import Counter
 from typing import Any
@@ -12,7 +12,7 @@ from oddsengine_service.wire.envelopes import DataWith
 from oddsengine_service.wire.feeds import Feed, FeedsMeta
 from oddsengine_service.wire.numbers import format_time
 
-_COLORS = {"ok": GREEN, "degraded": AMBER, "down": RED}  # of what `/health` says
+_COLORS = {"ok": GREEN, "degraded": AMBER, "down": RED}  # of the status in `/health`
 
 
 def _feed(source: SourceStatus, now: float) -> Feed:
@@ -63,10 +63,10 @@ def feeds(context: Context) -> Any:
 
 endpoints = (
     Endpoint(
-        "/feeds", feeds, "Sources of prices", "Reference Data", DataWith[list[Feed], FeedsMeta], key="optional",
+        "/feeds", feeds, "Status of feeds", "Reference Data", DataWith[list[Feed], FeedsMeta], key="optional",
         query_key=True, cache="never",
-        doc="Freshness, coverage and health of each source, and in `meta` of the whole node. `green`: all right; "
-        "`amber`: impaired, late, or no data yet; `red`: down, or all of its prices are stale. Without a key, requests "
-        "are limited by address.",
+        doc="Freshness, coverage and health of each feed, and in `meta` of the whole node. `green`: works; `amber`: "
+        "impaired, late, or no data yet; `red`: down, or all of its prices are stale. Requests without a key are "
+        "limited by address.",
     ),
 )  # fmt: skip

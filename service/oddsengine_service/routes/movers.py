@@ -1,4 +1,4 @@
-"""Movers: the markets whose prices moved most in the last minutes, and those that books disagree about."""
+"""Movers: the markets whose prices moved most in the last minutes, and those where books disagree."""
 
 from typing import Annotated, Any
 
@@ -20,9 +20,9 @@ MOST_MINUTES = 180
 
 
 class Mover(msgspec.Struct):
-    """One market: the outcome that got shorter, at the line that most books quote."""
+    """One market: the outcome that shortened most, at the line that most books quote."""
 
-    odds: Odds  # the longest price now
+    odds: Odds  # the best price now
     ev_percentage: float | None
     fair_probability: Share | None
     move_points: float
@@ -75,18 +75,18 @@ class MoversQuery(Pages, Prices):
     minutes: Annotated[int, Param("How far to look back, in minutes.", low=1, high=MOST_MINUTES)] = 10
     sort: Annotated[
         str,
-        Param("`move`: what got shorter most first; `spread`: what books disagree about most.", choices=ORDERS),
+        Param("`move`: largest moves first; `spread`: largest disagreements between books first.", choices=ORDERS),
     ] = "move"
 
 
 endpoints = (
     Endpoint(
-        "/odds/movers", listed, "Largest moves and disagreements", "Odds", Page[Mover],
+        "/odds/movers", listed, "Movers: largest moves and disagreements", "Odds", Page[Mover],
         MoversQuery,
-        doc="One row per market, of the outcome that got shorter, at the line that most books quote: the mean "
-        "probability in the prices of the books that had one then and have one now (their margins included), how many "
-        "of them went shorter and longer, how far the books' own fair probabilities are apart (`spread_points`), and "
-        "the longest price that is left (`odds`). At least 3 books are needed. A price that the node first saw later "
-        "is compared with its first one.",
+        doc="One row per market, for the outcome that shortened most, at the line that most books quote: the average "
+        "implied probability (margin included) of the books with a price both then and now, how many of them shortened "
+        "(`shorter`) and drifted (`longer`), the gap between the books' highest and lowest no-vig probability "
+        "(`spread_points`), and the best price left (`odds`). At least 3 books are needed. A price first seen after "
+        "that time is compared with its first value. `sort=move` has only prices that shortened.",
     ),
 )  # fmt: skip

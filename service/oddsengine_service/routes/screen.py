@@ -1,4 +1,4 @@
-"""The odds screen: games with every book's price of their main lines side by side, fair prices and holds."""
+"""The odds screen: games with every book's price at the main lines side by side, fair prices and holds."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -85,7 +85,7 @@ def _game(prices: Sequence[_Price]) -> ScreenGame:
     markets = defaultdict[tuple[Any, ...], list[_Price]](list)
     for price in prices:
         market = _market(price)
-        # Without a price of the draw, a side's price is of another bet.
+        # A book without a price for the draw may mean another bet: its prices are a market of their own.
         other = market in three_way and (price.book, market) not in drawn
         markets[*market, other].append(price)
     home, away = text.home_team, text.away_team
@@ -163,11 +163,12 @@ class ScreenQuery(Pages, Prices):
 
 endpoints = (
     Endpoint(
-        "/odds/screen", screen, "Games with all books side by side", "Odds", ScreenPage,
+        "/odds/screen", screen, "Odds screen: games with all books side by side", "Odds", ScreenPage,
         ScreenQuery,
-        doc="Games with each book's price of their markets (by default moneyline, spread and total), the fair price, "
-        "the best books and the holds. A market is shown at its main line; a book without a price there is shown with "
-        "its own most even line, which is never best. `ev_percentage` is that of the +EV list, whatever its sign; null "
-        "for prices that cannot be bet. A page has at most 5,000 prices, so it may have fewer games than `limit`.",
+        doc="Games with each book's prices in their markets (by default moneyline, spread and total), the fair "
+        "price, the books with the best price, and the holds. A market is shown at its main line; a book without a "
+        "price there is shown at its own line with the most even prices, which is never `best`. `ev_percentage` is "
+        "computed as in the +EV list and may be negative; it is null for prices that cannot be bet. A page has at most "
+        "5,000 prices, so it may have fewer games than `limit`.",
     ),
 )  # fmt: skip

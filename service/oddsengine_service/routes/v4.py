@@ -1,6 +1,6 @@
-"""The board in the format of The Odds API, version 4, for clients that are written for it.
+"""The board in the format of The Odds API, version 4, for clients written for it.
 
-A caller sees what it sees elsewhere: the books and the delay of its tier. A request costs one credit.
+The caller's tier sets books and delay, as in the rest of the API. A request costs one credit.
 """
 
 from collections.abc import Sequence
@@ -154,7 +154,7 @@ def scores(context: Context) -> Any:
 
 
 def _ended(context: Context, key: str, rows: Rows) -> list[Game]:
-    """Games with a score that the board has no prices of any more."""
+    """Games with a score that no longer have prices on the board."""
     wanted = places_of(key, places(own(context)))
     out = []
     with index_of(context).reader() as reader:
@@ -181,8 +181,8 @@ def _score(game: Game, row: Any, dates: str) -> V4EventScore:
 
 # ---- declarations ----
 
-_DOC = "Not below the base path. The key may be `apiKey` in the query. "
-_AT = "As it was at `date`, from the history of prices."
+_DOC = "The path is not below the base path. The key may be sent as `apiKey` in the query. "
+_AT = "The state at `date`, from the price history."
 
 
 def _endpoint(
@@ -194,18 +194,18 @@ def _endpoint(
 
 _SPORT, _EVENT = "/sports/{sportKey}", "/sports/{sportKey}/events/{eventId}"
 endpoints: Sequence[Endpoint] = (
-    _endpoint("/sports", sports, "Sports", list[V4Sport], SportsQuery, "Leagues, and kinds of futures of leagues."),
+    _endpoint("/sports", sports, "Sports", list[V4Sport], SportsQuery, "Leagues, and the kinds of their futures."),
     _endpoint(
         f"{_SPORT}/odds", odds, "Prices of a sport", list[V4EventOdds], OddsQuery,
         f"Markets h2h, spreads and totals. `{UPCOMING}` as the sport: games in play and the next {NEXT} of all sports.",
     ),
     _endpoint(f"{_SPORT}/events", events, "Events of a sport", list[V4Event], EventsQuery),
-    _endpoint(f"{_EVENT}/odds", event_odds, "Prices of an event", V4EventOdds, EventOddsQuery, "Any markets."),
+    _endpoint(f"{_EVENT}/odds", event_odds, "Prices of an event", V4EventOdds, EventOddsQuery, "In any market."),
     _endpoint(f"{_EVENT}/markets", event_markets, "Markets of an event", V4EventOdds, BooksQuery),
     _endpoint(f"{_SPORT}/participants", participants, "Teams of a sport", list[V4Participant], Query),
     _endpoint(
         f"{_SPORT}/scores", scores, "Scores of a sport", list[V4EventScore], ScoresQuery,
-        "Live and coming games; with `daysFrom` also those that have ended.", feature="gamestate", cache="never",
+        "Live and upcoming games; with `daysFrom` also those that have ended.", feature="gamestate", cache="never",
     ),
     _endpoint(
         f"/historical{_SPORT}/odds", past.odds, "Past prices of a sport", V4PastOdds, PastOddsQuery, _AT, cache="never"

@@ -1,6 +1,7 @@
 """Payloads of stream events, which encode them and describe them in the AsyncAPI document.
 
-Rows that a group of subscribers shares are already encoded (`msgspec.Raw`); a field's type is what they are.
+Rows shared by a group of subscribers are already encoded (`msgspec.Raw`); a field's type is that
+of the rows themselves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ class StreamConnected(msgspec.Struct, kw_only=True):
 
 
 class OddsSnapshot(msgspec.Struct):
-    """Whole prices to insert, or to replace by `id`; after `snapshot:complete`, those that are new or back."""
+    """Full prices to insert, or to replace by `id`; after `snapshot:complete`, prices that are new or back."""
 
     odds: Sequence[Odds]
     count: int
@@ -49,12 +50,12 @@ class SnapshotComplete(msgspec.Struct):
 
 
 class OddsChanged(msgspec.Struct):
-    """Fields of a book's prices that changed, by `id`."""
+    """Changed fields of a book's prices, by `id`."""
 
     odds: Sequence[OddsDelta]
     count: int
     book: str
-    partial: Annotated[bool, Meta(description="More of the same update follow.")]
+    partial: Annotated[bool, Meta(description="More changes of the same update follow.")]
 
 
 class OddsRemoved(msgspec.Struct):
@@ -92,7 +93,7 @@ class Heartbeat(msgspec.Struct):
 
 
 class StreamError(msgspec.Struct):
-    """A problem; the stream continues, unless it ends right after."""
+    """A problem; the stream may end after it."""
 
     code: str
     message: str

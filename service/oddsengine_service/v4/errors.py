@@ -15,13 +15,13 @@ CODES: Mapping[str, str] = {
     "DEACTIVATED_KEY": "The API key was revoked.",
     "TIER_RESTRICTED": "The tier of the key does not include this feature or bookmaker.",
     "UNKNOWN_SPORT": "There is no sport with this key.",
-    "EVENT_NOT_FOUND": "The sport has no event with this id, or not any more.",
+    "EVENT_NOT_FOUND": "The sport has no event with this id, or no longer has it.",
     "MISSING_REGION": "The request has neither `regions` nor `bookmakers`.",
     "INVALID_REGION": "There is no region with this key.",
     "INVALID_BOOKMAKERS": "There is no bookmaker with this key.",
-    "MISSING_MARKET": "`markets` names none.",
+    "MISSING_MARKET": "`markets` is empty.",
     "INVALID_MARKET": "There is no market with this key, or it is only for single events.",
-    "INVALID_MARKET_COMBO": "A sport of outrights has no other markets, and games have no outrights.",
+    "INVALID_MARKET_COMBO": "A sport of outrights has no other market, and games have no outrights.",
     "INVALID_DATE_FORMAT": "`dateFormat` is neither `iso` nor `unix`.",
     "INVALID_ODDS_FORMAT": "`oddsFormat` is neither `decimal` nor `american`.",
     "INVALID_COMMENCE_TIME_FROM": "`commenceTimeFrom` is not a time such as 2026-02-08T18:00:00Z.",
@@ -78,10 +78,10 @@ def _month(minute: int) -> tuple[int, int]:
 
 
 def credits_of(room: Room | None) -> list[tuple[bytes, bytes]]:
-    """The headers that count credits: those of the rest of the month, at so many a minute.
+    """The headers that count credits: what the rate limit allows in the rest of the month.
 
-    Credits of minutes that have passed count as used, whether they were or not. A request costs one; one that no
-    caller is charged for has a `room` of None.
+    Credits of past minutes count as used, whether they were or not. A request costs one; `room` is None for a request
+    that is charged to nobody.
     """
     remaining = used = last = 0
     if room is not None:

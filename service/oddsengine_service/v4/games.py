@@ -164,7 +164,7 @@ def one(found: Iterable[AnyEvent], ident: str) -> AnyEvent:
         raise refused("INVALID_EVENT_ID", f"the id of an event must be 32 hexadecimal digits, got {quoted(ident)}")
     match = next((e for e in found if (v4_id(e.event) if isinstance(e, Game) else e.id) == ident), None)
     if match is None:
-        raise refused("EVENT_NOT_FOUND", f"there is no event {quoted(ident)} of this sport, or not any more", 404)
+        raise refused("EVENT_NOT_FOUND", f"there is no event {quoted(ident)} of this sport, or no longer", 404)
     return match
 
 

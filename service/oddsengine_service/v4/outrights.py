@@ -1,6 +1,6 @@
 """Futures as outrights: each kind of a league is a sport, with an event for each season.
 
-Over and under, or yes and no, of a team or player have its name as `description`.
+For over and under, or yes and no, `description` is the name of the team or player.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -74,7 +74,7 @@ class EventsQuery(DatesQuery):
 
 
 class BooksQuery(DatesQuery):
-    """Which bookmakers."""
+    """Filters of bookmakers."""
 
     regions: Annotated[Words, Param("Regions of bookmakers.", choices=REGIONS, code="INVALID_REGION")] = None
     bookmakers: Annotated[Words, Param("Keys of bookmakers, instead of regions.")] = None
@@ -90,7 +90,7 @@ class EventOddsQuery(BooksQuery):
     ] = "decimal"
     links: Annotated[bool, Param("Adds links to the bookmakers.", name="includeLinks")] = False
     sids: Annotated[bool, Param("Adds the bookmakers' own ids.", name="includeSids")] = False
-    limits: Annotated[bool, Param("Adds the largest bets.", name="includeBetLimits")] = False
+    limits: Annotated[bool, Param("Adds the bet limits.", name="includeBetLimits")] = False
     multipliers: Annotated[
         bool, Param("Accepted; there are no prices with multipliers.", name="includeMultipliers")
     ] = False
@@ -107,7 +107,7 @@ class ScoresQuery(DatesQuery):
     days: Annotated[
         int | None,
         Param(
-            "Adds games that ended in so many days.", name="daysFrom", low=1, high=3, code="INVALID_SCORES_DAYS_FROM"
+            "Adds games that ended in this many days.", name="daysFrom", low=1, high=3, code="INVALID_SCORES_DAYS_FROM"
         ),
     ] = None
     event_ids: Annotated[Words, Param("Ids of events.", name="eventIds", check=_ids, schema=_IDS)] = None

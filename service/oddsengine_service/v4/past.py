@@ -1,8 +1,7 @@
-"""Prices of the past, from the history of price movements.
+"""Historical prices, from the recorded price movements.
 
-A price holds until the next movement of the same price, or until the game is over for the history: some hours after
-its start. What a caller may see of the past is what it may see of the present: the books of its tier, and nothing
-younger than its delay.
+A price holds until its next movement, or until its game counts as over: some hours after the start. The caller sees
+the books of its tier, and nothing newer than its delay, as in the present.
 """
 
 from collections.abc import Sequence
@@ -23,8 +22,8 @@ from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import Game, event, one, places_of, selected, written
 from oddsengine_service.v4.prices import Offers, bodies, books, markets
 
-STEP = 300 * SECOND  # to the previous and next time
-_LASTS = 6 * 3600 * SECOND  # a game, at most
+STEP = 300 * SECOND  # to the previous and next timestamp
+_LASTS = 6 * 3600 * SECOND  # a game takes at most
 _QUIET = 900 * SECOND  # a game in play without a movement for this long is over
 
 

@@ -1,8 +1,8 @@
 """Prices as bookmakers, markets and outcomes.
 
-A market of lines has, for each bookmaker, its line that is the main one of all bookmakers, else the one with the most
-even prices; its other lines are in the alternate market. A suspended price is not listed. Of prices of the same
-outcome the last seen is. A market is named as the request named it.
+A market with lines has one per bookmaker: the market's main line, or else the bookmaker's line with the most even
+prices; its other lines are in the alternate market. Suspended prices are left out. Of several prices of an outcome at a
+book, the last seen is listed. A market has the name that the request used.
 """
 
 from collections.abc import Collection, Iterable, Sequence

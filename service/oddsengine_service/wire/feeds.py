@@ -12,39 +12,37 @@ Color = Annotated[str, Meta(extra_json_schema={"enum": [GREEN, AMBER, RED]})]
 
 
 class Feed(msgspec.Struct):
-    """One source of prices, without its address and what only the operator may read."""
+    """One feed, without its address and other details that are for the operator."""
 
     name: str
     kind: str
     status: Color
-    reason: Annotated[str, Meta(description="Why it has this colour, in words.")]
+    reason: Annotated[str, Meta(description="The reason for the status, in words.")]
     last_message_at: Annotated[Moment | None, Meta(description="Data, an unchanged response, or a heartbeat.")]
     last_data_at: Moment | None
-    age_seconds: Annotated[float | None, Meta(description="Of the last message.")]
+    age_seconds: Annotated[float | None, Meta(description="Seconds since the last message.")]
     messages: Annotated[int, Meta(description="Messages with data since the node started.")]
     events: int
     books: list[str]
     rows: Annotated[int, Meta(description="Its prices on the board, counted every 5 s.")]
-    stale_share: Annotated[
-        Share | None, Meta(description="Share of its rows that the guard `stale` rejects; null without rows.")
-    ]
-    refused: Annotated[int, Meta(description="Rows left out because they are not valid, since the node started.")]
+    stale_share: Annotated[Share | None, Meta(description="Share of its rows rejected as stale; null without rows.")]
+    refused: Annotated[int, Meta(description="Invalid rows that were left out since the node started.")]
     quarantined: Annotated[int, Meta(description="Games that could not be matched to an event.")]
-    unmapped: Annotated[int, Meta(description="Rows of markets that the catalog does not have.")]
+    unmapped: Annotated[int, Meta(description="Rows in markets that the catalog does not know.")]
 
 
 class FeedsMeta(AnswerMeta, kw_only=True):
-    """The whole node: its board, and the sums of its sources."""
+    """The whole node: its board, and the totals of its feeds."""
 
     status: Color
     reason: str
     timestamp: Moment
-    feeds: Annotated[dict[str, int], Meta(description="Number of sources of each colour.")]
+    feeds: Annotated[dict[str, int], Meta(description="Number of feeds of each colour.")]
     last_message_at: Moment | None
     age_seconds: float | None
     events: int
     books: int
-    rows: Annotated[int, Meta(description="Prices on the board; one that two sources deliver counts once.")]
+    rows: Annotated[int, Meta(description="Prices on the board; one that two feeds deliver counts once.")]
     stale_share: Share | None
     refused: int
     quarantined: int

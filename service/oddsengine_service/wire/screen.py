@@ -20,7 +20,7 @@ class ScreenPrice(msgspec.Struct, gc=False):
 
 
 class ScreenOutcome(msgspec.Struct):
-    """One outcome at the market's line: its fair price, the books with the best price, and each book's price."""
+    """One outcome at the market's main line: its fair price, the books with the best price, and each book's price."""
 
     selection: str
     selection_type: str
@@ -32,7 +32,7 @@ class ScreenOutcome(msgspec.Struct):
 
 
 class ScreenMarket(msgspec.Struct):
-    """One market of a game; holds are of the best prices, and of each book."""
+    """One market of a game; `hold_percentage` is of the best prices, `holds` of each book."""
 
     market_type: str
     market_segment: str

@@ -1,7 +1,7 @@
 """Messages of a WebSocket, which encode them and describe them in the AsyncAPI document.
 
-Each is an object with its name as `type`; a connection puts `seq` before its fields, and for those of an update
-`global_seq` (`SocketEnvelope`). Rows are already encoded (`msgspec.Raw`); a field's type is what they are.
+Each is an object with its name as `type`. The connection adds `seq`, and in messages of an update `global_seq`
+(`SocketEnvelope`). Rows are already encoded (`msgspec.Raw`); a field's type is that of the rows themselves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,20 +18,20 @@ from oddsengine_service.wire.odds import Odds
 OddsRow = Annotated[
     dict[str, Any],
     Meta(
-        description="A whole price, or its `id` and the fields that can change.",
+        description="A full price, or its `id` and the fields that can change.",
         extra_json_schema={"anyOf": [{"$ref": f"#/components/schemas/{row.__name__}"} for row in (Odds, OddsDelta)]},
     ),
 ]
 
 
 class SuspendedOdds(OddsDelta, frozen=True, gc=False):
-    """A suspended price: the fields of a change, and `is_active`, which is false."""
+    """A suspended price: the fields that can change, and `is_active`, which is false."""
 
     is_active: bool
 
 
 class SocketEnvelope(msgspec.Struct):
-    """What every message has: `seq` counts those of a connection, `global_seq` is the update of the board."""
+    """Fields of every message: `seq` counts those of the connection, `global_seq` is the board's update."""
 
     seq: int
     type: str
@@ -40,7 +40,7 @@ class SocketEnvelope(msgspec.Struct):
 
 
 class SocketMessage(msgspec.Struct, kw_only=True, tag_field="type"):
-    """A message without what its connection adds."""
+    """A message without the fields that its connection adds."""
 
     timestamp: Moment = field(default_factory=clock)
 
@@ -48,25 +48,25 @@ class SocketMessage(msgspec.Struct, kw_only=True, tag_field="type"):
 class BookRights(msgspec.Struct):
     """The books of the key's tier."""
 
-    max: Annotated[int, Meta(description="-1 is all.")]
-    allowed: Annotated[list[str] | None, Meta(description="null is all.")]
+    max: Annotated[int, Meta(description="-1: all.")]
+    allowed: Annotated[list[str] | None, Meta(description="null: all.")]
 
 
 class SocketConnected(SocketMessage, tag="connected", kw_only=True):
-    """The connection is open, and what the key may receive."""
+    """The connection is open; the fields describe what the key may receive."""
 
     message: str
     stream_id: str
     tier: str
     features: dict[str, bool]
     channels: list[str] | None
-    global_seq: Annotated[int, Meta(description="The update that the board has reached.")]
+    global_seq: Annotated[int, Meta(description="The number of the board's latest update.")]
     books: BookRights
     resumed: bool
 
 
 class Subscribed(SocketMessage, tag="subscribed", kw_only=True):
-    """The subscription in force; null for all. Clear everything, unless resumed; a snapshot follows."""
+    """The subscription in force; a null filter means all. Clear everything, unless `resumed`; a snapshot follows."""
 
     channels: list[str]
     sports: Sequence[str] | None
@@ -139,7 +139,7 @@ class Pong(SocketMessage, tag="pong", kw_only=True):
 
 
 class SocketError(SocketMessage, tag="error", kw_only=True):
-    """A problem with what the client sent, or of a source."""
+    """A problem with a message of the client, or with a feed."""
 
     code: str
     message: str
@@ -156,7 +156,7 @@ def _made(name: str, doc: str, tag: str, fields: Sequence[Any]) -> Any:
 
 
 OpportunitiesSnapshot = _made(
-    "OpportunitiesSnapshot", "All open opportunities of one channel, in parts if they are many.",
+    "OpportunitiesSnapshot", "All open opportunities of one channel, in several messages if there are many.",
     "opportunities_snapshot",
     [
         *((name, _rows(kind.encoding.struct) | UnsetType, UNSET) for name, kind in KINDS.items()),
@@ -167,7 +167,7 @@ OpportunitiesSnapshot = _made(
 _TITLES = {kind.event_name: "".join(word.title() for word in kind.event_name.split("_")) for kind in KINDS.values()}
 DETECTED: Mapping[str, Any] = {
     kind.event_name: _made(
-        f"{_TITLES[kind.event_name]}Detected", "Opportunities that are new, or have new figures.",
+        f"{_TITLES[kind.event_name]}Detected", "Opportunities that are new or have changed.",
         f"{kind.event_name}:detected", [("data", _rows(kind.encoding.struct))],
     )
     for kind in KINDS.values()

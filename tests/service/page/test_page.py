@@ -839,7 +839,7 @@ def test_movers_open_the_lines_of_all_books(visit: Visiting, server: Running) ->
         rows = client.get("/odds/movers?minutes=10&limit=50").json()["data"]
     expect(page.locator("#movers-table tbody tr")).to_have_count(len(rows))
     first = page.locator("#movers-table tbody tr").first
-    expect(first).to_contain_text(f"{rows[0]['shorter']} of {rows[0]['books']} shorter")
+    expect(first).to_contain_text(f"{rows[0]['shorter']} of {rows[0]['books']} shortened")
     first.click()
     expect(page.locator("#moves")).to_be_visible()
     page.wait_for_selector("#moves-chart svg")
@@ -849,7 +849,7 @@ def test_movers_open_the_lines_of_all_books(visit: Visiting, server: Running) ->
     assert values == sorted(values, reverse=True)
     page.click("#moves-close")
     page.select_option("#movers-sort", "spread")
-    expect(page.locator("#movers-table td[data-label=Apart]").first).to_have_text(re.compile(r" pt$"))
+    expect(page.locator("#movers-table td[data-label='Spread between books']").first).to_have_text(re.compile(r" pt$"))
 
 
 def test_settings_are_where_lists_begin(visit: Visiting) -> None:
@@ -880,7 +880,7 @@ def test_books_of_the_settings_are_chosen_at_the_start(visit: Visiting) -> None:
     page.keyboard.press("Escape")
     page.click("#open-settings")
     page.click("#setting-books-keep")
-    expect(page.locator("#setting-books")).to_have_text("1 books: FanDuel")
+    expect(page.locator("#setting-books")).to_have_text("1 book: FanDuel")
     page.click("#settings-close")
     page.goto(v.origin)
     expect(page.locator("#books")).to_have_text("FanDuel")
@@ -897,7 +897,7 @@ def test_an_alert_is_made_from_a_list(visit: Visiting) -> None:
     page.fill("#least", "0")
     rows = page.locator(ROWS).count()
     page.click("#bell")
-    expect(page.locator("#bell-what")).to_contain_text("it would tell")
+    expect(page.locator("#bell-what")).to_contain_text("match now")
     assert page.locator("#bell-preview li").count() == min(3, rows)
     page.fill("#bell-name", "from a list")
     page.click("#bell-form button[type=submit]")
@@ -937,7 +937,7 @@ def test_a_total_is_shared_among_the_legs(visit: Visiting) -> None:
     page = v.page
     page.goto(f"{v.origin}/?list=arbitrage")
     page.click(f"{ROWS} [data-open]")
-    expect(page.locator("#details-kelly")).to_contain_text("whichever bet wins pays back 105.00 of every 100 staked")
+    expect(page.locator("#details-kelly")).to_contain_text("whichever bet wins returns 105.00 for every 100 staked")
     page.fill("#details-total", "1,000")
     expect(page.locator("[data-ticket='0'][name=stake]")).to_have_value("500")
     expect(page.locator("[data-ticket='1'][name=stake]")).to_have_value("500")
@@ -979,10 +979,10 @@ def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running,
     page.click("#bets-import")
     page.set_input_files("#file-chosen", file)
     page.select_option("#file-order", "day")
-    expect(page.locator("#file-said")).to_have_text("2 bets can be read, 1 rows cannot: row 4: the odds 0.5.")
+    expect(page.locator("#file-said")).to_have_text("2 bets ready to import; 1 row skipped: row 4: invalid odds 0.5.")
     assert "Heat; +3" in page.locator("#file-preview tbody tr").first.inner_text()
     page.click("#file-import")
-    expect(page.locator("#file-said")).to_have_text("2 bets were imported.")
+    expect(page.locator("#file-said")).to_have_text("2 bets imported.")
     page.click("#bet-file [data-close]")
     expect(row).to_have_count(3)
     with server.client(
@@ -1013,7 +1013,7 @@ def test_a_key_is_rotated_and_what_it_stores_is_backed_up(visit: Visiting, serve
         page.click("#open-settings")
         with page.expect_download() as saved:
             page.click("#backup")
-        expect(page.locator("#backup-said")).to_contain_text("1 bets, 0 filters")
+        expect(page.locator("#backup-said")).to_contain_text("1 bet, 0 filters")
         saved.value.save_as(file := tmp_path / "backup.json")
         client.delete(f"/bets/{ident}")
         page.set_input_files("#restore", file)
@@ -1052,10 +1052,10 @@ def test_the_sources_of_prices_are_told(visit: Visiting) -> None:
     answer = json.dumps({"success": True, "data": feeds, "meta": meta})
     v.page.route("**/api/v1/feeds", lambda route: route.fulfill(body=answer, content_type="application/json"))
     page = v.enter()
-    expect(page.locator("#sources-said")).to_have_text("Some sources are late")
+    expect(page.locator("#sources-said")).to_have_text("Feeds degraded")
     page.click("#sources")
     expect(page.locator("#sources-sum")).to_contain_text(
-        "A source is down. 3,400 prices of 1 books on 12 games, 2.0 % stale."
+        "A source is down. 3,400 prices from 1 book on 12 games, 2.0 % stale."
     )
     rows = page.locator("#sources-table tbody tr")
     expect(rows).to_have_count(2)
@@ -1069,7 +1069,7 @@ def test_columns_and_chips_are_explained_without_hovering(visit: Visiting) -> No
     v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, reference="close", **far)])))
     page = v.enter(KEY)
     page.click("#legend-open")
-    expect(page.locator("#legend")).to_contain_text("What the bet wins on average")
+    expect(page.locator("#legend")).to_contain_text("average profit in percent of the stake")
     page.click("#legend-open")
     expect(page.locator("#legend")).to_be_hidden()
     chip = page.locator(f"{ROWS} .chip", has_text="Untested market")

@@ -221,8 +221,8 @@ _BELOW = {
 }
 
 _BELOW_OF_STAKE = (
-    "its prices stand at their best levels, but further levels, the fair price or other prices have changed what the "
-    "stake gets"
+    "its best levels are unchanged, but further levels, the fair price or other prices have changed what this stake "
+    "earns"
 )
 
 # ---- endpoints ----
