@@ -14,14 +14,15 @@ Adding a book or a market name is a change of data.
 | `listings()`, `listing(name, sport)` | names and descriptions of market types | market_texts.csv, player_stats.csv |
 | `selection_words()`, `categories()` | words of selections, words of filters | markets.toml |
 | `fair_table()` | constants of the fair price at the close | fair.toml |
+| `places(book)`, `books_in(place)` | in which countries and states books take bets | places.toml |
 | `terms(book, sport, family, league, period)` | what a bet settles on in a tie, a cancellation and so on | terms.toml |
 | `thresholds()` | every threshold of the guards and detectors | guards.toml |
 | `team(name, sport, league)`, `certain_team`, `team_name`, `teams()`, `team_aliases(sport)` | teams | teams.csv |
 | `numerical_id(domain, id)` | the number of an id, never reused | numbers.csv |
 | `normalise(text)`, `normalised(expr)` | normalised names | |
 
-`load(path)` loads your own catalog file, which adds or changes books, links, leagues, teams, market names and terms. It
-must be called before the first lookup; own.py shows the format.
+`load(path)` loads your own catalog file, which adds or changes books, links, leagues, teams, market names, places and
+terms. It must be called before the first lookup; own.py shows the format.
 """
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
@@ -63,6 +64,7 @@ from oddsengine.catalog.markets import (
 from oddsengine.catalog.names import normalise, normalised
 from oddsengine.catalog.numbers import numerical_id
 from oddsengine.catalog.own import forget, load
+from oddsengine.catalog.places import PLACE_PATTERN, Places, books_in, place, places, takes_bets
 from oddsengine.catalog.sports import ScoreShapes, Shape, Sport, sport, sports
 from oddsengine.catalog.teams import Team, certain_team, team, team_aliases, team_name, teams
 from oddsengine.catalog.terms import CASES, Settlement, Terms, terms
@@ -72,6 +74,7 @@ __all__ = [
     "CASES",
     "EV_FLAGS",
     "FULL_GAME",
+    "PLACE_PATTERN",
     "REGIONS",
     "TIERS",
     "BetLink",
@@ -82,6 +85,7 @@ __all__ = [
     "League",
     "Listing",
     "MarketType",
+    "Places",
     "ScoreShapes",
     "Settlement",
     "Shape",
@@ -95,6 +99,7 @@ __all__ = [
     "amended_fair_table",
     "book",
     "books",
+    "books_in",
     "categories",
     "certain_team",
     "changed",
@@ -123,6 +128,8 @@ __all__ = [
     "numerical_id",
     "outcomes",
     "period",
+    "place",
+    "places",
     "published_name",
     "read_fair_table",
     "selection_words",
@@ -130,6 +137,7 @@ __all__ = [
     "shipped",
     "sport",
     "sports",
+    "takes_bets",
     "team",
     "team_aliases",
     "team_name",

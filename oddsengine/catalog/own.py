@@ -1,4 +1,4 @@
-"""Your own catalog file: additional books, leagues, teams, market names and terms, or changes to existing ones.
+"""Your own catalog file: additional books, leagues, teams, market names, places and terms, or changes to existing ones.
 
     [books.corner_shop]
     name = "Corner Shop"
@@ -7,6 +7,8 @@
     [links.corner_shop]
     home = "https://www.corner-shop.example/"
     hosts = ["go.corner-shop.example"]  # more hosts that links of its prices may lead to
+    [places.corner_shop]
+    open = ["GB"]
     [leagues.sunday_league]
     name = "Sunday League"
     sport = "soccer"
@@ -42,6 +44,8 @@ from oddsengine.catalog.leagues import league
 from oddsengine.catalog.links import TEMPLATES, allowed, fault, host_fault
 from oddsengine.catalog.markets import families, market_type
 from oddsengine.catalog.names import normalise, plain
+from oddsengine.catalog.places import fault as place_fault
+from oddsengine.catalog.places import places
 from oddsengine.catalog.sports import sports
 from oddsengine.catalog.teams import team
 from oddsengine.catalog.terms import AFTER, ALLOWED, PAYS, PROPS, WITHIN, shipped_terms, terms
@@ -106,6 +110,11 @@ def _hosts(value: Any) -> str:
     return "" if fine else 'a list of hosts in lower case, such as ["go.example.com"]'
 
 
+def _places(value: Any) -> str:
+    fine = isinstance(value, list) and not any(not isinstance(name, str) or place_fault(name) for name in value)
+    return "" if fine else 'a list of countries such as "GB", or parts of them such as "US-NJ"'
+
+
 def _ids(of: str, known: Callable[[], Iterable[str]] | None = None) -> Check:
     """Check a list of ids; `known` are all there are."""
 
@@ -160,6 +169,7 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
     "leagues": {"name": _name, "sport": _sport, "country": _text, "aliases": _names},
     "teams": {"name": _name, "aliases": _names, "in_league": _names},
     "markets": {"means": _name},
+    "places": {"open": _places, "closed": _places, "unknown": _places, "source": _text, "date": _date},
     "terms": {
         "books": _ids("books"),
         "sports": _ids("sports.toml", sports),
@@ -179,6 +189,7 @@ _REQUIRED = {
     "teams": ("name",),
     "markets": ("means",),
     "links": ("home",),
+    "places": (),
     "terms": ("books",),
 }
 
@@ -186,8 +197,8 @@ _REQUIRED = {
 def _shipped(section: str) -> Mapping[str, Any]:
     if section in ("leagues", "teams"):
         return files.entries(f"{section}.csv")
-    if section == "books":
-        return files.toml("books.toml")
+    if section in ("books", "places"):
+        return files.toml(f"{section}.toml")
     if section == "terms":
         return shipped_terms()
     table: dict[str, Any] = files.toml("links.toml")["books"] if section == "links" else {}
@@ -264,6 +275,7 @@ def _checked(tables: Mapping[str, Any]) -> files.Changes:
     for section, owner, names in (
         ("teams", "leagues", [entry["league"] for entry in changes.get("teams", {}).values()]),
         ("links", "books", list(changes.get("links", {}))),
+        ("places", "books", list(changes.get("places", {}))),
         (
             "terms",
             "leagues",
@@ -278,7 +290,7 @@ def _checked(tables: Mapping[str, Any]) -> files.Changes:
 
 def _read_all() -> None:
     """Build every table to detect names that are used twice."""
-    book(""), league(""), team("", ""), allowed(""), market_type("none"), terms("", "", "")
+    book(""), league(""), team("", ""), allowed(""), market_type("none"), terms("", "", ""), places("")
 
 
 def load(path: str | Path) -> None:

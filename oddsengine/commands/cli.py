@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oddsengine.backtesting.bets import BET_COLUMNS
+from oddsengine.catalog import place
 from oddsengine.commands import (
     audit,
     backup,
@@ -100,6 +101,13 @@ def _moment(text: str) -> datetime:
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a time such as 2026-02-08T18:00:00Z, got {text!r}") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _place(text: str) -> str:
+    try:
+        return place(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _float(text: str) -> float:
@@ -215,6 +223,10 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     """Add options for books and references."""
     ask = parser.add_argument_group("books and references")
     ask.add_argument("--books", type=_names, metavar="A,B", help="only bet at these books")
+    ask.add_argument(
+        "--location", type=_place, metavar="PLACE",
+        help="only bet at books that are known to take bets in this country or state, such as GB or US-NJ",
+    )  # fmt: skip
     ask.add_argument(
         "--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order of preference, or with weights"
     )

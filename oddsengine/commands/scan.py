@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 import msgspec
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.catalog.reasons import GUARDS, NAMES
 from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, format_time, records, table_text
@@ -115,7 +116,24 @@ def _question(arguments: argparse.Namespace, table: OddsTable, words: Sequence[s
     if arguments.sharp and len(absent(arguments.sharp, books)) == len(set(arguments.sharp)):
         raise refused("--sharp", arguments.sharp, books)
     options = {name: getattr(arguments, name) for name in words}
+    if arguments.location and "books" in options:
+        options["books"] = _books_in(arguments.location, arguments.books or sorted(books))
     return {**options, "guards": _guards(arguments), "now": arguments.now}
+
+
+def _books_in(location: str, books: Sequence[str]) -> list[str]:
+    """Those of the books that take bets in a place. Raises `ValueError` if none is known to."""
+    if here := [name for name in books if catalog.takes_bets(name, location)]:
+        return here
+    known = ", ".join(catalog.books_in(location)) or "of no book it is known whether it does"
+    raise ValueError(f"--location {location}: none of {', '.join(books)} is known to take bets there; known: {known}")
+
+
+def _placed(location: str, books: Sequence[str]) -> str:
+    """Which books were used in a place, and of which it is not known."""
+    answers = {name: catalog.places(name).takes_bets(location) for name in books}
+    here, unknown = ([name for name in books if answers[name] is answer] for answer in (True, None))
+    return f"{location}: {', '.join(here)}" + (f"; left out, not known: {', '.join(unknown)}" if unknown else "")
 
 
 _QUESTION = ("books", "sharp", "method", "commission", "include")
@@ -152,6 +170,8 @@ def scan_command(arguments: argparse.Namespace) -> None:
         "set_aside": counts,
     }
     lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
+    if arguments.location and not arguments.rejected:
+        lines.append(_placed(arguments.location, arguments.books or sorted(table["sportsbook"].unique())))
     if KINDS["ev"] in results and not results[KINDS["ev"]].height and "ev_cap" not in counts:
         question = _question(arguments, table, _QUESTION)
         lines += [why] if (why := why_no_ev(table, **question, option="--sharp")) else []

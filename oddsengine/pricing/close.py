@@ -933,7 +933,10 @@ def sharpest(of: Estimator, ballot: BookLogits, traits: Traits, market: Longs, b
 
 @inlined
 def is_independent(v, begin, own, voter, feed):
-    """Whether a vote is not of the feed `own`, and the first of its feed; `begin` is the first vote on the market."""
+    """Whether vote `v` is not of the feed `own`, and the first of its feed on a market whose votes start at `begin`.
+
+    `voter` has the book of each vote, `feed` the feed of each book.
+    """
     f = feed[voter[v]]
     is_new = f != own
     for u in range(begin, v):

@@ -40,6 +40,17 @@ def _cursor(value: str) -> Cursor:
 Sport = Annotated[Words, Param("Sports, by id or alias.")]
 League = Annotated[Words, Param("Leagues, by id or alias.")]
 Sportsbook = Annotated[Words, Param("Sportsbooks; default: all books of the tier.")]
+Location = Annotated[
+    str | None,
+    Param(
+        "Only books that are known to take bets here: a country such as GB, or a part of one such as US-NJ.",
+        read=catalog.place, allowed="a country such as GB, or a part of one such as US-NJ",
+        schema={"type": "string", "pattern": catalog.PLACE_PATTERN},
+    ),
+]  # fmt: skip
+LocationUnknown = Annotated[
+    bool, Param("true: with `location`, also books of which it is not known whether they take bets there.")
+]
 AddSportsbook = Annotated[Words, Param("Sportsbooks in addition to `sportsbook`, or to the books of the tier.")]
 Market = Annotated[Words, Param("Market types, or the categories main, spread, total and props.")]
 Event = Annotated[Words, Param("Event ids.", aliases=("event_id",))]
@@ -133,6 +144,8 @@ class Prices(Places):
     """Filters of prices."""
 
     sportsbook: Sportsbook = None
+    location: Location = None
+    location_unknown: LocationUnknown = False
     market: Market = None
     event: Event = None
     live: Live = None

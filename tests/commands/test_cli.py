@@ -335,6 +335,17 @@ def test_output_goes_to_a_file(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text().startswith("+EV: ")
 
 
+def test_a_location_leaves_the_books_that_are_known_to_take_bets_there(run: Run) -> None:
+    words = ("scan", "--sample", "--kind", "low-hold", "--max-hold", "100", "--format", "csv")
+    status, out, said = run(*words, "--location", "us-nj")
+    assert status == 0
+    assert "US-NJ: caesars, draftkings, fanduel; left out, not known: bet365, betfair_exchange, betmgm, " in said
+    assert out == run(*words, "--books", "caesars,draftkings,fanduel")[1]
+    assert len(out.splitlines()) > 10
+    status, _, said = run(*words, "--location", "us-nj", "--books", "betmgm,fanduel,bovada")
+    assert (status, "US-NJ: fanduel; left out, not known: betmgm, bovada" in said) == (0, True)
+
+
 def test_words_reach_the_finders(run: Run) -> None:
     _, out, _ = run(
         "scan", "--sample", "--format", "json", "--books", "draftkings,bet365,pinnacle",
@@ -488,6 +499,8 @@ BAD = [
     (("scan", "--sample", "--without", "magic"), "unknown guards magic; allowed: bad_price"),
     (("scan", "--sample", "--without", "bad_price"), "--without bad_price: cannot be disabled"),
     (("scan", "--sample", "--books", "magic"), "no prices of magic; the books are bet365"),
+    (("scan", "--sample", "--location", "New Jersey"), "invalid place 'New Jersey': it has to be a country such as GB"),
+    (("scan", "--sample", "--location", "FR"), "--location FR: none of bet365, betfair_exchange, betmgm"),
     (("scan", "--sample", "--sharp", "magic"), "no prices of magic"),
     (("scan", "--sample", "--sharp", "pinnacle=3,circa"), "a weight for every book or for none"),
     (("scan", "--sample", "--commission", "bet365"), "expected book=number, got 'bet365'"),

@@ -234,7 +234,7 @@ def test_a_turn_that_takes_long_is_not_late() -> None:
         hub = new_hub()
         given = {"rate": 2.0, "timeout": 0.2, "interval": 0.01}  # four requests a turn, the first two at once
         async with http(server) as url, running(hub, source("sx_bet", url, **given)):
-            await until(lambda: prices(hub), "prices")
+            await until(lambda: hub.statuses()[0].status == "ok", "a first turn")
             first = len(server.asked)
 
             def passed() -> bool:

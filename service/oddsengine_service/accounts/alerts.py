@@ -44,7 +44,17 @@ ACCOUNTS, SHARE_S = 256, 15.0  # accounts served at once; seconds per account an
 MESSAGES, BYTES = 60, 2 << 20  # sent per account and minute; each target counts
 LEAST_IMPROVE = 0.1
 LEAST_EV = 1.0  # percent, of filters without `min_ev`
-VIEW_PARAMETERS = ("sportsbook", "add_sportsbook", "stake", "state", "include", "devig_book", "devig_method")
+VIEW_PARAMETERS = (
+    "sportsbook",
+    "add_sportsbook",
+    "location",
+    "location_unknown",
+    "stake",
+    "state",
+    "include",
+    "devig_book",
+    "devig_method",
+)
 """Parameters of a list that also apply to one of its opportunities, looked up again by its id."""
 _PAGE = ("limit", "offset", "format")  # parameters of a list that a check ignores
 REMEMBERED_S = 6 * 3600.0  # for this long after an opportunity was last open

@@ -155,6 +155,8 @@ class ExplainQuery(Query):
     id: Annotated[str, Param("The opportunity's `id`, as returned by a find_ tool.")]
     event_id: Annotated[str, Param("The opportunity's `event_id`, from the same row.")]
     sportsbook: filters.Sportsbook = None
+    location: filters.Location = None
+    stake: filters.Stake = None
 
 
 class RejectedQuery(filters.Pages, filters.Places):

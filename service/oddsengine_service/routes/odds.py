@@ -63,8 +63,8 @@ def books_for(
 ) -> frozenset[str] | None:
     """Ids of the books of a response: the requested ones, else those of the tier, plus those added; None for all.
 
-    A book outside the catalog requires a tier that may see all. Raises `Problem` 403 `tier_restricted` if the tier does
-    not include one of the books.
+    With a `location`, those of them that take bets there. A book outside the catalog requires a tier that may see all.
+    Raises `Problem` 403 `tier_restricted` if the tier does not include one of the books.
     """
     tier = context.caller.tier
     own, books = books_of(tier.id), [catalog.book(name).id for name in (*(requested or ()), *(added or ()))]
@@ -72,9 +72,14 @@ def books_for(
         for book in books:
             if book not in own and (book in catalog.books() or book in index_of(context).books):
                 raise book_above(book, tier)
-    if requested is None:
+    if requested is not None:
+        own = frozenset(books) if own is None else own.intersection(books)
+    place = context.query.get("location")
+    if place is None:
         return own
-    return frozenset(books) if own is None else own.intersection(books)
+    unknown = context.query.get("location_unknown")
+    everywhere = {*catalog.books(), *(index_of(context).books if unknown else ())} if own is None else own
+    return frozenset(book for book in everywhere if catalog.takes_bets(book, place, unknown=unknown))
 
 
 def filter_of(context: Context, now: int, **more: Any) -> RowFilter:

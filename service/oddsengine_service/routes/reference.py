@@ -21,7 +21,7 @@ from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.problems import unknown
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.reference import League, Market, Sport, Sportsbook, Team
+from oddsengine_service.wire.reference import League, Market, Places, Sport, Sportsbook, Team
 
 _TAG = "Reference Data"
 _ORDER = ("", "active", "degraded", "down")
@@ -139,7 +139,7 @@ def _books(stats: BoardStats) -> dict[str, tuple[int, int]]:
 
 
 def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[str, str]) -> Sportsbook:
-    entry = catalog.book(ident)
+    entry, where = catalog.book(ident), catalog.places(ident)
     status = max(_status(seen, stats), reported.get(ident, ""), key=_ORDER.index) if count else "inactive"
     return Sportsbook(
         id=ident,
@@ -156,6 +156,12 @@ def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[s
         unlisted=ident not in catalog.books(),
         slug=ident,
         active=status != "inactive",
+        places=Places(
+            open=sorted(where.open),
+            closed=sorted(where.closed),
+            source=where.source,
+            date=where.dated.isoformat() if where.dated else None,
+        ),
         numerical_id=catalog.numerical_id("sportsbook", ident),
     )
 
@@ -190,7 +196,9 @@ def books(context: Context) -> Any:
             continue
         if query.sharp is not None and row.is_sharp != query.sharp:
             continue
-        if query.region is None or query.region in row.regions:
+        if query.region is not None and query.region not in row.regions:
+            continue
+        if query.location is None or catalog.takes_bets(ident, query.location, unknown=query.location_unknown):
             rows.append(row)
     order = {ident: at for at, ident in enumerate(catalog.books())}
     rows.sort(key=lambda row: (order.get(row.id, len(order)), row.id))
@@ -292,6 +300,8 @@ class SportsbooksQuery(Query):
     """Parameters of `/sportsbooks`."""
 
     region: Annotated[str | None, Param("Region of the sportsbook.", choices=catalog.REGIONS)] = None
+    location: filters.Location = None
+    location_unknown: filters.LocationUnknown = False
     sharp: Annotated[bool | None, Param("true: sharp books only; false: other books only.")] = None
     catalog: Annotated[bool, Param("Include every book of the catalog.")] = False
     include_unlisted: Annotated[bool, Param("Include books that are not in the catalog.")] = False

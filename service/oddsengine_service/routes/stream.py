@@ -54,9 +54,12 @@ class _StreamQuery(Places):
     """Parameters of every stream."""
 
     sportsbook: filters.Sportsbook = None
+    location: filters.Location = None
+    location_unknown: filters.LocationUnknown = False
     market: filters.Market = None
     min_ev: MinEv = 2.0
     min_profit: MinProfit = 0.5
+    stake: filters.Stake = None
     terms: filters.Terms = None
     state: filters.State = None
     include: filters.Include = None
@@ -123,7 +126,7 @@ async def stream(channel: str | None, api: Api, request: Request, scope: Any, re
         if query.resume:
             wants = hub.resumable(wants, since)
         meta = answer_meta(context, await api.pool.run(caller.account, lambda: unknown_ids(context)))
-        echoed = (*_ECHOED, *(name for name in ("live", "terms") if query.get(name) is not None))
+        echoed = (*_ECHOED, *(name for name in ("live", "terms", "stake", "location") if query.get(name) is not None))
         connected = StreamConnected(
             stream_id=f"str_{secrets.token_hex(8)}", channel=",".join(channels),
             filters={name: query.get(name) for name in echoed}, reconnected=bool(last),
@@ -249,7 +252,8 @@ def wants_of(
         opportunities = OpportunityFilter(
             books, **chosen, live=live, kinds=kinds, min_ev=query.min_ev, min_profit=query.min_profit,
             form=form, game=context.node.games.state_of if "gamestate" in caller.features else None, low=low,
-            high=high, include=tuple(name for name in include if name != "refs"), same_terms=query.terms == "same",
+            high=high, include=tuple(name for name in include if name != "refs"), stake=query.stake,
+            same_terms=query.terms == "same",
         )  # fmt: skip
     lines = books_of(caller.tier.id)
     prices = RowFilter(books, **chosen, live=live, low=low, high=high, lines=lines) if odds else None

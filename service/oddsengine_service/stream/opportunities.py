@@ -19,7 +19,7 @@ from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american
 from oddsengine_service.wire.opportunities import decorated, stateless
 
-ViewKey = tuple[frozenset[str] | None, float, float, tuple[str, ...]]
+ViewKey = tuple[frozenset[str] | None, float, float, tuple[str, ...], float | None]
 _encode = msgspec.json.Encoder().encode
 
 
@@ -40,12 +40,14 @@ class OpportunityFilter(NamedTuple):
     low: float | None = None  # American prices of all legs
     high: float | None = None
     include: tuple[str, ...] = ()  # as in `Engine.view`
+    stake: float | None = None  # for which prices with levels are made
     same_terms: bool = False  # without those whose legs settle differently
 
     @property
     def view(self) -> ViewKey:
-        """Books, thresholds and `include` of the view to use; few threshold steps limit the number of views."""
-        return self.books, step(self.min_ev, EV_STEPS), step(self.min_profit, PROFIT_STEPS), self.include
+        """Books, thresholds, `include` and stake of the view to use; few threshold steps limit the number of views."""
+        least = step(self.min_ev, EV_STEPS), step(self.min_profit, PROFIT_STEPS)
+        return self.books, *least, self.include, self.stake
 
 
 class OpportunityGroup:

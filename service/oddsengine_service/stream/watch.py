@@ -59,16 +59,16 @@ class Watch:
 
     def __init__(
         self, engine: Engine, method: str, books: frozenset[str] | None, min_ev: float, min_profit: float,
-        include: tuple[str, ...] = (), account: str = "", ended: EndedRows | None = None,
+        include: tuple[str, ...] = (), stake: float | None = None, account: str = "", ended: EndedRows | None = None,
         encodings: Mapping[str, RowEncoding] | None = None,
     ) -> None:  # fmt: skip
         self._encodings = {kind.name: kind.encoding for kind in KINDS.values()} if encodings is None else encodings
         self._ended = EndedRows() if ended is None else ended
-        self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit, include)
+        self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit, include, stake)
         self._view: View | None = None
         if books is None or books:
             self._view = engine.view(
-                books, method=method, min_ev=min_ev, min_profit=min_profit, include=include, keep=True
+                books, method=method, min_ev=min_ev, min_profit=min_profit, include=include, stake=stake, keep=True
             )  # fmt: skip
             self._ended.enter(self)
         self.members = 0

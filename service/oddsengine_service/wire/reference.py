@@ -33,6 +33,15 @@ class League(msgspec.Struct, frozen=True, kw_only=True):
     numerical_id: int | None = None
 
 
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a book takes bets online, by ISO 3166; a part counts before its country, and the rest is unknown."""
+
+    open: list[str]
+    closed: list[str]
+    source: str
+    date: str | None
+
+
 class Sportsbook(msgspec.Struct, frozen=True, kw_only=True):
     """A book. `degraded` has had no update for a minute, `down` has prices too old to be used."""
 
@@ -51,6 +60,7 @@ class Sportsbook(msgspec.Struct, frozen=True, kw_only=True):
     slug: str
     active: bool
     numerical_id: int | None = None
+    places: Places
 
 
 class Market(msgspec.Struct, frozen=True, kw_only=True, rename={"has_line": "hasLine"}):

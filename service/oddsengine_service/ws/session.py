@@ -46,10 +46,13 @@ class FilterQuery(Places):
     """Filters of a connection, in its query and in `subscribe` messages."""
 
     sportsbook: filters.Sportsbook = None
+    location: filters.Location = None
+    location_unknown: filters.LocationUnknown = False
     market: filters.Market = None
     event: Annotated[Words, Param("Event ids.", name="event_id", aliases=("event",))] = None
     min_ev: MinEv = 2.0
     min_profit: MinProfit = 0.5
+    stake: filters.Stake = None
     min_odds: filters.MinOdds = None
     max_odds: filters.MaxOdds = None
     terms: filters.Terms = None

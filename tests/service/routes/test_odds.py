@@ -772,6 +772,18 @@ def test_books_of_a_tier() -> None:
     assert books("free", sportsbook="DraftKings") == {"draftkings"}
     assert books("free", add_sportsbook="fanduel") == {"draftkings", "fanduel"}
     assert books("sharp", sportsbook="fanduel", add_sportsbook="corner_shop") == {"fanduel", "corner_shop"}
+    here = {"kalshi", "draftkings", "fanduel", "caesars", "ballybet"}
+    for name in ("US-NY", "us-ny"):
+        assert books("enterprise", location=name) == here
+    assert books("free", location="US-NY") == {"draftkings", "fanduel"}
+    assert books("sharp", sportsbook="fanduel,betmgm", location="US-NY") == {"fanduel"}
+    assert books("sharp", sportsbook="betmgm", location="US-NY") == set()
+    possible = books("enterprise", location="US-NY", location_unknown="true")
+    assert here | {"betmgm", "corner_shop"} < possible
+    assert not possible & {"polymarket", "smarkets"}
+    problem = refused(board, "/odds", {"location": "New York"}, tier="free")
+    assert (problem.status, problem.code) == (400, "validation_error")
+    assert problem.message == "location must be a country such as GB, or a part of one such as US-NJ, got 'New York'"
     for name in ("sportsbook", "add_sportsbook"):
         for above in ("pinnacle", "corner_shop"):
             problem = refused(board, "/odds", {name: f"draftkings,{above}"}, tier="free")

@@ -470,6 +470,16 @@ def test_views_are_over_the_books_asked_for_and_not_filtered_afterwards() -> Non
     assert {row["id"] for row in some} - set(whole)  # found among these, though others have better prices
 
 
+def test_a_location_is_a_view_over_the_books_that_take_bets_there() -> None:
+    query = {"limit": 200, "min_profit": -20}
+    books = ",".join(catalog.books_in("US-PA"))
+    some = answer(ARB, here(), {**query, "sportsbook": books})
+    assert some["data"]
+    assert answer(ARB, here(), {**query, "location": "US-PA"})["data"] == some["data"]
+    more = answer(ARB, here(), {**query, "location": "US-PA", "location_unknown": "true"})
+    assert more["meta"]["total"] > some["meta"]["total"]
+
+
 def test_tiers_limit_books() -> None:
     got = answer(ARB, here(), {"limit": 200, "min_profit": -5}, "hobby")
     hobby = books_of("hobby")

@@ -32,7 +32,7 @@ FIELDS = {
     SPORTS: "id name event_count live_count leagues slug active numerical_id",
     LEAGUES: "id name sport event_count live_count slug active sport_id country numerical_id",
     BOOKS: "id name display_name is_sharp has_live_odds has_player_props regions requires_tier status event_count "
-    "last_update unlisted slug active numerical_id",
+    "last_update unlisted slug active numerical_id places",
     MARKETS: "id name description hasLine examples event_count selection_count sports numerical_id",
     TEAMS: "id name sport leagues aliases event_count live_count numerical_id",
     EVENTS: "id external_ids sport league home_team away_team start_time status is_live book_count markets books "

@@ -168,6 +168,8 @@ class ExplainQuery(Query):
 
     event_id: Annotated[str, Param("The id of its event.")]
     sportsbook: filters.Sportsbook = None
+    location: filters.Location = None
+    location_unknown: filters.LocationUnknown = False
     stake: filters.Stake = None
     devig_book: Annotated[str | None, Param("Reference book, as on the +EV list.")] = None
     devig_method: Annotated[

@@ -45,6 +45,8 @@ class LookupQuery(Query):
     """Parameters of one opportunity: those of the list that decide which there are."""
 
     sportsbook: filters.Sportsbook = None
+    location: filters.Location = None
+    location_unknown: filters.LocationUnknown = False
     add_sportsbook: filters.AddSportsbook = None
     stake: filters.Stake = None
     state: filters.State = None
