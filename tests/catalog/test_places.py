@@ -75,7 +75,8 @@ def test_what_is_not_a_place_is_refused(text: str) -> None:
 def test_an_own_file_adds_and_replaces_places(tmp_path: Path) -> None:
     own = tmp_path / "catalog.toml"
     own.write_text(
-        '[books.corner_shop]\nname = "Corner Shop"\n[places.corner_shop]\nopen = ["GB"]\n[places.kalshi]\nopen = ["US-NV"]\n'
+        '[books.corner_shop]\nname = "Corner Shop"\n[places.corner_shop]\nopen = ["GB"]\n'
+        '[places.kalshi]\nopen = ["US-NV"]\n'
     )
     catalog.load(own)
     assert catalog.places("Corner Shop").takes_bets("GB") is True

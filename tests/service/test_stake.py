@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 from support.handler_calls import answer, found, node
+from support.socket_running import SocketClient
+from support.stream_running import Client, Served, moment, wait_for, without_ages
 
 import oddsengine_service.routes.opportunities as module
 from oddsengine.live.engine import Engine
 from oddsengine.maths.depth import fill
 from oddsengine_service.http.problems import Problem
+from oddsengine_service.mcp import tools
 from oddsengine_service.node import Node
 
 NOW = datetime(2026, 2, 8, 12, tzinfo=UTC)
@@ -93,3 +96,47 @@ def test_of_what_ended_with_its_levels_the_best_price_stands(here: Node) -> None
     why, text = reason(here, row["id"], stake=STAKE)
     assert (why, "further levels" in text) == ("below_threshold", True)
     assert "further levels" not in reason(here, row["id"])[1]
+
+
+def test_streams_and_sockets_are_priced_for_the_stake(served: Served) -> None:
+    now = moment()
+    start = now + timedelta(hours=3)
+
+    def board(now: datetime, under: list[tuple[float, float]] = UNDER) -> list[dict[str, Any]]:
+        return [row | {"event_id": "staked", "event_start_time": start} for row in quotes(now, under)]
+
+    served.step(board(now), now)
+    key = served.key("sharp")
+    asked = {"event": "staked", "min_profit": -5}
+    best, staked = (
+        Client(served.port, "/stream/opportunities", key, stake=stake, **asked) for stake in (None, STAKE)
+    )  # fmt: skip
+    for client in (best, staked):
+        assert client.ready.wait(20), client.faults
+
+    def as_listed(client: Client, **query: Any) -> bool:
+        listed = served.rows("/opportunities/arbitrage", "sharp", {**asked, **query})
+        return without_ages(list(client.finds["arb"].values())) == without_ages(list(listed.values())) != []
+
+    assert [leg["sportsbook"] for row in best.finds["arb"].values() for leg in row["legs"]] == ["fanduel", "draftkings"]
+    assert [leg["sportsbook"] for row in staked.finds["arb"].values() for leg in row["legs"]] == [
+        "betmgm",
+        "draftkings",
+    ]
+    assert as_listed(best)
+    assert as_listed(staked, stake=STAKE)
+    assert staked.samples["connected"]["filters"]["stake"] == STAKE
+    later = now + timedelta(seconds=5)
+    served.step(board(later, [(2.02, 300.0), (1.98, 500.0)]), later)  # only further levels moved
+    wait_for(lambda: as_listed(staked, stake=STAKE))
+    socket = SocketClient(served, "sharp", event_id="staked", channels="arbitrage", min_profit=-5, stake=STAKE)
+    assert socket.ready.wait(20)
+    assert without_ages(list(socket.finds["arb"].values())) == without_ages(list(staked.finds["arb"].values()))
+    assert socket.samples["subscribed"]["stake"] == STAKE
+    assert not [*best.faults, *staked.faults, *socket.faults]
+
+
+@pytest.mark.parametrize("tool", ["find_ev_opportunities", "find_arbitrage", "find_middles", "find_low_hold"])
+def test_tools_take_a_stake_and_a_location(tool: str) -> None:
+    assert {"stake", "location"} <= set(tools.BY_NAME[tool].args)
+    assert {"stake", "location"} <= set(tools.BY_NAME["explain_opportunity"].args)

@@ -80,6 +80,8 @@ class Subscribed(SocketMessage, tag="subscribed", kw_only=True):
     max_odds: float | None
     subscription: Annotated[str, Meta(description="Send it back to resume on any gateway.")]
     terms: str | UnsetType = UNSET
+    stake: float | UnsetType = UNSET
+    location: str | UnsetType = UNSET
     meta: AnswerMeta | UnsetType = UNSET
 
 

@@ -277,7 +277,8 @@ def _subscribed(context: Context, wants: Subscription, missing: Mapping[str, lis
         channels=own, sports=query.sport, sportsbooks=query.sportsbook, leagues=query.league,
         markets=query.market, eventIds=query.event, min_ev=query.min_ev, min_profit=query.min_profit,
         min_odds=query.min_odds, max_odds=query.max_odds, subscription=wants.hash,
-        terms=query.terms or UNSET, meta=AnswerMeta(**meta) if meta else UNSET,
+        terms=query.terms or UNSET, stake=query.stake or UNSET, location=query.location or UNSET,
+        meta=AnswerMeta(**meta) if meta else UNSET,
     ))  # fmt: skip
 
 
