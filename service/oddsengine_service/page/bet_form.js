@@ -6,9 +6,9 @@ class BetForm {
   open(bet = null) {
     this.#bet = bet;
     write($("bet-title"), bet ? "Edit bet" : "Add bet");
-    choose($("bet-book"), [["", [...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]))]], bet ? "" : $("bet-book").value || tracker.bets[0]?.sportsbook || "fanduel");
+    choose($("bet-book"), [["", byName(names.sportsbooks)]], bet ? "" : $("bet-book").value || tracker.bets[0]?.sportsbook || "fanduel");
     if (bet && !names.sportsbooks.has(bet.sportsbook)) $("bet-book").append(el("option", { value: bet.sportsbook }, called("sportsbooks", bet.sportsbook)));
-    choose($("bet-market"), [["", [["", "Not given"], ...[...names.markets].sort((a, b) => collator.compare(a[1], b[1]))]]], "");
+    choose($("bet-market"), [["", [["", "Not given"], ...byName(names.markets)]]], "");
     for (const node of document.querySelectorAll("#bet-form .only-new")) node.hidden = Boolean(bet);
     const values = bet
       ? { book: bet.sportsbook, selection: bet.selection, odds: typed(bet.odds_decimal), stake: bet.stake, placed: localInput(bet.placed_at), fair: bet.fair_probability ? typed(1 / bet.fair_probability) : "", note: bet.note, result: bet.result ?? "" }

@@ -8,11 +8,32 @@ let agesAt = 0;
 function drawBooks() {
   const rank = tiers.indexOf(rights.tier);
   const open = (id) => rank < 0 || tiers.indexOf(tierOf.get(id)) <= rank;
-  $("books-boxes").replaceChildren(...[...names.sportsbooks].filter(([id]) => open(id)).sort((a, b) => collator.compare(a[1], b[1])).map(([id, name]) => {
+  choose($("books-place"), placeGroups(), "");
+  write($("books-said"), "");
+  $("books-boxes").replaceChildren(...byName([...names.sportsbooks].filter(([id]) => open(id))).map(([id, name]) => {
     const box = el("input", { type: "checkbox", value: id });
     box.checked = !lists.filter.books || lists.filter.books.has(id);
     return el("label", {}, box, name);
   }));
+}
+
+const countryNames = new Intl.DisplayNames(["en"], { type: "region" });
+
+function placeGroups() {
+  const named = places.map((place) => [place, place.includes("-") ? place : countryNames.of(place)]);
+  return [["", [["", "Choose"]]], ["Countries", byName(named.filter(([place]) => !place.includes("-")))], ["States", named.filter(([place]) => place.includes("-"))]];
+}
+
+// Take the books that are known to take bets in a place.
+async function choosePlace(place) {
+  const found = place && (await ask(`/sportsbooks?location=${place}`));
+  if (!found || $("books-place").value !== place) return;
+  const here = new Set(found.data.map((each) => each.id));
+  const boxes = [...$("books-boxes").querySelectorAll("input")];
+  for (const box of boxes) box.checked = here.has(box.value);
+  chooseBooks();
+  const count = boxes.filter((box) => box.checked).length;
+  write($("books-said"), `${counted(count, "book")} known to take bets there. Of most others it is not known: add the ones you use.`);
 }
 
 let relisten = 0;
@@ -90,6 +111,7 @@ on("find", "input", () => {
   filtered("find", $("find").value.trim());
 });
 for (const id of ["low", "high"]) on(id, "change", () => filtered(id, americanOf($(id).value)));
+on("staked", "change", () => { filtered("stake", $("staked").valueAsNumber > 0 ? $("staked").valueAsNumber : ""); listen(); });
 on("hours", "input", () => filtered("hours", Number.isNaN($("hours").valueAsNumber) ? "" : $("hours").valueAsNumber));
 on("stands", "input", () => filtered("stands", Number.isNaN($("stands").valueAsNumber) ? "" : $("stands").valueAsNumber / 100));
 for (const id of ["sharp", "method"]) {
@@ -134,7 +156,7 @@ on("rotate", "click", () => { $("rotate-ask").hidden = false; write($("rotate-sa
 on("rotate-now", "click", rotateKey);
 on("backup", "click", saveBackup);
 on("restore", "change", () => { if ($("restore").files.length) restoreBackup($("restore").files[0]); $("restore").value = ""; });
-for (const id of ["bet", "bet-file", "bell-dialog", "sources-dialog"]) {
+for (const id of ["bet", "bet-file", "bell-dialog", "sources-dialog", "settings", "moves"]) {
   on(id, "click", (event) => { if (event.target === $(id) || event.target.dataset.close) $(id).close(); });
 }
 on("bets-export", "click", () => tracker.download());
@@ -163,8 +185,6 @@ on("more-filters", "click", () => {
 });
 on("money", "click", () => openSettings("bankroll"));
 on("open-settings", "click", () => openSettings());
-on("settings-close", "click", () => $("settings").close());
-on("settings", "click", (event) => { if (event.target === $("settings")) $("settings").close(); });
 on("settings", "change", (event) => event.target.dataset.setting && changeSetting(event.target));
 on("settings-form", "submit", (event) => { event.preventDefault(); $("settings").close(); });
 on("setting-books-keep", "click", () => keepBooks(lists.filter.books && [...lists.filter.books]));
@@ -189,8 +209,6 @@ on("movers-table", "click", (event) => {
   const row = event.target.closest("tbody tr");
   if (row && !getSelection().toString()) movers.open(row.rowIndex - 1);
 });
-on("moves-close", "click", () => $("moves").close());
-on("moves", "click", (event) => { if (event.target === $("moves")) $("moves").close(); });
 on("screen-league", "change", () => chooseScreen("league", $("screen-league").value));
 function chooseScreen(name, value) {
   screen[name] = value;
@@ -201,6 +219,7 @@ function chooseScreen(name, value) {
 on("alternates", "change", () => { board.alternates = $("alternates").checked; board.forget(); asks(); });
 on("books", "click", () => openBooks($("books-list").hidden));
 on("books-boxes", "change", chooseBooks);
+on("books-place", "change", () => choosePlace($("books-place").value));
 for (const [id, checked] of [["books-all", true], ["books-none", false]]) {
   on(id, "click", () => {
     for (const box of $("books-boxes").querySelectorAll("input")) box.checked = checked;

@@ -106,10 +106,9 @@ class Details {
     const it = this.it;
     if (!it) return;
     const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent(it.market)];
-    const how = it.kind === "ev" ? reference() + included() : "";
     const [again, said, prices, moves] = await Promise.all([
       call("GET", pathOf(it.kind, it.id)),
-      ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${how}`),
+      ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${ofBooks()}${staked()}${it.kind === "ev" ? reference() : ""}`),
       ask(`/odds/comparison?event=${event}&market=${market}`),
       ask(`/odds/history?event=${event}&market=${market}&limit=200`),
     ]);
@@ -368,9 +367,7 @@ class Details {
 
 // Where one opportunity is looked up again, over the books and by the reference of the lists.
 function pathOf(kind, id) {
-  const { books } = lists.filter;
-  const query = `${books ? `&sportsbook=${encodeURIComponent([...books].join(",") || "none")}` : ""}${kind === "ev" ? reference() + included() : ""}`;
-  return `/opportunities/${kind}/${encodeURIComponent(id)}${query.replace("&", "?")}`;
+  return `/opportunities/${kind}/${encodeURIComponent(id)}${viewOf(kind).replace("&", "?")}`;
 }
 // What a refusal says, without the id.
 const reasonOf = (text) => text.replace(/^Opportunity .* has ended: /s, "No longer open: ").replace(/^No open opportunity .*: (?=unknown)/s, "Not open: ");

@@ -1,7 +1,7 @@
 // Filters: which rows a list shows. They are the parameters of the lists' endpoints, stand in the address, and can be saved.
 
 const THRESHOLDS = { ev: "min_ev", arbitrage: "min_profit", low_hold: "max_hold", middles: "min_ev" };
-const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", terms: "terms", include: "include", sharp: "devig_book", method: "devig_method" };
+const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", terms: "terms", stake: "stake", include: "include", sharp: "devig_book", method: "devig_method" };
 const LIVE = { pre: "false", live: "true" };
 let saved = []; // of this key, from the service
 
@@ -36,6 +36,17 @@ function americanOf(text) {
 
 // ---- as parameters ----
 
+// The chosen books, or a word that no book has if none is.
+const bookList = () => [...lists.filter.books].join(",") || "none";
+const ofBooks = () => (lists.filter.books ? `&sportsbook=${encodeURIComponent(bookList())}` : "");
+const staked = () => (lists.filter.stake === "" ? "" : `&stake=${lists.filter.stake}`);
+// +EV by a reference or a method of somebody's choice is asked for: the stream has the usual ones.
+const own = () => Boolean(lists.filter.sharp || lists.filter.method);
+const reference = () => [["devig_book", lists.filter.sharp], ["devig_method", lists.filter.method]].map(([name, value]) => value && `&${name}=${encodeURIComponent(value)}`).join("");
+const included = () => lists.filter.include && `&include=${lists.filter.include}`;
+// What decides which opportunities of a kind there are.
+const viewOf = (kind) => ofBooks() + staked() + (kind === "ev" ? reference() + included() : "");
+
 function queryOf() {
   const { filter } = lists;
   const query = new URLSearchParams();
@@ -43,7 +54,7 @@ function queryOf() {
     const value = name === "when" ? LIVE[filter.when] : filter[name];
     if (value !== "" && value !== undefined) query.set(param, value);
   }
-  if (filter.books) query.set("sportsbook", [...filter.books].join(",") || "none");
+  if (filter.books) query.set("sportsbook", bookList());
   const least = lists.least[lists.kind] === "" && settings[lists.kind] !== "" && KINDS[lists.kind].rises ? 0 : lists.least[lists.kind];
   if (least !== "") query.set(THRESHOLDS[lists.kind], least);
   return query;
@@ -54,8 +65,9 @@ const numberOf = (query, name) => (query.get(name) === null || Number.isNaN(Numb
 
 function filterOf(query) {
   const filter = {};
-  for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours", "stands"].includes(name) ? numberOf(query, param) : query.get(param) ?? "";
+  for (const [name, param] of Object.entries(FIELDS)) filter[name] = ["low", "high", "hours", "stands", "stake"].includes(name) ? numberOf(query, param) : query.get(param) ?? "";
   if (filter.terms !== "same") filter.terms = "";
+  if (!(filter.stake > 0)) filter.stake = "";
   if (filter.include !== "one_sided") filter.include = "";
   filter.when = Object.keys(LIVE).find((each) => LIVE[each] === filter.when) ?? "";
   filter.words = filter.find.toLowerCase().split(/\s+/).filter(Boolean);
@@ -102,23 +114,22 @@ function readAddress() {
 
 function drawFilters() {
   const { filter } = lists;
-  const leagues = [...names.leagues].filter(([id]) => !filter.sport || sportOf.get(id) === filter.sport).sort((a, b) => collator.compare(a[1], b[1]));
-  const kinds = [...names.markets].sort((a, b) => collator.compare(a[1], b[1]));
+  const leagues = byName([...names.leagues].filter(([id]) => !filter.sport || sportOf.get(id) === filter.sport));
+  const kinds = byName(names.markets);
   const other = (list, value, name) => (value && !list.some(([id]) => id === value) ? [[value, name(value)]] : []);
   choose($("sport"), [["", [["", "All"], ...names.sports, ...other([...names.sports], filter.sport, spelled)]]], filter.sport);
   choose($("league"), [["", [["", "All"], ...leagues, ...other(leagues, filter.league, spelled)]]], filter.league);
   const short = Object.keys(categories).map((id) => [id, { main: "Main lines", spread: "Spreads", total: "Totals", props: "Player props" }[id] ?? spelled(id)]);
   choose($("only"), [["", [["", "All"], ...short]], ["Markets", [...kinds, ...other([...kinds, ...short], filter.market, spelled)]]], filter.market);
-  const books = [...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]));
-  choose($("sharp"), [["", [["", "Automatic"], ...books]]], filter.sharp);
+  choose($("sharp"), [["", [["", "Automatic"], ...byName(names.sportsbooks)]]], filter.sharp);
   choose($("method"), [["", [["", "Automatic"], ...methods.map((each) => [each, spelled(each)])]]], filter.method);
-  for (const [id, value] of [["when", filter.when], ["find", filter.find], ["low", filter.low], ["high", filter.high], ["hours", filter.hours], ["stands", filter.stands === "" ? "" : Math.round(100 * filter.stands)], ["terms", filter.terms], ["least", lists.least[lists.kind]]]) {
+  for (const [id, value] of [["when", filter.when], ["find", filter.find], ["low", filter.low], ["high", filter.high], ["hours", filter.hours], ["stands", filter.stands === "" ? "" : Math.round(100 * filter.stands)], ["terms", filter.terms], ["staked", filter.stake], ["least", lists.least[lists.kind]]]) {
     if (document.activeElement !== $(id) && $(id).value !== String(value)) $(id).value = value;
   }
   $("group").checked = filter.group;
   $("one-sided").checked = filter.include === "one_sided";
   write($("books"), filter.books === null ? "All" : filter.books.size === 1 ? called("sportsbooks", [...filter.books][0]) : `${filter.books.size} books`);
-  const count = ["low", "high", "hours", "stands", "terms", "include", "sharp", "method"].filter((name) => filter[name] !== "").length;
+  const count = ["low", "high", "hours", "stands", "terms", "stake", "include", "sharp", "method"].filter((name) => filter[name] !== "").length;
   write($("more-filters"), count ? `More (${count})` : "More");
   choose($("saved"), [["", [["", saved.length ? "Choose" : "None"], ...saved.map((each) => [each.name, each.name])]]], $("saved").value);
   $("forget").disabled = $("saved").value === "";

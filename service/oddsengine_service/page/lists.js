@@ -181,7 +181,7 @@ class Lists {
   orders = Object.fromEntries(Object.entries(KINDS).map(([kind, { rises }]) => [kind, { column: "value", down: rises }]));
   least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, settings[kind]]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
-  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", include: "", sharp: "", method: "", books: null, group: true, hidden: false };
+  filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", stake: "", include: "", sharp: "", method: "", books: null, group: true, hidden: false };
   folded = 0; // rows of sister books that stand in another's
   kind = "ev";
   still = false; // somebody points at a row: none moves away below the hand
@@ -229,8 +229,7 @@ class Lists {
   // How old prices are: rows are sent again when figures move, not when a price is seen again.
   async refresh(ask) {
     const kind = this.kind;
-    const books = this.filter.books ? `&sportsbook=${encodeURIComponent([...this.filter.books].join(",") || "none")}` : "";
-    const found = may(kind) ? await ask(`/opportunities/${KINDS[kind].path}${books}&limit=200`) : null;
+    const found = may(kind) ? await ask(`/opportunities/${KINDS[kind].path}${viewOf(kind)}&limit=200`) : null;
     for (const row of found?.data ?? []) {
       const it = this.held[kind].get(row.id);
       if (!it) continue;

@@ -9,9 +9,8 @@ class Movers {
 
   async read() {
     const mine = key;
-    const books = lists.filter.books ? `&sportsbook=${encodeURIComponent([...lists.filter.books].join(",") || "none")}` : "";
     const places = ["sport", "league"].map((name) => lists.filter[name] && `&${name}=${encodeURIComponent(lists.filter[name])}`).join("");
-    const answer = await call("GET", `/odds/movers?minutes=${this.minutes}&sort=${this.sort}&limit=50${this.live && `&live=${this.live}`}${places}${books}`);
+    const answer = await call("GET", `/odds/movers?minutes=${this.minutes}&sort=${this.sort}&limit=50${this.live && `&live=${this.live}`}${places}${ofBooks()}`);
     if (key !== mine) return;
     this.rows = (answer.data ?? []).filter((row) => this.sort !== "move" || row.move_points >= 0.1); // a smaller move rounds to 0
     write($("movers-said"), answer.error ?? (this.rows.length ? "" : this.sort === "move" ? "No price shortened in this time." : "No market has prices of three books."));

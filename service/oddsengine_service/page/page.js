@@ -18,6 +18,7 @@ let asked = 0; // the frame that is to draw; a page in the background gets none
 let readAt = 0;
 let rights = {};
 let tierOf = new Map(); // the tier that a book needs
+let places = []; // in which a book is known to take bets
 let sportOf = new Map(); // of a league
 let sportsOf = new Map(); // of a market
 let resting = false; // hidden for long, and not listening
@@ -53,7 +54,6 @@ function takeList(name, payload) {
 function takePrices(name, payload) {
   if (games.take(name, payload) || board.take(name, payload)) later();
 }
-// +EV by a reference or a method of somebody's choice is asked for: the stream has the usual ones.
 let fairRows = [];
 const fair = new Poller((name, payload) => {
   if (name === "connected") fairRows = [];
@@ -61,9 +61,6 @@ const fair = new Poller((name, payload) => {
   else lists.replace("ev", fairRows);
   later();
 }, showState);
-const own = () => Boolean(lists.filter.sharp || lists.filter.method);
-const reference = () => [["devig_book", lists.filter.sharp], ["devig_method", lists.filter.method]].map(([name, value]) => value && `&${name}=${encodeURIComponent(value)}`).join("");
-const included = () => lists.filter.include && `&include=${lists.filter.include}`;
 const may = (feature) => !rights.features || Boolean(rights.features[feature]);
 
 // ---- drawing: once a frame, and no more often than is needed ----
@@ -183,7 +180,7 @@ function leave(why = "") {
   for (const each of [opportunities, prices, scores, screenPrices]) each.close();
   lists.clear();
   screen.forget();
-  Object.assign(movers, { rows: null });
+  movers.rows = null;
   games.clear();
   board.choose("");
   details.close();
@@ -237,14 +234,12 @@ async function recheck() {
 }
 
 function listen() {
-  const books = lists.filter.books ? [...lists.filter.books].join(",") || "none" : "";
-  const chosen = books ? `&sportsbook=${encodeURIComponent(books)}` : "";
   if (own() && may("ev")) {
-    fair.open([[`${BASE}/opportunities/ev?min_ev=0${chosen}${reference()}`, (rows) => ["ev:detected", rows]]], key);
+    fair.open([[`${BASE}/opportunities/ev?min_ev=0${viewOf("ev")}`, (rows) => ["ev:detected", rows]]], key);
   } else fair.close();
-  if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0${chosen}${included()}`, key);
+  if (rights.streams !== false) return opportunities.open(`${BASE}/stream/opportunities?min_ev=0${ofBooks()}${staked()}${included()}`, key);
   const parts = Object.entries(KINDS).filter(([kind]) => may(kind) && !(kind === "ev" && own()))
-    .map(([kind, { path, event }]) => [`${BASE}/opportunities/${path}${chosen}${kind === "ev" ? included() : ""}`, (rows) => [`${event}:detected`, rows]]);
+    .map(([kind, { path, event }]) => [`${BASE}/opportunities/${path}${viewOf(kind)}`, (rows) => [`${event}:detected`, rows]]);
   if (parts.length) opportunities.open(parts, key);
 }
 
@@ -278,7 +273,10 @@ async function learn() {
     if (!found || key !== mine) return;
     names[what] = new Map(found.data.map((each) => [each.id, each.name]));
     if (what === "leagues") sportOf = new Map(found.data.map((each) => [each.id, each.sport]));
-    if (what === "sportsbooks") tierOf = new Map(found.data.map((each) => [each.id, each.requires_tier]));
+    if (what === "sportsbooks") {
+      tierOf = new Map(found.data.map((each) => [each.id, each.requires_tier]));
+      places = [...new Set(found.data.flatMap((each) => each.places.open))].sort();
+    }
     if (what === "markets") sportsOf = new Map(found.data.map((each) => [each.id, each.sports]));
     if (what === "markets") for (const map of Object.values(lists.held)) for (const it of map.values()) Object.assign(it, item(it.kind, it.row));
   }));
@@ -347,11 +345,8 @@ function show(id) {
   }
   for (const panel of new Set(TABS.map(panelOf))) $(panel).hidden = panel !== panelOf(id);
   $(panelOf(id)).setAttribute("aria-labelledby", `tab-${id}`);
-  const filtered = ["board", "movers"].includes(id);
-  $("filters").hidden = id in OTHERS && !filtered;
-  for (const button of ["more-filters"]) {
-    if (!(id in KINDS) && $(button).getAttribute("aria-expanded") === "true") $(button).click();
-  }
+  $("filters").hidden = id in OTHERS && !["board", "movers"].includes(id);
+  if (!(id in KINDS) && $("more-filters").getAttribute("aria-expanded") === "true") $("more-filters").click();
   for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS || (id === "movers" && node.classList.contains("movers-too")));
   for (const node of document.querySelectorAll(".board-only")) node.hidden = !isBoard || node.classList.contains(board.event ? "screen-only" : "event-only");
   $("one-event").hidden = !board.event;

@@ -61,8 +61,7 @@ class Screen {
   }
 
   path() {
-    const books = lists.filter.books ? `&sportsbook=${encodeURIComponent([...lists.filter.books].join(",") || "none")}` : "";
-    return `/odds/screen?league=${encodeURIComponent(this.league)}&market=${encodeURIComponent(this.market)}${books}`;
+    return `/odds/screen?league=${encodeURIComponent(this.league)}&market=${encodeURIComponent(this.market)}${ofBooks()}`;
   }
 
   // ---- on the page ----

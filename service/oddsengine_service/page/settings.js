@@ -24,8 +24,7 @@ function drawSettings() {
     if (input.type === "radio") input.checked = input.value === value;
     else if (document.activeElement !== input) input.value = input.type === "number" && !value ? "" : value;
   }
-  const books = [...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]));
-  choose($("setting-sharp"), [["", [["", "Automatic"], ...books]]], settings.sharp);
+  choose($("setting-sharp"), [["", [["", "Automatic"], ...byName(names.sportsbooks)]]], settings.sharp);
   write($("setting-books"), settings.books === null ? "All books" : `${counted(settings.books.length, "book")}: ${settings.books.map((id) => called("sportsbooks", id)).join(", ")}`);
 }
 

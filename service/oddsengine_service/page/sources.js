@@ -64,13 +64,13 @@ async function saveBackup() {
 }
 
 async function restoreBackup(file) {
-  let document_ = null;
+  let backup = null;
   try {
-    document_ = JSON.parse(await file.text());
+    backup = JSON.parse(await file.text());
   } catch {
     return write($("backup-said"), `${file.name} is not a backup: it is not JSON.`);
   }
-  const answer = await call("POST", "/account/restore", document_);
+  const answer = await call("POST", "/account/restore", backup);
   if (answer.error) return write($("backup-said"), answer.error);
   const { changed: count, missing_targets: missing } = answer.data;
   write($("backup-said"), `${counted(count, "record was", "records were")} added or replaced.${missing.length ? ` Enter these alert targets again: ${missing.join(", ")}.` : ""}`);

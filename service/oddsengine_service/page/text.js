@@ -44,6 +44,8 @@ function choose(select, groups, chosen) {
 }
 
 const names = { sports: new Map(), leagues: new Map(), sportsbooks: new Map(), markets: new Map() };
+// Ids with their names, by name.
+const byName = (ids) => [...ids].sort((a, b) => collator.compare(a[1], b[1]));
 const spelled = (id) => (id ? id.charAt(0).toUpperCase() + id.slice(1).replaceAll("_", " ") : "");
 const counted = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
 const called = (what, id) => names[what].get(id) ?? spelled(id);

@@ -26,8 +26,8 @@ class Tracker {
   async read() {
     const mine = key;
     const query = this.query();
-    choose($("bets-book"), [["", [["", "All"], ...[...names.sportsbooks].sort((a, b) => collator.compare(a[1], b[1]))]]], $("bets-book").value);
-    choose($("bets-market"), [["", [["", "All"], ...Object.keys(categories).map((id) => [id, spelled(id)])]], ["Markets", [...names.markets].sort((a, b) => collator.compare(a[1], b[1]))]], $("bets-market").value);
+    choose($("bets-book"), [["", [["", "All"], ...byName(names.sportsbooks)]]], $("bets-book").value);
+    choose($("bets-market"), [["", [["", "All"], ...Object.keys(categories).map((id) => [id, spelled(id)])]], ["Markets", byName(names.markets)]], $("bets-market").value);
     const found = await ask(`/bets?limit=200&offset=${200 * this.page}&${query}`);
     if (tab === "bets") report.read(query);
     if (key !== mine || !found) return;

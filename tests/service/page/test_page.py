@@ -890,6 +890,41 @@ def test_books_of_the_settings_are_chosen_at_the_start(visit: Visiting) -> None:
     expect(page.locator("#books")).to_have_text("All")
 
 
+def test_books_that_take_bets_in_a_place_are_chosen(visit: Visiting, server: Running) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#books")
+    page.select_option("#books-place", "US-NJ")
+    boxes = page.locator("#books-boxes input:checked")
+    expect(boxes).to_have_count(3)
+    assert {box.get_attribute("value") for box in boxes.all()} == {"caesars", "draftkings", "fanduel"}
+    expect(page.locator("#books-said")).to_contain_text("3 books known to take bets there.")
+    expect(page.locator("#books")).to_have_text("3 books")
+    page.check("#books-boxes input[value=betmgm]")
+    expect(page.locator("#books")).to_have_text("4 books")
+    page.wait_for_function("location.search.includes('betmgm')")
+    with server.client() as client:
+        here = client.get("/sportsbooks?location=GB").json()["data"]
+    page.select_option("#books-place", "GB")
+    expect(boxes).to_have_count(len(here))
+
+
+def test_prices_for_a_stake(visit: Visiting) -> None:
+    v = visit()
+    page = v.enter()
+    page.click("#more-filters")
+    with page.expect_request(lambda request: "/stream/opportunities" in request.url and "stake=5000" in request.url):
+        page.fill("#staked", "5000")
+        page.locator("#staked").press("Tab")
+    expect(page.locator("#more-filters")).to_have_text("More (1)")
+    assert "stake=5000" in page.url
+    page.wait_for_selector(ROWS)
+    with page.expect_request(lambda request: "/explain/" in request.url and "stake=5000" in request.url):
+        page.locator(ROWS).first.locator("[data-open]").first.click()
+    page.goto(page.url)  # it stands in the address
+    expect(page.locator("#staked")).to_have_value("5000")
+
+
 def test_an_alert_is_made_from_a_list(visit: Visiting) -> None:
     v = visit()
     page = v.enter()
