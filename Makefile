@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 # Three on two cores: tests also wait, for sockets, clocks and other processes.
 WORKERS ?= 3
+# What `make bench` runs, such as benchmarks/bench_odds.py, and what `make bench-compare` compares: the last two runs.
+BENCH ?= benchmarks
+RUNS ?= $(shell ls -tr .benchmarks/*/*.json 2>/dev/null | tail -n 2)
 BIN := $(VENV)/bin
 # Modules are compiled to bytecode when they are first imported: most of numba, numpy and polars never are.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt
@@ -16,10 +19,10 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test test-all mutate coverage bench soak demo serve page dist clean
+.PHONY: help setup fmt check test test-all mutate coverage bench bench-compare soak demo serve page dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev $(VENV)/.kernels-all ## create the virtual environment with all that development needs (quick when nothing changed)
 
@@ -81,8 +84,15 @@ mutate: setup ## change the program at 200 places, one at a time, and run the te
 coverage: setup ## the tests once more, kernels as plain Python, and which lines they reach
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --cov=oddsengine --cov-report=term-missing:skip-covered
 
-bench: $(VENV)/.bench ## measure speed, ours beside the others'
-	$(BIN)/python -m pytest benchmarks -o python_files='bench_*.py' --benchmark-enable --benchmark-only
+# Each run is also kept in .benchmarks, by machine and commit.
+bench: $(VENV)/.bench ## measure speed, ours beside the others': build/bench.json and a page of it, build/bench.md
+	@mkdir -p build
+	$(BIN)/python -m pytest $(BENCH) -o python_files='bench_*.py' --benchmark-enable --benchmark-only \
+		--benchmark-autosave --benchmark-json=build/bench.json
+	$(BIN)/python benchmarks/report.py build/bench.json > build/bench.md
+
+bench-compare: $(VENV)/.dev ## compare the last two runs of `make bench`, or RUNS="0001 0003"
+	$(BIN)/pytest-benchmark compare $(RUNS) --between=median,min
 
 soak: setup ## ten minutes of stream clients that drop and resume, compared with the lists
 	REPLAY_SECONDS=600 $(BIN)/python -m pytest -q -s tests/service/stream/test_replay.py -k drop

@@ -107,7 +107,7 @@ def test_streams_and_sockets_are_priced_for_the_stake(served: Served) -> None:
 
     served.step(board(now), now)
     key = served.key("sharp")
-    asked = {"event": "staked", "min_profit": -5}
+    asked: dict[str, Any] = {"event": "staked", "min_profit": -5}
     best, staked = (
         Client(served.port, "/stream/opportunities", key, stake=stake, **asked) for stake in (None, STAKE)
     )  # fmt: skip
@@ -116,7 +116,7 @@ def test_streams_and_sockets_are_priced_for_the_stake(served: Served) -> None:
 
     def as_listed(client: Client, **query: Any) -> bool:
         listed = served.rows("/opportunities/arbitrage", "sharp", {**asked, **query})
-        return without_ages(list(client.finds["arb"].values())) == without_ages(list(listed.values())) != []
+        return bool(without_ages(list(client.finds["arb"].values())) == without_ages(list(listed.values())) != [])
 
     assert [leg["sportsbook"] for row in best.finds["arb"].values() for leg in row["legs"]] == ["fanduel", "draftkings"]
     assert [leg["sportsbook"] for row in staked.finds["arb"].values() for leg in row["legs"]] == [
