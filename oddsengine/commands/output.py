@@ -77,10 +77,15 @@ def write(text: str, path: str | None) -> None:
 def new_file(file: Path) -> Iterator[IO[bytes]]:
     """A file that only its owner can read; an earlier one of that name stays whole until all is written.
 
-    Raises `ValueError` if it cannot be written.
+    What is no file, such as a device or a pipe, is written to. Raises `ValueError` if it cannot be written.
     """
+    file = file.resolve() if file.is_symlink() else file
     part = file.with_name(f".{file.name}.new")
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            with file.open("wb") as out:
+                yield out
+            return
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
             yield out
             out.flush()

@@ -4,7 +4,9 @@ import io
 import os
 import re
 import signal
+import stat
 import tarfile
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -115,3 +117,24 @@ def test_a_backup_that_fails_leaves_the_last_one(
     assert list(tmp_path.iterdir()) == [file]
     assert main(["backup", str(tmp_path / "no" / "backup.tar")]) == 2
     assert "backup.tar cannot be written: no such file or directory" in capsys.readouterr().err
+
+
+def test_a_pipe_and_a_link_stay_what_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is replaced; what is no file is written to, and a link leads to the file that is replaced."""
+    monkeypatch.setenv("ODDSENGINE_DATA_FOLDER", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "note").write_text("x")
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert main(["backup", str(pipe)]) == 0
+    reader.join(PATIENCE_S)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    assert main(["backup", str(link)]) == 0
+    assert link.is_symlink()
+    for archive in (got[0], target.read_bytes()):
+        assert (restored(archive, tmp_path / "to") / "note").read_text() == "x"
