@@ -347,7 +347,7 @@ function show(id) {
   $(panelOf(id)).setAttribute("aria-labelledby", `tab-${id}`);
   $("filters").hidden = id in OTHERS && !["board", "movers"].includes(id);
   if (!(id in KINDS) && $("more-filters").getAttribute("aria-expanded") === "true") $("more-filters").click();
-  for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS || (id === "movers" && node.classList.contains("movers-too")));
+  for (const node of document.querySelectorAll(".list-only")) node.hidden = !(id in KINDS || (id === "movers" && node.classList.contains("movers-too")) || (isBoard && !board.event && node.classList.contains("screen-too")));
   for (const node of document.querySelectorAll(".board-only")) node.hidden = !isBoard || node.classList.contains(board.event ? "screen-only" : "event-only");
   $("one-event").hidden = !board.event;
   $("all-games").hidden = Boolean(board.event);

@@ -40,6 +40,14 @@ class Screen {
     return name === "snapshot:complete" && !this.paused;
   }
 
+  // Games, or markets of players, in which the words that were searched for occur.
+  #matching() {
+    const { words } = lists.filter;
+    const has = (text) => words.every((word) => text.toLowerCase().includes(word));
+    return this.games.map((game) => (has(game.event_name) ? game : { ...game, markets: game.markets.filter((market) => has(`${game.event_name} ${market.player_name ?? ""}`)) }))
+      .filter((game) => game.markets.length);
+  }
+
   // Leagues with games, soonest first.
   leagues() {
     return [...new Set(eventsOf().map((each) => each.league))].map((id) => [id, called("leagues", id)]);
@@ -68,11 +76,12 @@ class Screen {
 
   render() {
     // Other lists also cause redraws: skip those without a change; scores and lateness show within two seconds.
-    const from = `${this.#version} ${known} ${settings.format} ${stalled()} ${this.paused} ${events.length} ${Math.floor(Date.now() / 2000)}`;
+    const from = `${this.#version} ${known} ${settings.format} ${stalled()} ${this.paused} ${events.length} ${lists.filter.find} ${Math.floor(Date.now() / 2000)}`;
     if (from === this.#drawn) return;
     this.#drawn = from;
     choose($("screen-league"), [["", this.leagues()]], this.league);
     choose($("market"), [["", this.markets()]], this.market);
+    const shown = this.#matching();
     const books = [...new Set(this.games.flatMap((game) => game.markets.flatMap((market) => market.outcomes.flatMap((each) => Object.keys(each.prices)))))]
       .sort((a, b) => collator.compare(called("sportsbooks", a), called("sportsbooks", b)));
     const mark = `${books.join()} ${known} ${this.market}`;
@@ -83,7 +92,7 @@ class Screen {
       $("screen").tHead.replaceChildren(...(books.length ? [el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))] : []));
     }
     const body = $("screen").tBodies[0];
-    const made = [...this.#lines(books)];
+    const made = [...this.#lines(shown, books)];
     let at = body.firstElementChild;
     for (const { key, kind, event, cells } of made) {
       let row = this.#rows.get(key);
@@ -104,15 +113,15 @@ class Screen {
     }
     const keys = new Set(made.map(({ key }) => key));
     for (const key of this.#rows.keys()) if (!keys.has(key)) this.#rows.delete(key);
-    const count = this.games.length;
+    const count = shown.length;
     write($("screen-summary"), count ? `${stalled() ? "Not live: these prices may be out of date. " : ""}${called("leagues", this.league)} · ${called("markets", this.market)} · ${counted(count, "game")}, ${counted(books.length, "book")}${this.paused ? ", paused" : ""}`
-      : !events.length ? "No games yet." : this.settled ? "No prices for this market." : "Loading prices…");
+      : this.games.length ? "No matches for this search." : !events.length ? "No games yet." : this.settled ? "No prices for this market." : "Loading prices…");
     $("screen-legend").hidden = !count;
   }
 
   // What stands in each row: `mark` says whether a cell differs from before, `fill` makes it.
-  * #lines(books) {
-    for (const game of this.games) {
+  * #lines(shown, books) {
+    for (const game of shown) {
       const alone = game.markets.length === 1;
       const state = games.of(game.event_id);
       // Teams that are outcomes need not be named twice.

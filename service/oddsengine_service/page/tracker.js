@@ -7,6 +7,7 @@ const placedAt = (text) => (clock() - Date.parse(text) < 2 * 86_400_000 ? past(t
 
 class Tracker {
   bets = [];
+  #sure = ""; // id of the bet whose deletion was asked for
   meta = null;
   page = 0;
 
@@ -70,7 +71,7 @@ class Tracker {
       el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? oddsText(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${oddsText(1 / bet.closing_probability)}`)),
       el("td", { class: `number ${good(bet.clv_percent)}`, "data-label": "CLV" }, bet.clv_percent === null ? "–" : percent(bet.clv_percent, 1)),
       el("td", {}, result, bet.graded_by === "score" && el("span", { class: "under" }, `${bet.away_score}–${bet.home_score}, by score`)),
-      el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit).replace("-", "−"), el("span", { class: "under" }, el("button", { type: "button", class: "plain remove", "data-edit": bet.id, "aria-label": `Edit ${bet.selection}` }, "Edit"), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `Delete ${bet.selection}` }, "Delete"))),
+      el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit).replace("-", "−"), el("span", { class: "under" }, el("button", { type: "button", class: "plain remove", "data-edit": bet.id, "aria-label": `Edit ${bet.selection}` }, "Edit"), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `${this.#sure === bet.id ? "Delete for good:" : "Delete"} ${bet.selection}` }, this.#sure === bet.id ? "Delete for good" : "Delete"))),
     );
   }
 
@@ -81,7 +82,13 @@ class Tracker {
     await this.read();
   }
 
+  // A first click asks, a second one deletes.
   async remove(id) {
+    if (this.#sure !== id) {
+      this.#sure = id;
+      return this.render();
+    }
+    this.#sure = "";
     const answer = await call("DELETE", `/bets/${id}`);
     write($("bets-said"), answer.error ?? "Deleted.");
     await this.read();

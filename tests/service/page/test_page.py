@@ -661,6 +661,10 @@ def test_a_bet_is_placed_tracked_and_settled(visit: Visiting, server: Running) -
         page.click("#bets-export")
     assert download.value.suggested_filename == "bets.csv"
     row.locator("[data-remove]").click()
+    expect(row.locator("[data-remove]")).to_have_text("Delete for good")
+    with server.client() as client:
+        assert len(client.get("/bets").json()["data"]) == 1  # asked only
+    row.locator("[data-remove]").click()
     expect(page.locator("#bets-said")).to_have_text("Deleted.")
 
 
@@ -806,6 +810,27 @@ def test_the_odds_screen_is_what_the_service_says(visit: Visiting, server: Runni
     page.wait_for_selector("#screen .outcome")
     assert "event=" not in page.url
     expect(page.locator("#event")).to_be_focused()
+
+
+def test_the_odds_screen_is_searched(visit: Visiting, server: Running) -> None:
+    page = visit().enter()
+    page.click("#tab-board")
+    games = page.locator("#screen tbody tr.game")
+    expect(games.first).to_be_visible()
+    expect(page.locator("#find")).to_be_visible()
+    league = page.locator("#screen-league").input_value()
+    with server.client() as client:
+        events = client.get(f"/events?league={league}").json()["data"]
+    team = events[0]["home_team"]
+    count = games.count()
+    assert count > 1
+    page.fill("#find", team.upper())
+    expect(games).to_have_count(1)
+    expect(page.locator("#screen-summary")).to_contain_text("1 game,")
+    page.fill("#find", "no such team")
+    expect(page.locator("#screen-summary")).to_contain_text("No matches for this search.")
+    page.fill("#find", "")
+    expect(games).not_to_have_count(1)
 
 
 def test_the_odds_screen_follows_prices_and_books(visit: Visiting, server: Running) -> None:
