@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # Modules are compiled to bytecode when they are first imported: most of numba, numpy and polars never are.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
-SOURCES := oddsengine oddsengine_cli.py scripts service tests benchmarks notebooks setup.py
+SOURCES := oddsengine oddsengine_cli.py scripts service tests benchmarks examples notebooks setup.py
 
 # Also for the environment in which pip builds the package.
 export PIP_CONSTRAINT := constraints.txt

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 from msgspec import NODEFAULT, structs
+from support.shown import assert_shown
 
 import oddsengine
 import oddsengine_cli as cli
@@ -39,7 +40,6 @@ DEMO = "http://127.0.0.1:8000"  # where the documents say that the demo is
 _BET = {"sportsbook": "fanduel", "selection": "x", "odds_decimal": 2.1, "stake": 50.0}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
-_TIMES = re.compile(r"\d+\.\d\d s\b")
 
 
 class Block(NamedTuple):
@@ -245,14 +245,6 @@ def said(block: Block) -> Iterator[tuple[str, str]]:
         yield command, shown.strip("\n")
 
 
-def assert_shown(shown: str, came: str, where: str) -> None:
-    """Compare an output with what is shown of it, times apart."""
-    wanted = _TIMES.sub("0.00 s", shown).strip("\n")
-    pattern = ".*".join(re.escape(part) for part in wanted.split("..."))
-    came = "\n".join(line.rstrip() for line in _TIMES.sub("0.00 s", came).strip("\n").splitlines())
-    assert re.fullmatch(pattern, came, re.DOTALL), f"{where}\n--- shown\n{wanted}\n--- came\n{came}"
-
-
 def assert_part(shown: Any, came: Any, where: str) -> None:
     """Whether what is shown of an answer has fields that it has, of the same kinds."""
     if isinstance(shown, dict):
@@ -292,7 +284,7 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in slugs(found), f"{path.name}: {target} is none of {sorted(slugs(found))}"
 
 
-_PATH = re.compile(r"`((?:benchmarks|deploy|docs|notebooks|oddsengine|scripts|service|tests)/[\w./-]*\w)")
+_PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|notebooks|oddsengine|scripts|service|tests)/[\w./-]*\w)")
 _MADE = {"oddsengine/__pycache__", "oddsengine/kernels"}
 
 

@@ -26,7 +26,7 @@ PACKAGES = {
     "service/oddsengine_service": "oddsengine_service",
 }  # folders, and what they are installed as
 ENTRY = "oddsengine_cli.py"
-OTHERS = ("tests", "docs", "notebooks", "benchmarks", "scripts", ".ci", "deploy")
+OTHERS = ("tests", "docs", "examples", "notebooks", "benchmarks", "scripts", ".ci", "deploy")
 FILES = (
     ".dockerignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
     "constraints.txt", ENTRY, "pyproject.toml", "setup.py",

@@ -1,7 +1,15 @@
-"""Events, books and messages in the shape of Polymarket's, with invented teams, tokens and prices."""
+"""Polymarket on this machine: events, books and messages in its shape, with invented teams and prices, and a server."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
+
+from support.local_servers import Answering, Request, http, now
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 START = "2026-08-07 20:00:00+00"
 Json = dict[str, Any]
@@ -83,3 +91,112 @@ def change(
     if best is not None:
         given |= {"best_bid": best[0], "best_ask": best[1]}
     return {"event_type": "price_change", "market": "0xm1", "price_changes": [given], "timestamp": str(stamp)}
+
+
+# ---- the servers ----
+
+
+SPORTS = [
+    {"sport": "nfl", "series": "10187", "tags": "1,450,100639", "ordering": "away"},
+    {"sport": "ncaab", "series": "39", "ordering": "home"},
+]
+Act = Callable[[ServerConnection, int], Any]
+
+
+def starts(hours: float) -> str:
+    return (now() + timedelta(hours=hours)).strftime("%Y-%m-%d %H:%M:%S+00")
+
+
+def stamp() -> int:
+    return int(now().timestamp() * 1000)
+
+
+class Exchange:
+    """Both servers. `books` are what it has, by token, without those that it does not know."""
+
+    def __init__(self, *events: Any) -> None:
+        self.events = list(events) or [event(offer("moneyline", gameStartTime=starts(2)))]
+        self.books: dict[str, Any] = {
+            "t1": dict(bids=[(0.53, 40)], asks=[(0.55, 100)]), "t2": dict(bids=[(0.45, 100)], asks=[(0.47, 40)]),
+        }  # fmt: skip
+        self.requests: list[Request] = []
+        self.asked: list[list[str]] = []  # tokens of each request for books
+        self.told: list[list[Any]] = []  # messages of each connection
+        self.pings = 0
+        self.open: list[ServerConnection] = []
+        self.lists: Callable[[Request], Any] = self.page
+        self.sends = True  # initial books
+        self.silent = False
+        self.refuses = False  # connections
+        self.keyset = True
+        self.answers = asyncio.Event()  # requests for books
+        self.answers.set()
+        self.act: Act | None = None
+
+    def page(self, request: Request) -> Any:
+        offset = int(request.query["offset"][0])
+        return self.events[offset : offset + int(request.query["limit"][0])]
+
+    def book(self, token: str) -> Any:
+        return book(token, stamp=stamp(), **self.books[token])
+
+    async def answer(self, request: Request, answering: Answering) -> None:
+        self.requests.append(request)
+        if request.path == "/sports":
+            await answering.answer(SPORTS)
+        elif request.path == "/events/keyset" and self.keyset:
+            after = int(request.query.get("after_cursor", ["0"])[0])
+            page = self.events[after : after + int(request.query["limit"][0])]
+            more = {"next_cursor": str(after + len(page))} if after + len(page) < len(self.events) else {}
+            await answering.answer({"events": page, **more})
+        elif request.path == "/events":
+            await answering.answer(self.lists(request))
+        elif request.path == "/books" and request.method == "POST":
+            tokens = [one["token_id"] for one in json.loads(request.body)]
+            self.asked.append(tokens)
+            await self.answers.wait()
+            known = [self.book(token) for token in tokens if token in self.books]
+            await answering.answer([{k: v for k, v in one.items() if k != "event_type"} for one in known])
+        else:
+            await answering.answer({"error": "not found"}, status=404)
+
+    def greet(self, connection: ServerConnection, _: Any) -> Any:
+        return connection.respond(503, "busy") if self.refuses else None
+
+    async def follow(self, connection: ServerConnection) -> None:
+        self.told.append([])
+        self.open.append(connection)
+        number = len(self.told)
+        try:
+            async for data in connection:
+                if data == "PING":
+                    self.pings += 1
+                    if not self.silent:
+                        await connection.send("PONG")
+                    continue
+                message = json.loads(data)
+                self.told[number - 1].append(message)
+                if self.sends and message.get("operation") != "unsubscribe":
+                    known = [self.book(token) for token in message["assets_ids"] if token in self.books]
+                    await connection.send(json.dumps(known))
+                if self.act is not None:
+                    await self.act(connection, number)
+        except ConnectionClosed:
+            pass
+        finally:
+            self.open.remove(connection)
+
+    async def say(self, *messages: Any) -> None:
+        for connection in self.open:
+            await connection.send(json.dumps(messages[0] if len(messages) == 1 else messages))
+
+
+@asynccontextmanager
+async def served(exchange: Exchange) -> AsyncIterator[dict[str, str]]:
+    """The settings that lead to a local exchange."""
+    async with (
+        http(exchange.answer) as url,
+        serve(exchange.follow, "127.0.0.1", 0, process_request=exchange.greet) as server,
+    ):
+        port = next(iter(server.sockets)).getsockname()[1]
+        yield {"url": url, "books_url": url, "stream_url": f"ws://127.0.0.1:{port}/ws/market"}
