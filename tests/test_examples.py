@@ -138,6 +138,6 @@ def test_files_of_ones_own_are_read() -> None:
     ]  # fmt: skip
     pl.DataFrame(rows).write_csv("mine.csv")
     (came,) = runs("own_model.py", "mine.csv")
-    assert "Boston Celtics at betmgm, 1.750" in came
+    assert "Boston Celtics at caesars, 1.750" in came
     (came,) = runs("spreadsheet.py", "mine.csv")
     assert "arbitrage.csv: 0 rows" in came
