@@ -27,6 +27,7 @@ from oddsengine_service.settings import load
 
 ROOT = Path(__file__).parents[2]
 DEPLOY, PAGE = ROOT / "deploy", ROOT / "docs" / "deploy.md"
+PAGES = (ROOT / "docs" / "docker.md", PAGE)
 UNIT = DEPLOY / "systemd" / "oddsengine@.service"
 COMPOSE = ("compose.yaml", "compose.node.yaml")
 START = datetime.now(UTC) + timedelta(days=1)
@@ -86,7 +87,7 @@ def test_one_node_needs_no_servers() -> None:
 
 @pytest.mark.parametrize("name", COMPOSE)
 def test_what_a_compose_file_mounts_is_declared_and_described(name: str) -> None:
-    whole, page = compose(name), PAGE.read_text(encoding="utf-8")
+    whole, page = compose(name), pages()
     header = "".join(line for line in (DEPLOY / name).read_text().splitlines() if line.startswith("#"))
     image = (DEPLOY / "Dockerfile").read_text()
     for each in whole["services"].values():
@@ -149,12 +150,16 @@ def test_an_image_is_not_built_whose_start_compiles(missing: str, tmp_path: Path
     assert (done.returncode, "compiled" in done.stderr) == ((1, True) if missing else (0, False)), done.stderr
 
 
-# ---- the steps of the page ----
+# ---- the steps of the pages ----
+
+
+def pages() -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
 
 
 def steps(*starts: str) -> list[str]:
-    """Commands of the page that start with one of these words."""
-    text = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
+    """Commands of the pages that start with one of these words."""
+    text = "\n".join(re.findall(r"^```sh\n(.*?)^```$", pages(), re.MULTILINE | re.DOTALL))
     return [line for line in re.sub(r"\\\n *", "", text).splitlines() if line.startswith(starts)]
 
 
