@@ -389,6 +389,22 @@ def test_the_figures_of_the_introduction(capsys: pytest.CaptureFixture[str]) -> 
     assert (len(ids[0]), len(ids[1]), len(ids[0] & ids[1])) == (int(every), int(real), int(among))
 
 
+def test_figures_of_the_claim_are_those_of_the_audits() -> None:
+    """The rows of the README and of the page about how we know are rows of docs/truth.md."""
+
+    def rows(name: str) -> dict[str, list[str]]:
+        text = (ROOT / name).read_text(encoding="utf-8").replace("±", "+-")
+        cells = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\|.*\| -?\d", line)]
+        return {first.strip(): re.findall(r"(?:\+?-)?\d+\.\d\d", " ".join(rest)) for first, *rest in cells}
+
+    truth = rows("docs/truth.md")
+    for name, least in (("README.md", 3), ("docs/how_we_know.md", 6)):
+        told = rows(name)
+        assert len(told) >= least
+        for label, figures in told.items():
+            assert set(figures) <= set(truth[label]), f"{name}: {label}"
+
+
 def test_the_benchmarks_that_are_named_exist() -> None:
     commands = re.findall(r"`python (benchmarks/[^`]+)`", " ".join((ROOT / "README.md").read_text("utf-8").split()))
     assert len(commands) >= 2

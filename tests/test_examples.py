@@ -131,10 +131,11 @@ def test_spreadsheets_of_both_kinds_have_the_same_numbers() -> None:
 
 
 def test_files_of_ones_own_are_read() -> None:
+    sides = (("Boston Celtics", 1.75), ("Los Angeles Lakers", 2.1))
     rows = [
         {"sportsbook": book, "event_id": "g", "sport": "basketball", "home_team": "Boston Celtics",
          "away_team": "Los Angeles Lakers", "market_type": "moneyline", "selection": side, "odds_decimal": odds}
-        for book in ("fanduel", "betmgm", "caesars") for side, odds in (("Boston Celtics", 1.75), ("Los Angeles Lakers", 2.1))
+        for book in ("fanduel", "betmgm", "caesars") for side, odds in sides
     ]  # fmt: skip
     pl.DataFrame(rows).write_csv("mine.csv")
     (came,) = runs("own_model.py", "mine.csv")
