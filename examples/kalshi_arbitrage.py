@@ -6,7 +6,7 @@
             kalshi Dallas at 2.439: 44.7 % of the stake
             not the same bet: cancelled: polymarket pays 0.50, kalshi pays a fair price; ...
 
-For other sources name a file with [feeds.NAME] sections, as of a node (docs/feeds.md).
+For other sources name a file with [feeds.NAME] sections, as of a node (docs/feeds.md), and with --books your books.
 Needs pip install 'oddsengine[feeds]'.
 """
 
@@ -21,6 +21,7 @@ import oddsengine as oe
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("settings", nargs="?", type=Path, help="a TOML file with [feeds.NAME] sections")
 parser.add_argument("--sport", default="nfl", help="the league, if no file is given")
+parser.add_argument("--books", type=lambda text: text.split(","), help="where you bet: kalshi,fanduel,betmgm")
 parser.add_argument("--interval", type=float, default=30, help="seconds between two looks")
 parser.add_argument("--rounds", type=int, default=sys.maxsize, help="how many looks")
 args = parser.parse_args()
@@ -33,7 +34,7 @@ known: set[str] = set()  # an arbitrage keeps its id while its books and sides s
 for look in range(args.rounds):
     time.sleep(args.interval if look else 0)
     try:
-        found = oe.find_arbitrage(oe.fetch(sources), min_profit=0.5)  # percent
+        found = oe.find_arbitrage(oe.fetch(sources), books=args.books, min_profit=0.5)  # percent
     except oe.FetchError as error:  # a source could not be read: look again later
         print(error, file=sys.stderr)
         continue

@@ -31,9 +31,8 @@ for event, home, away in games.iter_rows():
     if home in RATINGS and away in RATINGS:
         probability = NormalDist().cdf((RATINGS[home] - RATINGS[away] + HOME) / SPREAD)
         rows.append({"event_id": event, "market_type": "moneyline", "selection": home, "probability": probability})
-model = pl.DataFrame(rows).with_columns(line=pl.lit(None, pl.Float64))  # a moneyline has none
 
-bets = oe.find_ev(odds, model=model, min_ev=1)
+bets = oe.find_ev(odds, model=pl.DataFrame(rows), min_ev=1)
 print(bets.height, "prices beat the model by 1 % or more; the best of each event:")
 for bet in bets.unique("event_id", keep="first", maintain_order=True).iter_rows(named=True):
     print(f"{bet['ev_percentage']:.2f} %  {bet['selection']} at {bet['sportsbook']}, {bet['odds_decimal']:.3f}")

@@ -100,6 +100,10 @@ def test_an_arbitrage_is_reported_once() -> None:
     assert came.count(" %  Dallas Cowboys @ Seattle Seahawks") == 1
 
 
+def test_arbitrages_of_other_books_are_left_out() -> None:
+    assert runs("kalshi_arbitrage.py", "--rounds 1 --books kalshi,fanduel") == [""]
+
+
 def test_a_source_that_refuses_the_key_is_asked_again() -> None:
     async def refuse(_: Request, answering: Answering) -> None:
         await answering.answer({"message": "no such key"}, 401)
