@@ -51,9 +51,10 @@ LONGEST = (
     "commands/test_watch", "service/test_fair", "simulate/test_scoreboards", "detection/test_laws",
     "guards/test_verdicts", "service/stream/test_truth", "service/mcp/test_mcp", "service/contract/test_conformance",
     "live/test_reading", "commands/test_keys", "backtesting/test_audit", "backtesting/test_strategy",
-    "detection/test_finders", "test_notebooks", "board/test_open", "live/test_engine", "service/routes/test_odds",
-    "test_golden", "pricing/test_close", "service/stream/test_replay", "service/stream/test_slow",
-    "service/feeds/test_chained", "service/test_clock", "service/stream/test_moves", "live/test_snapshot",
+    "detection/test_finders", "test_examples", "test_notebooks", "board/test_open", "live/test_engine",
+    "service/routes/test_odds", "test_golden", "pricing/test_close", "service/stream/test_replay",
+    "service/stream/test_slow", "service/feeds/test_chained", "service/test_clock", "service/stream/test_moves",
+    "live/test_snapshot",
 )  # fmt: skip
 """Files that take longest: they begin first, so that no worker is left with one of them at the end."""
 
