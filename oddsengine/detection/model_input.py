@@ -32,6 +32,7 @@ from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_odds
 
 IntoModel = IntoFrame | Mapping[str, Any] | ModelPrices
+_TEAM_WORD = r"(?i)^\s*(home|away)[^a-z]*$"  # a selection that is this word, and maybe a line
 _EVENT = ("sport", "league", "home_team", "away_team")
 _REQUIRED = ("event_id", "market_type", "selection", "probability")
 _MOST_OFF = 0.02  # of the sum of a market's probabilities, and between two of one outcome
@@ -189,11 +190,14 @@ def _turned(joined: pl.DataFrame) -> pl.DataFrame:
         for name in teams
     )
     across = pl.Series(crossed(home, away, first, second))
-    words = [name for name in ("selection_type", "team_side") if name in joined.columns]
+    words = [name for name in ("selection", "selection_type", "team_side") if name in joined.columns]
+    sides = {name: across & (joined[name].str.contains(_TEAM_WORD) if name == "selection" else True) for name in words}
     other = [
         pl.col(name).str.replace_many(["home", "away"], ["away", "home"], ascii_case_insensitive=True) for name in words
     ]
-    swapped = [pl.when(across).then(new).otherwise(name).alias(name) for name, new in zip(words, other, strict=True)]
+    swapped = [
+        pl.when(sides[name]).then(new).otherwise(name).alias(name) for name, new in zip(words, other, strict=True)
+    ]
     ours = [pl.when(across).then(f"{name}_of_prices").otherwise(name).alias(name) for name in teams[:2]]
     return joined.with_columns(*swapped, *ours)
 

@@ -387,6 +387,8 @@ def read_wordings(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanin
     short = by_city[0] != by_city[1]
     is_home, is_away = is_home | (short & by_city[0]), is_away | (short & by_city[1])
     named = np.where(is_home == is_away, -1, np.where(is_home, HOME, AWAY))
+    by_word = parts.selection.column(lambda value: _LABELS.get(selection(*value).bare, -1), np.int8)
+    named = np.where(named < 0, by_word, named)  # "Home", "Away -2.5"
     full = ((whole == home) | (whole == away) | (shorter == home) | (shorter == away)) & (shorter > 0) & apart
     word = np.where(full, -1, word)
     beside = (named >= 0) & (rest > 0) & ((rest == home) | (rest == away) | (short & (word >= 0)))

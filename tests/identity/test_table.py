@@ -300,6 +300,35 @@ def test_a_team_on_a_game_total_is_no_game_total() -> None:
 # -- sides -----------------------------------------------------------------------------------------
 
 
+def test_a_selection_may_be_the_word_for_a_team() -> None:
+    """With or without the names of the teams, beside books that name them, and from the row's own point of view."""
+    bare, turned = {"home_team": None, "away_team": None}, {"home_team": AWAY, "away_team": HOME}
+    rows = [
+        row("a", "moneyline", HOME, 2.0), row("a", "moneyline", AWAY, 1.7),
+        row("b", "moneyline", "Home", 2.1), row("b", "moneyline", "away", 1.8),
+        row("c", "moneyline", "HOME", 2.2) | bare, row("c", "moneyline", "Away ", 1.75) | bare,
+        row("d", "moneyline", "Home", 1.9) | turned,
+        row("e", "point_spread", "Home -2.5", 1.9, -2.5), row("e", "point_spread", "Away +2.5", 1.95, 2.5),
+    ]  # fmt: skip
+    board = table(*rows)
+    assert not aside(board)
+    found = {m["family"]: m for m in oe.markets(board).to_dicts()}
+    assert found["moneyline"]["books"] == ["a", "b", "c", "d"]
+    assert found["spread"]["books"] == ["e"]
+    (best,) = ask(find_arbitrage, board, guards=[], max_profit=None)
+    assert [(leg["sportsbook"], leg["odds_decimal"]) for leg in best["legs"]] == [("c", 2.2), ("d", 1.9)]
+
+
+def test_a_team_of_that_name_is_meant() -> None:
+    odd = {"home_team": "Away", "away_team": "Home"}
+    board = table(
+        row("a", "moneyline", "Home", 2.2) | odd, row("a", "moneyline", "Away", 1.7) | odd,
+        row("b", "moneyline", "Home", 1.7) | odd, row("b", "moneyline", "Away", 2.2, selection_type="home") | odd,
+    )  # fmt: skip
+    assert not aside(board)  # else the last one is a conflict
+    assert len(ask(find_arbitrage, board, guards=[], max_profit=None)) == 1
+
+
 def test_a_contract_that_says_yes_typed_home_on_a_moneyline() -> None:
     """Yes to what? Not the home side's win merely because of its type."""
     board = table(

@@ -209,7 +209,7 @@ def read_selection(text: str, home: str, away: str) -> tuple[str, str, str]:
     if words and words[-1] in ("yes", "no", "odd", "even"):
         rest = " ".join(words[:-1])
         return whose(rest), words[-1], rest
-    return whose(short), "", short
+    return whose(short) or (short if short in ("home", "away") else ""), "", short
 
 
 def read_terms(row: Row, teams: Mapping[str, tuple[str, str]]) -> Terms:

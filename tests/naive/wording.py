@@ -109,6 +109,9 @@ class _Said(NamedTuple):
     bare: str  # all but numbers, as written
 
 
+_TEAM_WORDS = {"home": HOME, "away": AWAY}
+
+
 class _Heard(NamedTuple):
     """A selection in a game between two teams."""
 
@@ -202,7 +205,7 @@ def _leads(part: str, whole: str) -> bool:
 def _heard(said: _Said, home: str, away: str) -> _Heard:
     """Tell which of two teams a selection names; a team's own name may end in a word that names a side."""
     if home == away:
-        return _Heard(-1, said.word, beside=False)
+        return _Heard(_TEAM_WORDS.get(said.bare, -1), said.word, beside=False)
     whole, shorter, _, rest = said.forms
     is_home, is_away = home != "" and home in said.forms, away != "" and away in said.forms
     short = False
@@ -211,6 +214,7 @@ def _heard(said: _Said, home: str, away: str) -> _Heard:
         is_home, is_away = _leads(part, home), _leads(part, away)
         short = is_home != is_away
     team = -1 if is_home == is_away else HOME if is_home else AWAY
+    team = team if team >= 0 else _TEAM_WORDS.get(said.bare, -1)
     full = shorter != "" and (whole in (home, away) or shorter in (home, away))
     beside = team >= 0 and rest != "" and (rest in (home, away) or (short and said.word >= 0))
     return _Heard(team, -1 if full else said.word, beside=beside)
