@@ -4,11 +4,13 @@ Each function returns a `matplotlib.figure.Figure`: notebooks show it, `figure.s
 and background are those of matplotlib's current style, so that `plt.style.use("dark_background")` works; those of lines
 can be told apart with any kind of colour vision. Times are UTC, odds decimal.
 
-`prices` draws boards and histories, `results` audits and backtests, `tearsheet` puts several into one file; `figure`
-has what all share, and `canvas` what needs matplotlib to be imported. That happens when the first figure is drawn.
+`prices` draws boards and histories, `opportunities` what was found in them and stakes, `results` audits and backtests,
+`tearsheet` puts several into one file; `figure` has what all share, and `canvas` what needs matplotlib to be imported.
+That happens when the first figure is drawn.
 """
 
+from oddsengine.plot.opportunities import edges, lifetimes, stakes
 from oddsengine.plot.prices import board, ladder, movement
-from oddsengine.plot.results import bankroll, calibration
+from oddsengine.plot.results import bankroll, calibration, models
 
-__all__ = ["bankroll", "board", "calibration", "ladder", "movement"]
+__all__ = ["bankroll", "board", "calibration", "edges", "ladder", "lifetimes", "models", "movement", "stakes"]

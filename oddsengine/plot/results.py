@@ -12,7 +12,7 @@ from oddsengine.backtesting.reporting import MOST_HOURS, MOST_ODDS, Audit
 from oddsengine.backtesting.strategy import Backtest
 from oddsengine.columns import Floats
 from oddsengine.maths import scoring
-from oddsengine.plot.figure import BLUE, GREY, RED, Z, new_figure, plain, set_time
+from oddsengine.plot.figure import BLUE, COLORS, GREY, RED, Z, legend, new_figure, plain, set_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _BANDS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0)  # %: bounds of the EV shown
 _LEAST = 10  # prices of a point
+_MARKS = "os^D"
 
 
 class CalibrationPoint(NamedTuple):
@@ -65,6 +66,59 @@ def calibration(result: Audit, *, hours: float = MOST_HOURS) -> "Figure":
     """
     figure = new_figure(6.4, 5.6)
     draw_calibration(figure.subplots(), audit_points(result.shown, hours))
+    return figure
+
+
+def models(result: Audit) -> "Figure":
+    """Plot the EV at the close over the EV by each model of an audit: a good model is on the diagonal.
+
+    Parameters
+    ----------
+    result
+        Result of `audit` with `against`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One axes with a line for each model, by bands of EV, with 95 % intervals clustered by event. A band with the
+        prices of one event has none.
+
+    Raises
+    ------
+    ValueError
+        If the audit compares no models.
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import oddsengine as oe
+    >>> world = oe.World(7, events=8, live=0.0, tick=300.0)
+    >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
+    >>> history = pl.DataFrame(quotes, infer_schema_length=None)
+    >>> home = history.filter(market_type="moneyline").unique("event_id").select("event_id", "market_type", "home_team")
+    >>> even = home.with_columns(selection="home_team", probability=0.5, line=pl.lit(None, pl.Float64))
+    >>> figure = oe.plot.models(oe.audit(history, against={"even": even}))
+    >>> figure.axes[0].get_legend_handles_labels()[1]
+    ['worth what it says', 'ours', 'even']
+    """
+    rows = result.reliability.drop_nulls("worth")
+    if rows.is_empty():
+        raise ValueError("the audit compares no models; give it some with against")
+    figure = new_figure(8.4, 5.0)
+    axes = figure.subplots()
+    plain(axes, "EV at the close by EV of each model")
+    axes.set(xlabel="EV by the model, %", ylabel="EV at the close, %")
+    for at, ((model,), part) in enumerate(rows.group_by("model", maintain_order=True)):
+        error = Z * part["worth_se"].fill_null(0.0).fill_nan(0.0)
+        axes.errorbar(
+            part["shown"], part["worth"], yerr=error, fmt=f"{_MARKS[at % len(_MARKS)]}-",
+            color=COLORS[at % len(COLORS)], capsize=3, linewidth=1.4, markersize=5, label=str(model),
+        )  # fmt: skip
+    ends = [float(bound) for bound in rows.select(pl.col("shown").min(), most=pl.col("shown").max()).row(0)]
+    axes.plot(ends, ends, color=GREY, linewidth=1.2, linestyle="--", label="worth what it says")
+    axes.axhline(0.0, color=GREY, linewidth=0.8)
+    legend(axes)
     return figure
 
 
