@@ -38,7 +38,6 @@ STAYS = {"serve", "feeds", "mcp", "watch"}  # commands that wait or ask the netw
 _LONG_AGO = "2026-02-07T18:00:00Z"
 DEMO = "http://127.0.0.1:8000"  # where the documents say that the demo is
 _BET = {"sportsbook": "fanduel", "selection": "x", "odds_decimal": 2.1, "stake": 50.0}
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -61,7 +60,7 @@ def _named(path: Path) -> str:
 def blocks(path: Path) -> list[Block]:
     text = path.read_text(encoding="utf-8")
     name = _named(path)
-    return [Block(name, text.count("\n", 0, m.start(2)) + 1, m[1], m[2]) for m in _FENCE.finditer(text)]
+    return [Block(name, text.count("\n", 0, m.start(2)) + 1, m[1], m[2]) for m in FENCE.finditer(text)]
 
 
 # ---- a page from top to bottom ----
@@ -267,23 +266,16 @@ def assert_part(shown: Any, came: Any, where: str) -> None:
 # ---- links, lists and tables ----
 
 
-def slugs(path: Path) -> set[str]:
-    """Anchors of a page's headings."""
-    text = _FENCE.sub("", path.read_text(encoding="utf-8"))
-    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.replace("`", "").lower()).strip().replace(" ", "-") for head in heads}
-
-
 @pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=_named)
 def test_links_lead_somewhere(path: Path) -> None:
-    text = _FENCE.sub("", path.read_text(encoding="utf-8"))
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
     for target in _LINK.findall(text):
         if re.match(r"https?://|mailto:", target):
             continue
         file, _, anchor = target.partition("#")
         found = (path.parent / file).resolve() if file else path
         assert found.exists(), f"{path.name}: {target}"
-        assert not anchor or anchor in slugs(found), f"{path.name}: {target} is none of {sorted(slugs(found))}"
+        assert not anchor or anchor in anchors(found), f"{path.name}: {target} is none of {sorted(anchors(found))}"
 
 
 _PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|notebooks|oddsengine|scripts|service|tests)/[\w./-]*\w)")
@@ -419,5 +411,5 @@ def test_pages_are_short() -> None:
     for path in [*PAGES, ROOT / "CONTRIBUTING.md"]:
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 200, path.name
-        long = [line for line in _FENCE.sub("", text).splitlines() if len(line) > 140 and line[0] != "|"]
+        long = [line for line in FENCE.sub("", text).splitlines() if len(line) > 140 and line[0] != "|"]
         assert not long, f"{path.name}: {long}"

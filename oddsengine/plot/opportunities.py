@@ -200,7 +200,7 @@ def stakes(portfolio: Portfolio) -> "Figure":
         raise ValueError("the portfolio has no bet with a stake")
     if bets.height > _MOST_BETS:
         raise ValueError(f"the portfolio has {bets.height} bets, at most {_MOST_BETS} can be read; filter them first")
-    bets = bets.sort("kelly_fraction", "stake_fraction", descending=True, maintain_order=True)
+    bets = bets.sort(pl.col("kelly_fraction", "stake_fraction").round(9), descending=True, maintain_order=True)
     names = [_bet_name(row) for row in bets.iter_rows(named=True)]
     place = np.arange(bets.height)
     figure = new_figure(9.5, 1.2 + 0.44 * bets.height)

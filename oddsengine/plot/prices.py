@@ -1,5 +1,6 @@
 """Plots of prices: a market over time, its ladder of lines, and the board of an event."""
 
+import textwrap
 import warnings
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 _MARKET = ("event_id", "market_type", "player_name", "team_side")
 _MOST_TIMES = 200  # at which the fair price is computed
 _MOST_ROWS = 40  # of a board
+_LEGEND = "decimal odds; filled: best price after commission, green: above fair; grey italics: rejected by a guard"
 
 
 # ---- one market over time ----
@@ -147,8 +149,8 @@ def movement(
     if closes:
         axes.axvline(edge, color=GREY, linestyle="--", linewidth=1.0, label="_start")
         axes.annotate(
-            "close", (edge, 1.0), xycoords=("data", "axes fraction"), xytext=(-4, -4), textcoords="offset points",
-            ha="right", va="top", color=GREY, fontsize="small",
+            "close", (edge, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
+            ha="center", va="bottom", color=GREY, fontsize="small",
         )  # fmt: skip
     axes.set_title(f"{of.event}\n{of.kind}{', live' if live else ''}: {of.name}", loc="left", fontsize="medium")
     axes.set_ylabel("decimal odds")
@@ -467,10 +469,9 @@ def board(odds: IntoFrame, event: str, *, market: str | None = None) -> "Figure"
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     figure.suptitle(rows["event_name"][0], x=0.01, ha="left", fontsize="medium", weight="bold")
-    axes.set_xlabel(
-        "decimal odds; filled: best price after commission, green: above fair; grey italics: rejected by a guard",
-        fontsize="x-small", color=GREY, loc="left",
-    )  # fmt: skip
+    longest = max(len(text) for _, text in labels)
+    room = int((figure.get_figwidth() - 0.075 * longest) / 0.058)  # characters of the legend beside the longest name
+    axes.set_xlabel(textwrap.fill(_LEGEND, max(room, 22)), fontsize="x-small", color=GREY, loc="left")
     return figure
 
 

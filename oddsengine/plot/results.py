@@ -12,7 +12,7 @@ from oddsengine.backtesting.reporting import MOST_HOURS, MOST_ODDS, Audit
 from oddsengine.backtesting.strategy import Backtest
 from oddsengine.columns import Floats
 from oddsengine.maths import scoring
-from oddsengine.plot.figure import BLUE, COLORS, GREY, RED, Z, legend, new_figure, plain, set_time
+from oddsengine.plot.figure import BLUE, COLORS, GREY, RED, SKY, Z, legend, new_figure, plain, set_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _BANDS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0)  # %: bounds of the EV shown
 _LEAST = 10  # prices of a point
 _MARKS = "os^D"
+_NINE_IN_TEN = 1.645  # standard deviations in half a 90 % range
 
 
 class CalibrationPoint(NamedTuple):
@@ -122,13 +123,16 @@ def models(result: Audit) -> "Figure":
     return figure
 
 
-def bankroll(result: Backtest) -> "Figure":
+def bankroll(result: Backtest, *, luck: bool = False) -> "Figure":
     """Plot the bankroll of a backtest after each start, and the drawdown from its highest point.
 
     Parameters
     ----------
     result
         Result of `backtest`.
+    luck
+        Also draw what the same bets earn on average if every price is worth its EV at the close (that shown where there
+        is no close), and the range that holds nine results in ten. Bets count as independent, and stakes as given.
 
     Returns
     -------
@@ -153,9 +157,41 @@ def bankroll(result: Backtest) -> "Figure":
     figure = new_figure(8.0, 5.0)
     top, bottom = figure.subplots(2, sharex=True, height_ratios=(3, 2))
     draw_bankroll(top, result)
+    if luck:
+        _draw_luck(top, result)
     draw_drawdown(bottom, result)
     top.set_xlabel("")
     return figure
+
+
+def _draw_luck(axes: "Axes", result: Backtest) -> None:
+    """Draw the expected bankroll of the same stakes, and 1.645 standard deviations on both sides."""
+    bets = result.bets.drop_nulls("profit")
+    if bets.is_empty():
+        return
+    ev = pl.coalesce("closing_ev", "ev")
+    decided = 1.0 - pl.col("push_probability").fill_null(0.0)
+    won = ((1.0 + ev) / pl.col("net_odds")).clip(0.0, 1.0)
+    mean = decided * ev
+    square = decided * (won * (pl.col("net_odds") - 1.0) ** 2 + 1.0 - won)
+    stake = pl.col("stake")
+    each = bets.select(
+        at=pl.coalesce("event_start_time", "placed_at"), mean=stake * mean, variance=stake**2 * (square - mean**2)
+    )
+    path = (
+        each.group_by("at")
+        .agg(pl.col("mean", "variance").sum())
+        .sort("at")
+        .with_columns(pl.all().exclude("at").cum_sum())
+    )
+    at, _ = _path(result)
+    middle = result.bankroll + np.concatenate([[0.0], path["mean"].to_numpy()])
+    half = _NINE_IN_TEN * np.sqrt(np.concatenate([[0.0], path["variance"].to_numpy()]))
+    axes.fill_between(
+        at, middle - half, middle + half, step="post", color=SKY, alpha=0.3, linewidth=0, label="nine results in ten"
+    )
+    axes.step(at, middle, where="post", color=SKY, linestyle="--", linewidth=1.4, label="mean by the close")
+    legend(axes)
 
 
 # ---- axes ----

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.backtesting.strategy import Backtest
 from oddsengine.backtesting.summary import lines
 from oddsengine.maths import scoring
@@ -113,6 +114,13 @@ def _calibration(axes: "Axes", result: Backtest) -> None:
     draw_calibration(axes, bet_points(result, _BINS))
 
 
+def _spoken(column: str, name: str | None) -> str:
+    """Write the value of a column as people say it."""
+    if name is None:
+        return "unknown"
+    return catalog.book(name).name if column == "sportsbook" else name.replace("_", " ")
+
+
 def _groups(axes: "Axes", result: Backtest, column: str, title: str) -> None:
     plain(axes, f"EV at the close by {title}")
     axes.set_xlabel("EV, %")
@@ -122,9 +130,8 @@ def _groups(axes: "Axes", result: Backtest, column: str, title: str) -> None:
     colors = np.where(close >= 0.0, GREEN, RED).tolist()
     axes.barh(place, close, color=colors, height=0.6, alpha=0.8, xerr=Z * np.nan_to_num(error), ecolor=GREY)
     axes.plot(groups["ev"] * 100.0, place, "D", color=ORANGE, ms=5, label="EV shown")
-    axes.set_yticks(
-        place, [f"{name or 'unknown'} ({n})" for name, n in groups.select(column, "graded").iter_rows()], fontsize=8
-    )
+    names = (_spoken(column, name) for name in groups[column])
+    axes.set_yticks(place, [f"{name} ({n})" for name, n in zip(names, groups["graded"], strict=True)], fontsize="small")
     axes.invert_yaxis()
     axes.axvline(0.0, color=neutral(), lw=0.8)
     if groups.height:

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 
 import oddsengine as oe
 from oddsengine.backtesting import SHOWN_SCHEMA, Audit
-from oddsengine.plot import bankroll, calibration
+from oddsengine.backtesting.against import RELIABILITY
+from oddsengine.plot import bankroll, calibration, models
 from oddsengine.plot.results import bet_points
 
 
@@ -111,8 +112,64 @@ def test_a_bankroll_is_that_of_the_results_in_order(result: oe.Backtest) -> None
     assert bottom.get_title(loc="left") == f"Drawdown: at most {-min(falls):.1f} %"
 
 
+def test_luck_is_the_mean_by_the_close_and_nine_results_in_ten(result: oe.Backtest) -> None:
+    """Bet by bet: a price is worth its EV at the close, and the shown one where there is no close."""
+    top, _ = bankroll(result, luck=True).axes
+    middle, spread = [1000.0], [0.0]
+    for _, part in (
+        result.bets.drop_nulls("profit").sort("event_start_time").group_by("event_start_time", maintain_order=True)
+    ):
+        mean = variance = 0.0
+        for bet in part.iter_rows(named=True):
+            ev = bet["ev"] if bet["closing_ev"] is None else bet["closing_ev"]
+            push, odds = bet["push_probability"] or 0.0, bet["net_odds"]
+            p = (1.0 + ev) / odds
+            chances = ((1.0 - push) * p, odds - 1.0), ((1.0 - push) * (1.0 - p), -1.0), (push, 0.0)
+            expected = sum(chance * gain for chance, gain in chances)
+            mean += bet["stake"] * expected
+            variance += bet["stake"] ** 2 * sum(chance * (gain - expected) ** 2 for chance, gain in chances)
+        middle.append(middle[-1] + mean)
+        spread.append(spread[-1] + variance)
+    (line,) = (each for each in top.get_lines() if each.get_label() == "mean by the close")
+    np.testing.assert_allclose(np.asarray(line.get_ydata(), float), middle)
+    (band,) = (each for each in top.collections if each.get_label() == "nine results in ten")
+    corners = np.asarray(band.get_paths()[0].vertices, float)[:, 1]
+    half = 1.645 * np.sqrt(spread)
+    assert half[-1] > 0.0
+    assert (corners.min(), corners.max()) == pytest.approx(((middle - half).min(), (middle + half).max()))
+    assert "nine results in ten" not in [each.get_label() for each in bankroll(result).axes[0].collections]
+
+
+def test_models_have_a_line_each_with_errors_by_event() -> None:
+    rows = [
+        ("ours", "0 to 1", 0.5, 0.4, 0.1),
+        ("ours", "1 to 2", 1.5, 1.2, 0.3),
+        ("mine", "1 to 2", 1.4, -1.0, None),
+        ("mine", "5 or more", 20.0, -5.0, 0.5),
+        ("mine", "2 to 3", 2.5, None, None),
+    ]
+    names = ["model", "band", "shown", "worth", "worth_se"]
+    reliability = pl.DataFrame(rows, names, orient="row").with_columns(looks=10).select(*RELIABILITY)
+    audit = Audit(pl.DataFrame(schema=SHOWN_SCHEMA), pl.DataFrame(), 1, "packaged", reliability=reliability)
+    (axes,) = models(audit).axes
+    found = {}
+    for container in axes.containers:
+        line, _, (bars,) = container.lines  # type: ignore[attr-defined]
+        halves = [(segment[1][1] - segment[0][1]) / 2 for segment in bars.get_segments()]
+        found[container.get_label()] = list(zip(line.get_xdata(), line.get_ydata(), halves, strict=True))
+    np.testing.assert_allclose(found["ours"], [(0.5, 0.4, 0.196), (1.5, 1.2, 0.588)])
+    np.testing.assert_allclose(found["mine"], [(1.4, -1.0, 0.0), (20.0, -5.0, 0.98)])
+    (diagonal,) = (line for line in axes.get_lines() if line.get_label() == "worth what it says")
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0.5, 20.0]  # type: ignore[arg-type]
+
+
+def test_an_audit_without_models_says_so() -> None:
+    with pytest.raises(ValueError, match="the audit compares no models; give it some with against"):
+        models(audited([]))
+
+
 def test_a_backtest_without_bets_has_an_empty_bankroll(past: pl.DataFrame) -> None:
-    figure = bankroll(oe.backtest(past, oe.Strategy(min_ev=500.0)))
+    figure = bankroll(oe.backtest(past, oe.Strategy(min_ev=500.0)), luck=True)
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "Bankroll: 1,000 to 1,000.00 with 0 settled bets", "Drawdown: at most 0.0 %",
     ]  # fmt: skip

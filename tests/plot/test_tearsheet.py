@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import oddsengine as oe
+from oddsengine import catalog
 from oddsengine.plot.results import bet_points
 from oddsengine.plot.tearsheet import tear_sheet, write_tear_sheet
 
@@ -42,6 +43,9 @@ def test_it_draws_the_plots_of_the_backtest(result: oe.Backtest) -> None:
     books = result.by("sportsbook").filter(pl.col("graded") > 0)
     (shown,) = (line for line in axes[3].get_lines() if line.get_label() == "EV shown")
     np.testing.assert_allclose(np.asarray(shown.get_xdata(), float), books["ev"].to_numpy() * 100.0)
+    names = [label.get_text().rpartition(" (")[0] for label in axes[3].get_yticklabels()]
+    assert names == [catalog.book(book).name for book in books["sportsbook"]]
+    assert not [label for label in axes[4].get_yticklabels() if "_" in label.get_text()]
 
 
 def test_with_scores_it_draws_the_share_that_won(past: pl.DataFrame) -> None:
