@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 from msgspec import NODEFAULT, structs
+from support.anchors import FENCE, anchors
 from support.shown import assert_shown
 
 import oddsengine

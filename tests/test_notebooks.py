@@ -18,7 +18,6 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
-
 from support.anchors import anchors
 
 ROOT = Path(__file__).parents[1]

@@ -128,10 +128,7 @@ def bets(number: int, **more: Any) -> pl.DataFrame:
 def test_stakes_are_those_alone_and_together_in_percent() -> None:
     portfolio = oe.kelly_portfolio(bets(3), bankroll=1000, max_book=60)
     axes = only(stakes(portfolio))
-    alone, together = (
-        [bar.get_width() for bar in container]
-        for container in axes.containers
-    )
+    alone, together = ([bar.get_width() for bar in container] for container in axes.containers)
     found = portfolio.bets.sort("kelly_fraction", descending=True)
     np.testing.assert_allclose(alone, 100 * found["kelly_fraction"].to_numpy())
     np.testing.assert_allclose(together, 100 * found["stake_fraction"].to_numpy())
