@@ -44,6 +44,8 @@ def test_edges_count_every_price_that_has_a_fair_price(odds: oe.OddsTable) -> No
     percent = 100.0 * (rejected["fair_probability"] * rejected["net_odds"].fill_null(rejected["odds_decimal"]) - 1.0)
     wanted = np.histogram(percent.to_numpy().clip(-20.0, 39.5), np.arange(-20.0, 41.0))[0]
     np.testing.assert_array_equal(heights(axes, 1), wanted)
+    names = f"{usable.size:,} can be bet", f"{percent.len():,} rejected by guards"
+    assert tuple(axes.get_legend_handles_labels()[1]) == names
     assert heights(axes, 1)[0] > 0  # beyond the left end
     assert heights(axes, 1)[-1] > 0
     assert axes.get_title(loc="left") == "EV of every price of all books"
