@@ -84,6 +84,11 @@ class Audit:
                 f"no price has a close: a snapshot in the {CLOSE_S // 60} minutes before the start with four other "
                 "books, or a sharp one, on the line"
             )
+        if not self.shown.height and not self.waiting:
+            lines.append(
+                "no price was above its fair price before a start: prices need event_start_time, and two other books or a "
+                "sharp one beside them"
+            )
         for row in self.table.iter_rows(named=True):
             name = "all" if row["by"] == "all" else f"  {row['by']} {row['value']}"
             if row["by"] == "all":

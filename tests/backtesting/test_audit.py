@@ -382,6 +382,15 @@ def test_a_history_without_a_close_says_so_and_what_was_returned() -> None:
     assert "no price has a close  returned +108.00 % (n 1)" in text
 
 
+def test_a_history_in_which_nothing_is_shown_says_what_it_needs() -> None:
+    world = oe.World(3, events=3, live=0.0)
+    rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(300.0) for quote in batch.quotes]
+    history = pl.DataFrame(rows, infer_schema_length=None)
+    assert "event_start_time" not in str(oe.audit(history))
+    text = str(oe.audit(history.drop("event_start_time")))
+    assert "no price was above its fair price before a start: prices need event_start_time" in text
+
+
 def test_games_that_have_not_begun_are_left_out_and_counted() -> None:
     """The last look of a history is five minutes before its last game."""
     found, later = oe.audit(history(4)), oe.audit(history(5))
