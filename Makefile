@@ -19,7 +19,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test test-all mutate coverage bench bench-compare soak demo serve page dist clean
+.PHONY: help setup fmt check test test-all mutate coverage bench bench-compare soak demo serve page site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,11 @@ $(VENV)/.dev: $(VENV)/.service
 $(VENV)/.test-all: $(VENV)/.dev
 	@echo "installing what only some tests need: cvxpy, Dask, playwright and others, 0.5 GB ..."
 	@$(INSTALL) 'oddsengine[test-all]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.service
+	@echo "installing what makes the site: sphinx and others, 0.1 GB ..."
+	@$(INSTALL) 'oddsengine[docs]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test-all
@@ -105,6 +110,9 @@ serve: $(VENV)/.service $(VENV)/.kernels-all ## serve a made-up world on this ma
 
 page: setup $(VENV)/.test-all ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)
 	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/service/page/test_page.py tests/service/page/test_stream.py tests/service/test_cors.py
+
+site: $(VENV)/.docs ## build the documentation with the API reference in build/site, and check its links
+	$(BIN)/python scripts/site/make_site.py
 
 dist: $(VENV)/.test-all ## build the source distribution and the wheels in dist/, and check them
 	rm -rf dist

@@ -354,7 +354,7 @@ def test_every_extra_is_listed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     section = (ROOT / "docs/install.md").read_text(encoding="utf-8").partition("\n## Extras\n")[2].partition("\n## ")[0]
     listed = re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE)
-    assert {*listed, "dev", "test-all", "bench"} == set(project["optional-dependencies"])
+    assert {*listed, "dev", "test-all", "docs", "bench"} == set(project["optional-dependencies"])
 
 
 def test_every_public_name_is_in_the_page_of_the_api() -> None:
