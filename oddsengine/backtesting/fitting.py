@@ -72,6 +72,17 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     ------
     ValueError
         If fewer than 50 games have a close.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from oddsengine.simulate.history import seasons
+    >>> season = pathlib.Path(tempfile.mkdtemp(), "E0.csv")
+    >>> rows = next(seasons(1)).data.splitlines(keepends=True)
+    >>> _ = season.write_bytes(b"".join(rows[:81]))  # the first 80 games
+    >>> fit = calibrate(season)
+    >>> fit.games, fit.kept, sorted(fit.errors)
+    (76, False, ['momentum_near', 'own_weight'])
     """
     histories = [source(one) for one in (history if isinstance(history, list | tuple) else [history])]
     recorded = next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)

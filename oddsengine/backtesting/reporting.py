@@ -172,6 +172,15 @@ def audit(
     ------
     ValueError
         If the history or a parameter is invalid, or a book occurs neither in the history nor in the catalog.
+
+    Examples
+    --------
+    >>> import oddsengine as oe
+    >>> world = oe.World(7, events=4, live=0.0, tick=600.0)
+    >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
+    >>> found = audit(pl.DataFrame(quotes, infer_schema_length=None))
+    >>> found.table.filter(by="all").select("threshold", "n", pl.col("shown", "worth").round(2)).rows()
+    [(1.0, 138, 1.84, 0.87), (2.0, 59, 2.9, 1.37)]
     """
     asked, rivals = read_delays(delays), read_rivals(against)
     if rivals and (method or sharp):

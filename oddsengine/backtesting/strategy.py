@@ -135,6 +135,16 @@ class Strategy:
         Maximum stake on a bet and on an event; the maximum bet of a price applies as well.
     step
         Stakes are whole multiples of this.
+
+    Examples
+    --------
+    >>> Strategy(min_ev=3.0, books=("fanduel", "betmgm"), staking="flat", size=0.01).books
+    ('fanduel', 'betmgm')
+    >>> class Favourites(Strategy):
+    ...     def choose(self, rows):
+    ...         return rows.filter(pl.col("odds_decimal") < 2.0)
+    >>> Favourites(min_ev=3.0).choose(pl.DataFrame({"odds_decimal": [1.8, 2.4]})).height
+    1
     """
 
     books: tuple[str, ...] | None = None

@@ -228,6 +228,12 @@ def compile_kernels(report: Callable[[str], None] | None = None) -> Path:
     ------
     OSError
         If no folder of the cache is writable, or a kernel cannot be compiled.
+
+    Examples
+    --------
+    Once on each machine, for instance when an image is built::
+
+        python -c 'import oddsengine; oddsengine.compile_kernels()'
     """
     if interpreted():
         raise OSError("kernels are not compiled, because NUMBA_DISABLE_JIT is set")

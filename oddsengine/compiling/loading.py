@@ -40,6 +40,12 @@ def load_kernels(report: Callable[[str], None] | None = None) -> None:
     report
         Called with a message when compilation starts, when it ends, and if its result cannot be cached; None prints
         them to standard error.
+
+    Examples
+    --------
+    In a process that answers requests, before the first of them:
+
+    >>> load_kernels()
     """
     REPORTER.send = report
     if _done:

@@ -157,6 +157,15 @@ def explain(
     ------
     ValueError
         If there is no opportunity with this id.
+
+    Examples
+    --------
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
+    >>> import oddsengine as oe
+    >>> odds = oe.read_odds(SAMPLE_BOARD)
+    >>> found = explain(odds, oe.find_ev(odds)["id"][0])
+    >>> found.kind, found.reference, found.prices.height
+    ('ev', 'close', 24)
     """
     question = board.ask(
         prepare(odds, guards, now),

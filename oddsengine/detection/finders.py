@@ -49,11 +49,11 @@ Commission = Mapping[str, float] | None
 class Opportunities(NamedTuple):
     """Opportunities of all four kinds, with counts of rejected rows by guard and of results above their cap."""
 
-    ev: pl.DataFrame
-    arbitrage: pl.DataFrame
-    low_hold: pl.DataFrame
-    middles: pl.DataFrame
-    set_aside: dict[str, int]
+    ev: pl.DataFrame  # `EV_SCHEMA`
+    arbitrage: pl.DataFrame  # `ARBITRAGE_SCHEMA`
+    low_hold: pl.DataFrame  # `LOW_HOLD_SCHEMA`
+    middles: pl.DataFrame  # `MIDDLES_SCHEMA`
+    set_aside: dict[str, int]  # rejected rows by guard, and results above their cap by the name of the cap
 
 
 def check_number(name: str, value: float | None, least: float = -np.inf, *, optional: bool = False) -> None:
@@ -671,6 +671,14 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     polars.DataFrame
         One row per market. `books` counts books with a usable price, `complete_books` those with one for every outcome;
         `is_complete` means that every outcome has a price. `line` is the total, or the home handicap.
+
+    Examples
+    --------
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
+    >>> import oddsengine as oe
+    >>> found = markets(oe.read_odds(SAMPLE_BOARD))
+    >>> found.select("event_id", "market_types", "line", "book_count", "is_complete").row(0)
+    ('atp_lehecka_auger-aliassime_2026-10-25', ['moneyline'], None, 10, True)
     """
     prepared = prepare(odds, guards, now)
     identity, table = prepared.identity, prepared.table

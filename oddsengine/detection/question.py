@@ -183,6 +183,14 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
         Names of the guards to run (None: all), or a mapping of changes, such as `{"stale": 300, "flap": False}`.
     now
         The time at which ages are judged; None is the newest `last_seen_at`.
+
+    Examples
+    --------
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
+    >>> import oddsengine as oe
+    >>> prepared = prepare(oe.read_odds(SAMPLE_BOARD))
+    >>> [oe.find_all(prepared, books=books).ev.height for books in (None, ["fanduel", "betmgm"])]
+    [20, 6]
     """
     if now is not None and not isinstance(now, datetime):
         raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {now!r}")

@@ -27,17 +27,14 @@ from oddsengine.futures.identity import (
 
 
 class FuturesField(NamedTuple):
-    """The contestants of a market, as configured.
+    """The contestants of a market, as configured."""
 
-    `market`, `league` and `season` are written as in a price; `places` is the number of winners.
-    """
-
-    league: str
-    market: str
-    contestants: tuple[str, ...]
-    season: str = ""
-    places: int = 1
-    sport: str = ""
+    league: str  # as in a price
+    market: str  # as in a price
+    contestants: tuple[str, ...]  # by any of their names
+    season: str = ""  # as in a price, if the field is that of one season
+    places: int = 1  # how many of them win
+    sport: str = ""  # if the league does not imply it
     type: str = ""  # TEAM or PLAYER, if neither market nor sport implies it
 
 

@@ -42,10 +42,10 @@ ARBITRAGE_SCHEMA: dict[str, Any] = {
 class Futures(NamedTuple):
     """Result of `find_futures`: markets, prices, arbitrages, and invalid rows."""
 
-    markets: pl.DataFrame
-    odds: pl.DataFrame
-    arbitrage: pl.DataFrame
-    rejected: pl.DataFrame
+    markets: pl.DataFrame  # one row per market: its field, whether that is complete, its hold
+    odds: pl.DataFrame  # one row per price, with its fair probability and EV
+    arbitrage: pl.DataFrame  # of complete fields, with their legs
+    rejected: pl.DataFrame  # invalid rows, with the reason
 
 
 def find_futures(

@@ -39,10 +39,10 @@ _LEAST, _MOST = 0.95, 2.0  # sum of implied probabilities of one book's four par
 class JointProbabilities(NamedTuple):
     """Probabilities of the four results of two bets."""
 
-    both: float
-    first_only: float
-    second_only: float
-    neither: float
+    both: float  # that both win
+    first_only: float  # that the first wins and the second loses
+    second_only: float  # that the second wins and the first loses
+    neither: float  # that both lose
 
     @property
     def first(self) -> float:

@@ -41,6 +41,16 @@ def tear_sheet(result: Backtest) -> "Figure":
     ------
     ImportError
         If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import oddsengine as oe
+    >>> world = oe.World(7, events=2, live=0.0, tick=900.0)
+    >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
+    >>> result = oe.backtest(pl.DataFrame(quotes, infer_schema_length=None), oe.Strategy(min_ev=1.0))
+    >>> figure = tear_sheet(result)
+    >>> len(figure.axes)
+    6
     """
     figure = new_figure(11.0, 10.0)
     axes = figure.subplots(3, 2)
@@ -65,6 +75,18 @@ def write_tear_sheet(result: Backtest, path: str | Path) -> None:
         Result of `backtest`.
     path
         Path of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import oddsengine as oe
+    >>> world = oe.World(7, events=2, live=0.0, tick=900.0)
+    >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
+    >>> result = oe.backtest(pl.DataFrame(quotes, infer_schema_length=None), oe.Strategy(min_ev=1.0))
+    >>> path = Path(tempfile.mkdtemp(), "result.html")
+    >>> write_tear_sheet(result, path)
+    >>> path.read_text(encoding="utf-8")[:15]
+    '<!doctype html>'
     """
     picture = io.BytesIO()
     tear_sheet(result).savefig(picture, format="png", dpi=110)

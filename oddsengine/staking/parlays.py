@@ -72,8 +72,8 @@ class PricedParlay(NamedTuple):
     odds: float | None  # offered: as given, or the product; None if there is neither
     price: float | None  # with the boost
     ev_percentage: float | None  # per stake, with pushes and offers
-    kelly_fraction: float | None
-    dependent: tuple[DependentLegs, ...]
+    kelly_fraction: float | None  # of the bankroll
+    dependent: tuple[DependentLegs, ...]  # the games of which several legs are
     reason: str | None  # why there is no price
 
 

@@ -225,6 +225,11 @@ class OddsExpr:
     """Expressions on a column of odds, `pl.col("odds").odds`; see the module docstring.
 
     Odds are decimal, except in `from_american`. Invalid prices become null.
+
+    Examples
+    --------
+    >>> pl.DataFrame({"odds": [1.8, 2.1]}).with_columns(fair=pl.col("odds").odds.devig().round(3)).rows()
+    [(1.8, 0.54), (2.1, 0.46)]
     """
 
     def __init__(self, expr: pl.Expr) -> None:

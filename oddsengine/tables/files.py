@@ -74,6 +74,14 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     ------
     OddsError
         If the suffix is not supported or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "odds.csv")
+    >>> write_table(pl.DataFrame({"sportsbook": ["fanduel"], "odds_decimal": [2.1]}), path)
+    >>> path.read_text().splitlines()
+    ['sportsbook,odds_decimal', 'fanduel,2.1']
     """
     path = Path(path)
     writer = _WRITERS.get(path.suffix.lower())

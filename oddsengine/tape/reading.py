@@ -31,6 +31,18 @@ class Tape:
     TapeError
         If there is no tape, or it is damaged other than at its end. Segments listed in `catalogue.json` are checked
         when they are read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oddsengine import World, resume
+    >>> path = tempfile.mkdtemp()
+    >>> engine, writer = resume(path)
+    >>> with writer:
+    ...     steps = [engine.step(batch.quotes, batch.now) for batch in World(7, events=2).run(3)]
+    >>> tape = Tape(path)
+    >>> tape.steps, tape.until - tape.since, tape.frame().height == tape.quotes
+    (4, datetime.timedelta(seconds=3), True)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -44,6 +44,19 @@ def replay(
     ------
     TapeError
         If the tape is damaged, does not continue the engine's step, or was recorded with other guards.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oddsengine import World
+    >>> path = tempfile.mkdtemp()
+    >>> engine, writer = resume(path)
+    >>> with writer:
+    ...     steps = [engine.step(batch.quotes, batch.now) for batch in World(7, events=2).run(3)]
+    >>> numbers = []
+    >>> again = replay(path, on_update=lambda update: numbers.append(update.number))
+    >>> numbers, again.state_hash() == engine.state_hash()
+    ([1, 2, 3, 4], True)
     """
     tape = tape if isinstance(tape, Tape) else Tape(tape)
     engine = engine_for(tape) if engine is None else engine
@@ -118,7 +131,27 @@ def resume(
 ) -> tuple[Engine, TapeWriter]:
     """Continue or create a tape: returns an engine at the end of the tape, and its writer.
 
-    Parameters are those of `replay` and `TapeWriter`.
+    Parameters
+    ----------
+    path
+        Folder of the tape, created if missing.
+    engine, on_update
+        As for `replay`.
+    sync, block_rows, block_s, segment_bytes
+        As for `TapeWriter`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from oddsengine import World
+    >>> path = tempfile.mkdtemp()
+    >>> engine, writer = resume(path)
+    >>> with writer:  # what is written when it is left is all
+    ...     steps = [engine.step(batch.quotes, batch.now) for batch in World(7, events=2).run(3)]
+    >>> engine, writer = resume(path)
+    >>> writer.close()
+    >>> engine.number
+    4
     """
     writer = TapeWriter(path, sync=sync, block_rows=block_rows, block_s=block_s, segment_bytes=segment_bytes)
     try:

@@ -78,18 +78,20 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
     }  # fmt: skip
     for node in list(doctree.findall(nodes.literal)):
         match = _NAME.match(node.astext())
-        above, parent = [], node.parent
-        while parent is not None:
-            above.append(parent)
-            parent = parent.parent
-        if not match or match[2] not in _PUBLIC or any(isinstance(each, (nodes.title, nodes.reference)) for each in above):
+        if not match or match[2] not in _PUBLIC or _within(node, nodes.title, nodes.reference):
             continue
         prefix, name, attribute, call = match.groups()
-        if prefix or attribute or call or id(node) in firsts or "_" in name or not name.islower():  # else it may be a column or a word
-            target = f"oddsengine.{name}{attribute or ''}"
-            node.replace_self(addnodes.pending_xref(
-                "", node.deepcopy(), refdomain="py", reftype="obj", reftarget=target, refdoc=app.env.docname, refexplicit=True,
-            ))  # fmt: skip
+        sure = prefix or attribute or call or id(node) in firsts or "_" in name or not name.islower()
+        if sure:  # else it may be a column or a word
+            target = {"refdomain": "py", "reftype": "obj", "reftarget": f"oddsengine.{name}{attribute or ''}"}
+            here = {"refdoc": app.env.docname, "refexplicit": True}
+            node.replace_self(addnodes.pending_xref("", node.deepcopy(), **target, **here))
+
+
+def _within(node: Any, *kinds: type) -> bool:
+    while node is not None and not isinstance(node, kinds):
+        node = node.parent
+    return node is not None
 
 
 def missing(app: Sphinx, env: Any, node: Any, content: Any) -> Any:

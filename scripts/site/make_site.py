@@ -1,8 +1,8 @@
 """Build the site of the documentation in `build/site`: `make site`.
 
 The pages are those that `docs/README.md` lists, the README, the notebooks as they are stored, the reference
-(`reference.py`) and a gallery. They are copied to `build/pages`, where a folder's README.md is its index.md, and read by
-Sphinx (`conf.py`). Warnings are errors. At last every link of the made pages is followed.
+(`reference.py`) and a gallery. They are copied to `build/pages`, where a folder's README.md is its index.md,
+and read by Sphinx (`conf.py`). Warnings are errors. At last every link of the made pages is followed.
 """
 
 import base64
@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import reference
@@ -98,7 +98,9 @@ def linked(text: str, page: str, pages: list[str]) -> str:
 def notebook(path: str) -> tuple[str, list[tuple[str, str]]]:
     """A notebook with its stored outputs as Markdown, and its pictures with the headings above them."""
     cells = json.loads((ROOT / path).read_text(encoding="utf-8"))["cells"]
-    made, pictures, heading = [], [], ""
+    made: list[str] = []
+    pictures: list[tuple[str, str]] = []
+    heading = ""
     for cell in cells:
         text = "".join(cell["source"])
         if cell["cell_type"] != "code":
@@ -114,7 +116,7 @@ def notebook(path: str) -> tuple[str, list[tuple[str, str]]]:
                 pictures.append((file, heading))
                 made.append(f"![{heading}]({file})")
             elif "text/html" in data:
-                made.append("```{raw} html\n<div class=\"output\">" + "".join(data["text/html"]) + "</div>\n```")
+                made.append('```{raw} html\n<div class="output">' + "".join(data["text/html"]) + "</div>\n```")
             else:
                 made.append("```text\n" + "".join(data.get("text/plain", output.get("text", ""))).rstrip() + "\n```")
     return "\n\n".join(made) + "\n", pictures
@@ -129,7 +131,8 @@ def gallery(pictures: dict[str, list[tuple[str, str]]]) -> str:
             f"[![{heading}](notebooks/{file})]({staged(path)}#{slug(heading)})\n\n{heading.lstrip('0123456789. ')}"
             for file, heading in found
         ]
-        made.append(":::::{container} gallery\n" + "\n\n".join(f"::::{{container}} card\n{card}\n::::" for card in cards) + "\n:::::")
+        boxes = [f"::::{{container}} card\n{card}\n::::" for card in cards]
+        made.append("\n\n".join([":::::{container} gallery", *boxes, ":::::"]))
     return "\n\n".join(made) + "\n"
 
 
@@ -161,8 +164,8 @@ def stage() -> None:
     trees = [toctree("All pages", ["docs/README.md", "reference/index", "gallery.md", "CHANGELOG.md"])]
     trees.append(toctree("Notebooks", notebooks()))
     trees += [toctree(part.title, [page for page, _ in part.pages]) for part in parts()]
-    with (PAGES / "index.md").open("a", encoding="utf-8") as file:
-        file.write("\n" + "\n".join(trees))
+    landing = PAGES / "index.md"
+    landing.write_text("\n".join([landing.read_text(encoding="utf-8"), *trees]), encoding="utf-8")
 
 
 # ---- for programs that read ----
@@ -223,9 +226,9 @@ def main() -> int:
     """Build and check the site; returns 0 if it is complete."""
     stage()
     shutil.rmtree(SITE, ignore_errors=True)
-    options = ["-q", "-n", "-W", "--keep-going", "-E", "-j", "auto", "-d", PAGES.parent / "doctrees"]
-    sphinx = [sys.executable, "-m", "sphinx", *options, "-c", Path(__file__).parent, PAGES, SITE]
-    if failed := subprocess.run(sphinx, check=False).returncode:
+    options = ["-q", "-n", "-W", "--keep-going", "-E", "-j", "auto"]
+    folders = ["-d", str(PAGES.parent / "doctrees"), "-c", str(Path(__file__).parent), str(PAGES), str(SITE)]
+    if failed := subprocess.run([sys.executable, "-m", "sphinx", *options, *folders], check=False).returncode:
         return failed
     texts()
     wrong = list(broken(SITE))

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import oddsengine
-
 ROOT = Path(__file__).parents[2]
 MODULES = {
     "Plots": "oddsengine.plot",
@@ -27,7 +25,7 @@ ELSEWHERE = {
     "ArrayLike": "What numpy makes an array of: a number, a list of numbers, an array, a column of a frame.",
     "IntoExpr": "The name of a column, an expression of polars, or a value.",
 }  # types that other packages define
-INNER = ("oddsengine.board", "oddsengine.live.key", "oddsengine.pricing.references")  # of few methods, for other modules
+INNER = ("oddsengine.board", "oddsengine.live.key", "oddsengine.pricing.references")  # what no user makes or reads
 _IMPORT = re.compile(r"^(?:>>> )?from (oddsengine[\w.]*\.[\w.]+) import (.+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^((?:\*{0,2}\w+)(?:, \*{0,2}\w+)*)(?: : .*)?$", re.MULTILINE)
 
@@ -80,9 +78,9 @@ def tree(value: Any) -> Any:
 
 def fields(value: type) -> list[ast.AnnAssign]:
     """Public fields of a class that writes no `__init__`."""
-    body = (node for base in reversed(value.__mro__) if base.__module__.startswith("oddsengine") for node in tree(base).body)
+    own = [base for base in reversed(value.__mro__) if base.__module__.startswith("oddsengine")]
     return [
-        node for node in body
+        node for base in own for node in tree(base).body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id[0] != "_"
     ]  # fmt: skip
 
@@ -97,7 +95,9 @@ def _written(function: Any) -> bool:
 
 
 def signature(value: Any) -> tuple[str, str]:
-    """Parameters and result of a function or a class, as the source has them."""
+    """Parameters and result of a function or a class, as the source has them; nothing for classes of results."""
+    if inspect.isclass(value) and not (issubclass(value, tuple) or "Parameters\n" in (inspect.getdoc(value) or "")):
+        return "", ""
     if inspect.isclass(value) and _init(value) is None:
         made = [
             f"{node.target.id}: {ast.unparse(node.annotation)}" + (f" = {_default(node.value)}" if node.value else "")
@@ -125,10 +125,14 @@ def parameters(value: Any) -> list[str]:
 
 
 def gaps(value: Any) -> list[str]:
-    """What the docstring of something that users call leaves out: parameters, or an example."""
+    """What a docstring leaves out: parameters, and an example unless it is a result. Fields have comments."""
     text = inspect.getdoc(value) or ""
     given = {word.strip("* ") for found in _ENTRY.findall(text) for word in found.split(",")}
-    return [name for name in parameters(value) if name not in given] + ["an example"] * (">>> " not in text)
+    if inspect.isclass(value) and issubclass(value, tuple):
+        given |= set(re.findall(r"^    (\w+): .*  # ", inspect.getsource(value), re.MULTILINE))
+    elif signature(value) != ("", "") and "Examples" not in text.splitlines():
+        return [*(name for name in parameters(value) if name not in given), "an example"]
+    return [name for name in parameters(value) if name not in given]
 
 
 # ---- types ----
@@ -149,7 +153,8 @@ def types() -> tuple[dict[str, type], dict[str, str]]:
                     classes[f"{value.__module__}.{value.__qualname__}"] = value
             elif value is not None and (name in ELSEWHERE or not inspect.isclass(value)):
                 aliases[name] = _definition(name, value)
-    return dict(sorted(classes.items(), key=lambda item: item[1].__name__)), {k: v for k, v in sorted(aliases.items()) if v}
+    said = {name: text for name, text in sorted(aliases.items()) if text}
+    return dict(sorted(classes.items(), key=lambda item: item[1].__name__)), said
 
 
 def _functions() -> Iterator[Any]:
@@ -157,8 +162,7 @@ def _functions() -> Iterator[Any]:
     for section in sections():
         for value in map(find, section.names):
             if inspect.isclass(value):
-                members = (value.__dict__.get("__init__"), *(v for k, v in vars(value).items() if not k.startswith("_")))
-                for member in members:
+                for member in (v for k, v in vars(value).items() if k == "__init__" or k[0] != "_"):
                     inner = getattr(member, "__func__", getattr(member, "fget", getattr(member, "func", member)))
                     if inspect.isfunction(inner) and _written(inner):
                         yield inner
@@ -194,7 +198,9 @@ def assigned(name: str, value: Any) -> tuple[str, ast.expr, str] | None:
 
 def _definition(name: str, value: Any) -> str:
     found = assigned(name, value)
-    return ELSEWHERE.get(name) or (f"``{ast.unparse(found[1])}``" + (f". {found[2]}" if found[2] else "") if found else "")
+    if name in ELSEWHERE or not found:
+        return ELSEWHERE.get(name, "")
+    return f"``{ast.unparse(found[1])}``" + (f". {found[2]}" if found[2] else "")
 
 
 # ---- pages ----
@@ -224,9 +230,10 @@ def _data(name: str, value: Any) -> str:
         lines += ["   .. list-table::", "      :widths: auto", ""]
         for key, item in value.items():
             said = re.search(rf'^    "{key}": .*?  # (.*)$', text, re.MULTILINE)
-            lines += [f"      * - ``{key}``", f"        - ``{item}``", f"        - {said[1].replace('`', '``') if said else ''}"]
+            lines += [f"      * - ``{key}``", f"        - ``{item}``", f"        - {said[1] if said else ''}"]
     else:
-        lines.append("   " + (", ".join(f"``{each}``" for each in value) if isinstance(value, tuple) else f"``{value}``"))
+        values = value if isinstance(value, tuple) else [value]
+        lines.append("   " + ", ".join(f"``{each}``" for each in values))
     return "\n".join(lines)
 
 

@@ -40,8 +40,8 @@ class Caller(NamedTuple):
 class Account(NamedTuple):
     """An account of an application that has the node in it and signs its users in itself."""
 
-    name: str
-    tier: str = "enterprise"
+    name: str  # to which limits, saved filters and tracked bets belong
+    tier: str = "enterprise"  # what it may read
     rate: int | None = None  # requests per minute; None: the tier's
     streams: int | None = None  # concurrent streams; None: the tier's
 
