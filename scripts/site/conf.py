@@ -1,6 +1,5 @@
 """How Sphinx reads the pages in `build/pages`; see `make_site.py`."""
 
-import inspect
 import re
 import sys
 from pathlib import Path
@@ -62,9 +61,7 @@ def field(_app: Sphinx, what: str, name: str, _value: Any, _options: Any, lines:
     """Describe a field of a named tuple by the comment beside it, and link pages of the docs."""
     if lines and lines[0].startswith("Alias for field number"):
         owner, _, last = name.rpartition(".")
-        text = inspect.getsource(reference.find(owner))
-        said = re.search(rf"^    {last}: .*?  # (.*)$", text, re.MULTILINE)
-        lines[:] = [said[1] if said else ""]
+        lines[:] = [reference.comment(last, reference.source(reference.find(owner)))]
     lines[:] = [_PAGE.sub(r":doc:`/docs/\1`", line) for line in lines]
     if what in ("attribute", "property"):
         lines[:0] = ["..", ""]  # a comment, else napoleon takes what is before a colon for a type

@@ -71,9 +71,21 @@ def sections() -> tuple[Section, ...]:
 # ---- signatures ----
 
 
+@functools.cache
+def source(value: Any) -> str:
+    """Source of a function or of a class; finding one takes milliseconds."""
+    return textwrap.dedent(inspect.getsource(value))
+
+
 def tree(value: Any) -> Any:
     """Syntax tree of a function or of a class."""
-    return ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
+    return ast.parse(source(value)).body[0]
+
+
+def comment(field: str, text: str) -> str:
+    """The comment beside a field of a class or a key of a mapping; nothing without one."""
+    said = re.search(rf'^    "?{field}"?: .*?  # (.*)$', text, re.MULTILINE)
+    return said[1] if said else ""
 
 
 def fields(value: type) -> list[ast.AnnAssign]:
@@ -129,7 +141,7 @@ def gaps(value: Any) -> list[str]:
     text = inspect.getdoc(value) or ""
     given = {word.strip("* ") for found in _ENTRY.findall(text) for word in found.split(",")}
     if inspect.isclass(value) and issubclass(value, tuple):
-        given |= set(re.findall(r"^    (\w+): .*  # ", inspect.getsource(value), re.MULTILINE))
+        given |= {name for name in parameters(value) if comment(name, source(value))}
     elif signature(value) != ("", "") and "Examples" not in text.splitlines():
         return [*(name for name in parameters(value) if name not in given), "an example"]
     return [name for name in parameters(value) if name not in given]
@@ -221,16 +233,17 @@ def entry(name: str) -> str:
 
 def _data(name: str, value: Any) -> str:
     """A constant: what it says of itself, and what is in it."""
-    found = assigned(name.rpartition(".")[2], value)
-    lines = [f".. py:data:: {name}", ""]
+    module, _, last = name.rpartition(".")
+    found = assigned(last, value)
+    lines = [f".. py:data:: {last}", f"   :module: {module}", ""]
     if found and found[2]:
         lines += [textwrap.indent(found[2], "   "), ""]
     if isinstance(value, dict):
         text = _source(found[0]) if found else ""
         lines += ["   .. list-table::", "      :widths: auto", ""]
-        for key, item in value.items():
-            said = re.search(rf'^    "{key}": .*?  # (.*)$', text, re.MULTILINE)
-            lines += [f"      * - ``{key}``", f"        - ``{item}``", f"        - {said[1] if said else ''}"]
+        said = [comment(key, text) for key in value]
+        for (key, item), words in zip(value.items(), said, strict=True):
+            lines += [f"      * - ``{key}``", f"        - ``{item}``", *[f"        - {words}"] * any(said)]
     else:
         values = value if isinstance(value, tuple) else [value]
         lines.append("   " + ", ".join(f"``{each}``" for each in values))
