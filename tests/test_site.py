@@ -81,6 +81,7 @@ def test_the_sidebar_has_every_page_of_the_docs() -> None:
 @pytest.mark.parametrize(("link", "made"), [
     ("[docs/ev.md](docs/ev.md)", "[](docs/ev.md)"),  # the title of the page
     ("[the index](docs/README.md#to-bet)", "[the index](docs/index.md#to-bet)"),
+    ("[here](README.md)", "[here](index.md)"),
     ("[docs](docs/)", "[docs](docs/index.md)"),
     ("[a tour](notebooks/01_tour.ipynb)", "[a tour](notebooks/01_tour.md)"),
     ("![page](docs/images/page-light.png)", "![page](docs/images/page-light.png)"),
@@ -120,8 +121,6 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
 
 def test_programs_that_read_get_every_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_site, "SITE", tmp_path)
-    for folder in ("docs", "benchmarks", "examples"):
-        (tmp_path / folder).mkdir()
     make_site.texts()
     text = (tmp_path / "llms.txt").read_text(encoding="utf-8")
     assert text.startswith("# oddsengine\n\n> ")

@@ -68,7 +68,9 @@ def field(_app: Sphinx, what: str, name: str, _value: Any, _options: Any, lines:
 
 
 def link_names(app: Sphinx, doctree: nodes.document) -> None:
-    """Link names of the API in code to the reference."""
+    """Link names of the API in code to the reference, and leave fields out of tables of contents."""
+    for entry in doctree.findall(addnodes.desc):
+        entry["no-contents-entry"] = entry["objtype"] in ("attribute", "property")
     firsts = {
         id(node) for row in doctree.findall(nodes.row) if app.env.docname == "docs/api"
         for node in row[0].findall(nodes.literal)
@@ -107,6 +109,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the above."""
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-process-docstring", field, priority=100)
-    app.connect("doctree-read", link_names)
+    app.connect("doctree-read", link_names, priority=100)
     app.connect("missing-reference", missing)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

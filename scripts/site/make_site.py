@@ -182,6 +182,7 @@ def texts() -> None:
     (SITE / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
     pages = [page for page in sources() if page.endswith(".md")]
     for page in pages:
+        (SITE / page).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / page, SITE / page)
     whole = [(ROOT / page).read_text(encoding="utf-8") for page in pages if page != "CHANGELOG.md"]
     (SITE / "llms-full.txt").write_text("\n\n".join([*whole, reference.plain()]), encoding="utf-8")
