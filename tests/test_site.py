@@ -84,6 +84,7 @@ def test_the_sidebar_has_every_page_of_the_docs() -> None:
     ("[here](README.md)", "[here](index.md)"),
     ("[docs](docs/)", "[docs](docs/index.md)"),
     ("[a tour](notebooks/01_tour.ipynb)", "[a tour](notebooks/01_tour.md)"),
+    ("[a program](examples/audit_csv.py)", "[a program](examples/audit_csv.md)"),
     ("![page](docs/images/page-light.png)", "![page](docs/images/page-light.png)"),
     ("[a host](https://example.com/README.md)", "[a host](https://example.com/README.md)"),
     ("[missing](docs/none.md)", "[missing](docs/none.md)"),  # which Sphinx reports
@@ -97,7 +98,7 @@ def test_links_lead_to_pages_of_the_site(link: str, made: str, tmp_path: Path, m
 def test_a_notebook_keeps_its_stored_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_site, "PAGES", tmp_path)
     (tmp_path / "notebooks").mkdir()
-    path = make_site.notebooks()[0]
+    path = make_site.files("notebooks/*.ipynb")[0]
     cells = json.loads((ROOT / path).read_text(encoding="utf-8"))["cells"]
     text, pictures = make_site.notebook(path)
     stored = [output for cell in cells for output in cell.get("outputs", [])]

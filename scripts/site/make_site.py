@@ -51,17 +51,18 @@ def _path(path: Path) -> str:
 def sources() -> list[str]:
     """All pages that are files of the project."""
     listed = [page for part in parts() for page, _ in part.pages]
-    return ["README.md", "docs/README.md", *listed, "CHANGELOG.md", *notebooks()]
+    texts = ["README.md", "docs/README.md", *listed, "CHANGELOG.md"]
+    return [*texts, *files("notebooks/*.ipynb"), *files("examples/*.py")]
 
 
-def notebooks() -> list[str]:
-    """The notebooks, in order."""
-    return [_path(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+def files(pattern: str) -> list[str]:
+    """Files of the project, in order."""
+    return [_path(path) for path in sorted(ROOT.glob(pattern))]
 
 
 def staged(path: str) -> str:
     """Path of a page below `build/pages`."""
-    return re.sub(r"(^|/)README\.md$", r"\1index.md", path).replace(".ipynb", ".md")
+    return re.sub(r"\.(ipynb|py)$", ".md", re.sub(r"(^|/)README\.md$", r"\1index.md", path))
 
 
 def title(path: str) -> str:
@@ -156,13 +157,15 @@ def stage() -> None:
         text = (ROOT / path).read_text(encoding="utf-8")
         if path.endswith(".ipynb"):
             text, pictures[path] = notebook(path)
+        elif path.endswith(".py"):
+            text = f"# {Path(path).name}\n\n```python\n{text}```\n"
         (PAGES / staged(path)).write_text(linked(text, path, pages), encoding="utf-8")
     (PAGES / "gallery.md").write_text(gallery(pictures), encoding="utf-8")
     (PAGES / "reference").mkdir()
     for file, text in reference.pages().items():
         (PAGES / "reference" / file).write_text(text, encoding="utf-8")
     trees = [toctree("All pages", ["docs/README.md", "reference/index", "gallery.md", "CHANGELOG.md"])]
-    trees.append(toctree("Notebooks", notebooks()))
+    trees += [toctree("Notebooks", files("notebooks/*.ipynb")), toctree("Examples", files("examples/*.py"))]
     trees += [toctree(part.title, [page for page, _ in part.pages]) for part in parts()]
     landing = PAGES / "index.md"
     landing.write_text("\n".join([landing.read_text(encoding="utf-8"), *trees]), encoding="utf-8")
@@ -180,7 +183,7 @@ def texts() -> None:
         lines += [f"- [{title(page)}]({page}): {described}" for page, described in part.pages]
     lines += ["", "## Optional", "", "- [All pages and the API reference](llms-full.txt): one file", ""]
     (SITE / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
-    pages = [page for page in sources() if page.endswith(".md")]
+    pages = [page for page in sources() if not page.endswith(".ipynb")]
     for page in pages:
         (SITE / page).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / page, SITE / page)
