@@ -202,7 +202,17 @@ class Strategy:
         return ev.filter(keep)
 
     def stakes(self, chosen: pl.DataFrame, bankroll: float, start: float) -> Floats:
-        """Return the stake on each chosen row, before limits and steps, given the current and initial bankroll."""
+        """Return the stake on each chosen row, before limits and steps, given the current and initial bankroll.
+
+        Parameters
+        ----------
+        chosen
+            The rows that `choose` returned.
+        bankroll
+            What the bankroll is now.
+        start
+            What it was at first.
+        """
         if self.staking == "flat":
             return np.full(chosen.height, self.size * start)
         if self.staking == "portfolio":

@@ -87,10 +87,20 @@ class FuturesBoard:
         self, quotes: Sequence[Mapping[str, Any]] | IntoFrame, now: datetime, *, source: str = "",
         removed: Collection[str] = (),
     ) -> "FuturesBoard":  # fmt: skip
-        """Return the board after a batch of quotes: rows with the columns of `FUTURES_SCHEMA`, or a frame of them.
+        """Return the board after a batch of quotes.
 
-        `removed` are the source's own ids of prices that are gone; they are applied before the quotes. Invalid rows are
-        listed in `rejected`. Raises `OddsError` if a required column is missing.
+        Invalid rows are listed in `rejected`. Raises `OddsError` if a required column is missing.
+
+        Parameters
+        ----------
+        quotes
+            Rows with the columns of `FUTURES_SCHEMA`, or a frame of them.
+        now
+            The time of the batch.
+        source
+            The feed that the prices are from.
+        removed
+            The source's own ids of prices that are gone; they are applied before the quotes.
         """
         now = now.astimezone(UTC) if now.tzinfo else now.replace(tzinfo=UTC)
         now = now if self.now is None else max(now, self.now)

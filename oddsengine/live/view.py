@@ -162,9 +162,16 @@ class View:
     ) -> Opportunities:
         """All open opportunities in the frames of `find_all`; `detected_at` is when each was first found.
 
-        Active views of equal books, reference and threshold agree on it. The frames of other kinds are empty. With
-        `ids`, only these opportunities are returned, at a cost that depends on their number. Rejected prices
-        are counted unless `ids` is given or `counted` is false.
+        Active views of equal books, reference and threshold agree on it.
+
+        Parameters
+        ----------
+        kinds
+            The kinds of opportunity to return; the frames of the others are empty.
+        ids
+            Return only these, at a cost that depends on their number.
+        counted
+            Whether to count rejected prices; with `ids` they are not.
         """
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
             raise ValueError(f"ids must be an array of uint64, such as `ViewChange.touched`, got {ids!r}")

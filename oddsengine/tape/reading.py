@@ -120,7 +120,15 @@ class Tape:
     def between(
         self, since: datetime | None = None, until: datetime | None = None, *, after: int = 0
     ) -> Iterator[TapeStep]:
-        """Iterate over the steps between two times, inclusive, and after a step number."""
+        """Iterate over the steps between two times, inclusive, and after a step number.
+
+        Parameters
+        ----------
+        since, until
+            The first and the last time, inclusive; None is that of the tape.
+        after
+            Leave out the steps up to this number.
+        """
         low = int(NO_TIME) if since is None else micros(since)
         high = np.iinfo(np.int64).max if until is None else micros(until)
         notes: list[Note] = []
