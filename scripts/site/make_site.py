@@ -52,7 +52,7 @@ def sources() -> list[str]:
     """All pages that are files of the project."""
     listed = [page for part in parts() for page, _ in part.pages]
     texts = ["README.md", "docs/README.md", *listed, "CHANGELOG.md"]
-    return [*texts, *files("notebooks/*.ipynb"), *files("examples/*.py")]
+    return list(dict.fromkeys([*texts, *files("notebooks/*.ipynb"), *files("examples/*.py")]))
 
 
 def files(pattern: str) -> list[str]:
@@ -143,7 +143,9 @@ def slug(heading: str) -> str:
 
 
 def toctree(caption: str, pages: list[str]) -> str:
-    """A part of the sidebar."""
+    """A part of the sidebar; nothing if it has no pages."""
+    if not pages:
+        return ""
     listed = "\n".join(staged(page).removesuffix(".md") for page in pages)
     return f"```{{toctree}}\n:hidden:\n:titlesonly:\n:caption: {caption}\n\n{listed}\n```\n"
 
@@ -164,8 +166,10 @@ def stage() -> None:
     (PAGES / "reference").mkdir()
     for file, text in reference.pages().items():
         (PAGES / "reference" / file).write_text(text, encoding="utf-8")
+    listed = {page for part in parts() for page, _ in part.pages}
     trees = [toctree("All pages", ["docs/README.md", "reference/index", "gallery.md", "CHANGELOG.md"])]
-    trees += [toctree("Notebooks", files("notebooks/*.ipynb")), toctree("Examples", files("examples/*.py"))]
+    for caption, pattern in (("Notebooks", "notebooks/*.ipynb"), ("Examples", "examples/*.py")):
+        trees.append(toctree(caption, [path for path in files(pattern) if path not in listed]))
     trees += [toctree(part.title, [page for page, _ in part.pages]) for part in parts()]
     landing = PAGES / "index.md"
     landing.write_text("\n".join([landing.read_text(encoding="utf-8"), *trees]), encoding="utf-8")
@@ -175,19 +179,19 @@ def stage() -> None:
 
 
 def texts() -> None:
-    """Write `llms.txt`, which lists the pages, `llms-full.txt`, which has them, and the pages as Markdown."""
+    """Write `llms.txt`, which lists the pages, `llms-full.txt`, which has them, and the pages as they are."""
     said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["description"]
-    lines = ["# oddsengine", "", f"> {said}.", "", "Each page is Markdown here, and HTML beside it."]
+    lines = ["# oddsengine", "", f"> {said}.", "", "Each page is here as it is in the project, and as HTML beside that."]
     for part in parts():
         lines += ["", f"## {part.title}", ""]
         lines += [f"- [{title(page)}]({page}): {described}" for page, described in part.pages]
     lines += ["", "## Optional", "", "- [All pages and the API reference](llms-full.txt): one file", ""]
     (SITE / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
-    pages = [page for page in sources() if not page.endswith(".ipynb")]
-    for page in pages:
+    for page in sources():
         (SITE / page).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / page, SITE / page)
-    whole = [(ROOT / page).read_text(encoding="utf-8") for page in pages if page != "CHANGELOG.md"]
+    pages = [ROOT / page for page in sources() if page.endswith((".md", ".py")) and page != "CHANGELOG.md"]
+    whole = [page.read_text(encoding="utf-8") for page in pages]
     (SITE / "llms-full.txt").write_text("\n\n".join([*whole, reference.plain()]), encoding="utf-8")
 
 
