@@ -181,7 +181,7 @@ def stage() -> None:
 def texts() -> None:
     """Write `llms.txt`, which lists the pages, `llms-full.txt`, which has them, and the pages as they are."""
     said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["description"]
-    lines = ["# oddsengine", "", f"> {said}.", "", "Each page is here as it is in the project, and as HTML beside that."]
+    lines = ["# oddsengine", "", f"> {said}.", "", "Each page is here as in the project, and as HTML beside that."]
     for part in parts():
         lines += ["", f"## {part.title}", ""]
         lines += [f"- [{title(page)}]({page}): {described}" for page, described in part.pages]
