@@ -46,6 +46,7 @@ def test_types_are_written_as_in_the_source() -> None:
     )  # fmt: skip
     assert reference.signature(oddsengine.Tape) == ("(path: str | os.PathLike[str])", "")
     assert reference.signature(oddsengine.Portfolio)[0].startswith("(bets: pl.DataFrame, growth: float,")
+    assert reference.signature(oddsengine.tear_sheet) == ("(result: Backtest)", "Figure")
     assert reference.signature(oddsengine.View) == ("", "")  # made by an engine
     longest = max(CALLED, key=lambda name: len(reference.signature(reference.find(name))[0]))
     assert len(reference.signature(reference.find(longest))[0]) < 700, longest
@@ -83,7 +84,7 @@ def test_the_sidebar_has_every_page_of_the_docs() -> None:
     ("[the index](docs/README.md#to-bet)", "[the index](docs/index.md#to-bet)"),
     ("[here](README.md)", "[here](index.md)"),
     ("[docs](docs/)", "[docs](docs/index.md)"),
-    ("[a tour](notebooks/01_tour.ipynb)", "[a tour](notebooks/01_tour.md)"),
+    ("[stakes](notebooks/05_stakes.ipynb)", "[stakes](notebooks/05_stakes.md)"),
     ("[a program](examples/audit_csv.py)", "[a program](examples/audit_csv.md)"),
     ("![page](docs/images/page-light.png)", "![page](docs/images/page-light.png)"),
     ("[a host](https://example.com/README.md)", "[a host](https://example.com/README.md)"),

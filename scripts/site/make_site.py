@@ -168,9 +168,9 @@ def stage() -> None:
         (PAGES / "reference" / file).write_text(text, encoding="utf-8")
     listed = {page for part in parts() for page, _ in part.pages}
     trees = [toctree("All pages", ["docs/README.md", "reference/index", "gallery.md", "CHANGELOG.md"])]
-    for caption, pattern in (("Notebooks", "notebooks/*.ipynb"), ("Examples", "examples/*.py")):
-        trees.append(toctree(caption, [path for path in files(pattern) if path not in listed]))
     trees += [toctree(part.title, [page for page, _ in part.pages]) for part in parts()]
+    others = {"Notebooks": files("notebooks/*.ipynb"), "Examples": files("examples/*.py")}  # after the first part
+    trees[2:2] = [toctree(name, [path for path in paths if path not in listed]) for name, paths in others.items()]
     landing = PAGES / "index.md"
     landing.write_text("\n".join([landing.read_text(encoding="utf-8"), *trees]), encoding="utf-8")
 

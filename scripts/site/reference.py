@@ -121,7 +121,7 @@ def signature(value: Any) -> tuple[str, str]:
     every = node.args.posonlyargs or node.args.args
     if every and every[0].arg in ("self", "cls"):
         every.pop(0)
-    result = ast.unparse(node.returns) if node.returns and not inspect.isclass(value) else ""
+    result = ast.unparse(node.returns).strip("'") if node.returns and not inspect.isclass(value) else ""
     return f"({ast.unparse(node.args)})", "" if result == "None" else result
 
 
