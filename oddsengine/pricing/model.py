@@ -71,7 +71,9 @@ def of_rows(g: Groups, prob: Floats, error: Floats) -> Fair:
     """Fair prices from a probability and its error per row; an outcome has those of its first price that has one."""
     starts = g.rows[:-1].astype(np.int64)
     place = np.where(np.isnan(prob), prob.size, np.arange(prob.size))
-    first = np.minimum.reduceat(place, starts) if starts.size else place
+    first, quoted = np.full(starts.size, prob.size), np.diff(g.rows) > 0
+    if quoted.any():
+        first[quoted] = np.minimum.reduceat(place, starts[quoted])
     found = first < prob.size
     of, e = np.full(starts.size, np.nan), np.full(starts.size, np.nan)
     of[found], e[found] = prob[first[found]], error[first[found]]

@@ -374,6 +374,27 @@ def test_a_price_without_a_probability_takes_that_of_its_outcome() -> None:
             assert fair.row[at] == 0.75 if (~np.isnan(market)).any() else np.isnan(fair.row[at])
 
 
+@pytest.mark.parametrize("sides", [(HOME,), (AWAY,), (HOME, AWAY)])
+@pytest.mark.parametrize("other", ["", "d", "z"])
+def test_outcomes_that_nobody_quotes(sides: tuple[str, ...], other: str) -> None:
+    """A market of one price, alone on the board or before and behind a complete game."""
+    rows = [moneyline("a", 1.9, 1.9)[side == AWAY] for side in sides]
+    complete = [row | {"event_id": other} for row in moneyline("a", 1.8, 2.0)] if other else []
+    board = table(*rows, *complete).with_columns(
+        p=pl.when(pl.col("event_id").is_in(["d", "z"])).then(0.5).when(selection=HOME).then(0.6).otherwise(0.4)
+    )
+    g = oe.prepare(board, guards=[]).identity.groups
+    assert (np.diff(g.rows) == 0).any() == (len(sides) == 1)
+    found = oe.find_ev(board, model="p", min_ev=-100, guards=[])
+    assert found.height == board.height
+    for bet in found.filter(event_id="e").iter_rows(named=True):
+        assert bet["fair_probability"] == pytest.approx(0.6 if bet["selection"] == HOME else 0.4)
+    prob = board["p"].to_numpy()[g.row]
+    for at, p in enumerate(of_rows(g, prob, np.zeros(prob.size)).segment):  # an outcome without prices by the other
+        own = prob[g.rows[at] : g.rows[at + 1]]
+        assert p == pytest.approx(own[0] if own.size else 0.4 if sides == (HOME,) else 0.6)
+
+
 def test_a_grid_of_penaltyblog_goes_in_as_it_is() -> None:
     models = pytest.importorskip("penaltyblog.models")
     grid = models.FootballProbabilityGrid(GRID, 1.6, 1.1)
