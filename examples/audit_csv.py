@@ -10,6 +10,7 @@
     williamhill     4 prices  3.87   3.51 +-3.79
 
 Yours is a season of football-data.co.uk, or a table of prices with times: python audit_csv.py history.csv
+If its columns have other names, audit oe.read_odds(path, columns={"seen": "last_seen_at"}) instead of the path.
 Without a file, a simulated one is audited. docs/how_we_know.md says how prices are graded.
 """
 

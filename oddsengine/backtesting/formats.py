@@ -111,7 +111,8 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> Hist
     raise ValueError(
         f"a history must have the columns of price intervals ({', '.join(SPELLS)}), of player props "
         f"({', '.join(PROPS)}), of opening and closing odds ({', '.join(OPENINGS)}) or of an odds table with "
-        f"last_seen_at, got {came or 'none'}"
+        f"last_seen_at, got {came or 'none'}; for an odds table with other names, read it with "
+        "read_odds(path, columns={its name: 'last_seen_at', ...})"
     )
 
 

@@ -114,7 +114,7 @@ class Audit:
         return "\n".join([*lines, *side_by_side(self.against, self.reliability)])
 
 
-_NONE = ("no price has a close", "a figure needs two")
+_NONE = ("no price has a close", "one price, which has no mean")
 
 
 def _returned(row: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
 from oddsengine.commands.output import echo
+from oddsengine.feeds.reading import read_odds
 from oddsengine.plot import calibration
 from oddsengine.plot.figure import library
 from oddsengine.progress import Progress
@@ -30,9 +31,12 @@ def audit_command(arguments: argparse.Namespace) -> None:
             library()
         except ImportError as error:
             raise ValueError(str(error)) from None
+    history = arguments.history
+    if arguments.columns:
+        history = read_odds(history, columns=arguments.columns)
     with Progress("looks") as progress:
         result = audit(
-            arguments.history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
+            history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
             fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
             against={Path(path).stem: path for path in arguments.against} or None,
             progress=lambda count: progress(None, count),

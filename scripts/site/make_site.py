@@ -190,6 +190,7 @@ def texts() -> None:
     for page in sources():
         (SITE / page).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / page, SITE / page)
+    shutil.copytree(ROOT / "docs/images", SITE / "docs/images", dirs_exist_ok=True)
     pages = [ROOT / page for page in sources() if page.endswith((".md", ".py")) and page != "CHANGELOG.md"]
     whole = [page.read_text(encoding="utf-8") for page in pages]
     (SITE / "llms-full.txt").write_text("\n\n".join([*whole, reference.plain()]), encoding="utf-8")

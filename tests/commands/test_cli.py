@@ -38,6 +38,7 @@ from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, format_time, plain
 from oddsengine.detection.results import bet
 from oddsengine.maths.calculators import parlay
+from oddsengine.simulate import World
 from oddsengine.simulate.history import seasons
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import COMMANDS, main
@@ -333,6 +334,23 @@ def test_output_goes_to_a_file(run: Run, tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "a.csv").height == expected.height
     assert len(json.loads((tmp_path / "a.json").read_text())["ev"]) == expected.height
     assert (tmp_path / "a.txt").read_text().startswith("+EV: ")
+
+
+def test_an_audit_of_a_table_with_columns_of_other_names(run: Run, tmp_path: Path) -> None:
+    world = World(3, events=3, live=0.0)
+    rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(120.0) for quote in batch.quotes]
+    names = ("sportsbook", "selection", "odds_decimal", "last_seen_at", "event_id", "market_type", "line", "sport",
+             "home_team", "away_team", "event_start_time")  # fmt: skip
+    table = pl.DataFrame(rows, infer_schema_length=None).select(names)
+    plain, own = tmp_path / "plain.csv", tmp_path / "own.csv"
+    table.write_csv(plain)
+    table.rename({"sportsbook": "Shop", "last_seen_at": "Taken"}).write_csv(own)
+    status, out, said = run("audit", str(own), "--columns", "Shop=sportsbook,Taken=last_seen_at")
+    assert (status, out) == (0, run("audit", str(plain))[1]), said
+    assert "looks, fair table" in out
+    status, _, said = run("audit", str(own))
+    assert status == 2
+    assert "for an odds table with other names, read it with read_odds(path, columns=" in said
 
 
 def test_a_location_leaves_the_books_that_are_known_to_take_bets_there(run: Run) -> None:
