@@ -1,6 +1,7 @@
 """The page of a benchmark run, of a file that pytest-benchmark really wrote."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,11 @@ def test_alone(benchmark):
 def test_a_page_has_a_table_per_group_with_ratios(tmp_path: Path) -> None:
     (tmp_path / "test_naps.py").write_text(SOURCE)
     words = ["-p", "no:cacheprovider", "--benchmark-only", "--benchmark-json=run.json", "test_naps.py"]
-    subprocess.run([sys.executable, "-m", "pytest", "-q", *words], cwd=tmp_path, check=True, capture_output=True)
+    env = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST")
+    }  # of these tests' own run
+    command = [sys.executable, "-m", "pytest", "-q", *words]
+    subprocess.run(command, cwd=tmp_path, env=env, check=True, capture_output=True)
     run = json.loads((tmp_path / "run.json").read_text())
     lines = report.page(run).splitlines()
     assert lines[0] == "# Benchmarks"

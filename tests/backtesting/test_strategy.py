@@ -147,6 +147,7 @@ def test_a_season_of_opening_and_closing_odds(timed: bool) -> None:
 def test_a_file_of_football_data_in_one_line(tmp_path: Path) -> None:
     """Prices, scores and how orders are answered all follow from the file."""
     path, season = tmp_path / "E0.csv", next(seasons(7)).data
+    season = b"".join(season.splitlines(keepends=True)[:161])
     path.write_bytes(season)
     read = football_data.read(season)
     rule = Strategy(min_ev=1.0)
@@ -154,7 +155,7 @@ def test_a_file_of_football_data_in_one_line(tmp_path: Path) -> None:
     assert found.trades.equals(backtest(read.quotes, rule, results=read.results).trades)
     assert found.trades.equals(backtest(oe.read_odds(path), rule).trades)
     summary = found.summary()
-    assert summary.placed == summary.filled == summary.unobserved == summary.by_score > 150
+    assert summary.placed == summary.filled == summary.unobserved == summary.by_score > 50
     assert (summary.sparse, summary.waiting, summary.no_result) == (True, 0, {})
     assert 4 * 3600 < summary.cadence_s < 72 * 3600
     assert "at the odds of the decision, unless the price is seen again" in str(summary)

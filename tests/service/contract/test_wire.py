@@ -89,14 +89,14 @@ def test_documentation_links_have_the_address_of_the_settings(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("lines", "status"),
     [
-        (["GET /api/v1/health HTTP/1.1"], 400),
-        (["GET /api/v1/health HTTP/1.1", "host: x", "host: x"], 400),
-        (["GET /api/v1/health HTTP/1.1", "host: x", "Host: y"], 400),
+        (["GET /api/v1/feeds HTTP/1.1"], 400),
+        (["GET /api/v1/feeds HTTP/1.1", "host: x", "host: x"], 400),
+        (["GET /api/v1/feeds HTTP/1.1", "host: x", "Host: y"], 400),
         (["GET / HTTP/1.1"], 400),
         (["POST /api/v1/odds/batch HTTP/1.1", "content-length: 2"], 400),
-        (["GET /api/v1/health HTTP/1.1", "host: x"], 200),
-        (["GET /api/v1/health HTTP/1.0"], 200),
-        (["GET /api/v1/health HTTP/1.0", "host: x", "host: x"], 400),
+        (["GET /api/v1/feeds HTTP/1.1", "host: x"], 200),
+        (["GET /api/v1/feeds HTTP/1.0"], 200),
+        (["GET /api/v1/feeds HTTP/1.0", "host: x", "host: x"], 400),
     ],
 )
 def test_one_host(service: Running, lines: list[str], status: int) -> None:

@@ -85,7 +85,8 @@ def test_sports(service: Running) -> None:
 def test_events_are_those_of_our_own_list(service: Running) -> None:
     def own() -> dict[str, Any]:
         with service.client() as client:
-            return {v4_id(row["id"]): row for row in client.get("/events?limit=200").json()["data"]}
+            rows = client.get("/events?limit=200").json()["data"]
+        return {v4_id(row["id"]): row for row in rows if row["start_time"]}  # an event without a start is not listed
 
     before = own()
     found = {event["id"]: event for sport in get(service, "/sports") if not sport["has_outrights"]
