@@ -1106,8 +1106,13 @@ def test_requests_refused_before_they_are_parsed_are_logged(
     with socket.create_connection(("127.0.0.1", service.port), PATIENCE_S) as client:
         client.sendall(sent)
         assert client.recv(100).startswith(b"HTTP/1.1 %d " % status)
-    lines = [json.loads(line) for line in service.log_text().splitlines()]
-    (found,) = [line for line in lines if line["event"] == "refused" and line["status"] == status]
+
+    def refusals() -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in service.log_text().splitlines()]
+        return [line for line in lines if line["event"] == "refused" and line["status"] == status]
+
+    until(lambda: bool(refusals()), "a line of the log")  # it is written after the response
+    (found,) = refusals()
     assert (found["error"], found["address"]) == (error, "127.0.0.1")
 
 
