@@ -275,7 +275,7 @@ async function learn() {
     if (what === "leagues") sportOf = new Map(found.data.map((each) => [each.id, each.sport]));
     if (what === "sportsbooks") {
       tierOf = new Map(found.data.map((each) => [each.id, each.requires_tier]));
-      places = [...new Set(found.data.flatMap((each) => each.places.open))].sort();
+      places = [...new Set(found.data.flatMap((each) => each.places?.open ?? []))].sort();
     }
     if (what === "markets") sportsOf = new Map(found.data.map((each) => [each.id, each.sports]));
     if (what === "markets") for (const map of Object.values(lists.held)) for (const it of map.values()) Object.assign(it, item(it.kind, it.row));
