@@ -25,14 +25,13 @@ from oddsengine.detection.question import PreparedTable
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Groups
 from oddsengine.identity.table import identify
-from oddsengine.identity.wording import crossed, normalised_team
+from oddsengine.identity.wording import crossed, normalised_team, team_word
 from oddsengine.pricing.close import Fair
-from oddsengine.pricing.model import ModelPrices, of_rows, outcomes
+from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_odds
 
 IntoModel = IntoFrame | Mapping[str, Any] | ModelPrices
-_TEAM_WORD = r"(?i)^\s*(home|away)[^a-z]*$"  # a selection that is this word, and maybe a line
 _EVENT = ("sport", "league", "home_team", "away_team")
 _REQUIRED = ("event_id", "market_type", "selection", "probability")
 _MOST_OFF = 0.02  # of the sum of a market's probabilities, and between two of one outcome
@@ -191,12 +190,14 @@ def _turned(joined: pl.DataFrame) -> pl.DataFrame:
     )
     across = pl.Series(crossed(home, away, first, second))
     words = [name for name in ("selection", "selection_type", "team_side") if name in joined.columns]
-    sides = {name: across & (joined[name].str.contains(_TEAM_WORD) if name == "selection" else True) for name in words}
+    texts = zip(sports, joined["selection"].fill_null("").to_list(), strict=True)
+    by_word = pl.Series([team_word(*text) >= 0 for text in texts], dtype=pl.Boolean)
     other = [
         pl.col(name).str.replace_many(["home", "away"], ["away", "home"], ascii_case_insensitive=True) for name in words
     ]
     swapped = [
-        pl.when(sides[name]).then(new).otherwise(name).alias(name) for name, new in zip(words, other, strict=True)
+        pl.when(across & by_word if name == "selection" else across).then(new).otherwise(name).alias(name)
+        for name, new in zip(words, other, strict=True)
     ]
     ours = [pl.when(across).then(f"{name}_of_prices").otherwise(name).alias(name) for name in teams[:2]]
     return joined.with_columns(*swapped, *ours)
@@ -287,13 +288,12 @@ def _of_column(prepared: PreparedTable, name: str) -> Fair:
     g = prepared.identity.groups
     of_price, numbers = prob[g.row], table["row"]
     segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
-    known = np.flatnonzero(~np.isnan(of_price))
-    _, first = np.unique(segment[known], return_index=True)
+    at, first = first_known(g, of_price)
     least = np.full(g.rows.size - 1, np.nan)
-    least[segment[known[first]]] = of_price[known[first]]
+    least[at] = of_price[first]
     apart = np.flatnonzero(np.abs(of_price - least[segment]) > _MOST_OFF)
     if apart.size:
-        other = known[np.flatnonzero(segment[known] == segment[apart[0]])[0]]
+        other = first[np.searchsorted(at, segment[apart[0]])]
         raise OddsError(
             f"model: prices {numbers[int(g.row[other])]} and {numbers[int(g.row[apart[0]])]} are of the same outcome, "
             f"and {name} is {of_price[other]:g} and {of_price[apart[0]]:g}"

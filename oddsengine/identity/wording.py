@@ -162,6 +162,17 @@ def selection(sport: str, text: str) -> ParsedSelection:
     return ParsedSelection(whole, shorter, stripped, beside, rest, bare, _side(word))
 
 
+def team_word(sport: str, text: str) -> int:
+    """Home or away if a selection is this word, as "Home" and "Away -2.5" are; -1 if not.
+
+    Examples
+    --------
+    >>> [SIDES[team_word("basketball", text)] for text in ("Home", "AWAY -2.5")], team_word("basketball", "Home Run")
+    (['home', 'away'], -1)
+    """
+    return _LABELS.get(selection(sport, text).bare, -1)
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def selection_type(text: str) -> tuple[int, int]:
     """Parse a source's selection type, such as `home_over`, into team or draw, and the other word."""
@@ -387,8 +398,7 @@ def read_wordings(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanin
     short = by_city[0] != by_city[1]
     is_home, is_away = is_home | (short & by_city[0]), is_away | (short & by_city[1])
     named = np.where(is_home == is_away, -1, np.where(is_home, HOME, AWAY))
-    by_word = parts.selection.column(lambda value: _LABELS.get(selection(*value).bare, -1), np.int8)
-    named = np.where(named < 0, by_word, named)  # "Home", "Away -2.5"
+    named = np.where(named < 0, parts.selection.column(lambda value: team_word(*value), np.int8), named)
     full = ((whole == home) | (whole == away) | (shorter == home) | (shorter == away)) & (shorter > 0) & apart
     word = np.where(full, -1, word)
     beside = (named >= 0) & (rest > 0) & ((rest == home) | (rest == away) | (short & (word >= 0)))

@@ -67,16 +67,19 @@ def of_segments(g: Groups, prob: Floats, error: Floats) -> Fair:
     )  # fmt: skip
 
 
+def first_known(g: Groups, prob: Floats) -> tuple[Longs, Longs]:
+    """The outcomes of which a price has a probability, and the first such price of each."""
+    known = np.flatnonzero(~np.isnan(prob))
+    segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
+    at, first = np.unique(segment[known], return_index=True)
+    return at, known[first]
+
+
 def of_rows(g: Groups, prob: Floats, error: Floats) -> Fair:
     """Fair prices from a probability and its error per row; an outcome has those of its first price that has one."""
-    starts = g.rows[:-1].astype(np.int64)
-    place = np.where(np.isnan(prob), prob.size, np.arange(prob.size))
-    first, quoted = np.full(starts.size, prob.size), np.diff(g.rows) > 0
-    if quoted.any():
-        first[quoted] = np.minimum.reduceat(place, starts[quoted])
-    found = first < prob.size
-    of, e = np.full(starts.size, np.nan), np.full(starts.size, np.nan)
-    of[found], e[found] = prob[first[found]], error[first[found]]
+    at, first = first_known(g, prob)
+    of, e = np.full((2, g.rows.size - 1), np.nan)
+    of[at], e[at] = prob[first], error[first]
     fair = of_segments(g, of, e)
     own = ~np.isnan(prob)
     return fair._replace(row=np.where(own, prob, fair.row), se=np.where(own, error, fair.se))

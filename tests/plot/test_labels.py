@@ -56,14 +56,6 @@ def odds() -> pl.DataFrame:
     return pl.DataFrame(oe.read_odds(SAMPLE_BOARD))
 
 
-@pytest.fixture(scope="module")
-def past() -> pl.DataFrame:
-    books = ["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]
-    world = oe.World(7, events=8, live=0.0, tick=300.0, books=books)
-    quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
-    return pl.DataFrame(quotes, infer_schema_length=None)
-
-
 @pytest.mark.parametrize("books", [1, 2, 3, 5, 12])
 @pytest.mark.parametrize("event", ["chelsea arsenal", "lehečka", "bills chiefs"])
 def test_boards(odds: pl.DataFrame, event: str, books: int) -> None:

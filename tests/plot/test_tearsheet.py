@@ -15,15 +15,6 @@ from oddsengine.plot.tearsheet import tear_sheet, write_tear_sheet
 
 
 @pytest.fixture(scope="module")
-def past() -> pl.DataFrame:
-    """An afternoon of simulated prices."""
-    books = ["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]
-    world = oe.World(7, events=8, live=0.0, tick=300.0, books=books)
-    quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
-    return pl.DataFrame(quotes, infer_schema_length=None)
-
-
-@pytest.fixture(scope="module")
 def result(past: pl.DataFrame) -> oe.Backtest:
     return oe.backtest(past, oe.Strategy(min_ev=1.0))
 
