@@ -27,12 +27,17 @@ class Places(NamedTuple):
     dated: date | None = None
 
     def takes_bets(self, place: str) -> bool | None:
-        """Whether it takes bets in a place, None if that is unknown; a part counts before its country."""
+        """Whether it takes bets in a place, None if that is unknown; a part counts before its country.
+
+        Of a country that is closed except for some parts it depends on the part.
+        """
         for name in dict.fromkeys((place, place[:2])):
             if name in self.unknown:
                 return None
-            if name in self.open or name in self.closed:
-                return name in self.open
+            if name in self.open:
+                return True
+            if name in self.closed:
+                return None if any(part.startswith(f"{place}-") for part in self.open) else False
         return None
 
 

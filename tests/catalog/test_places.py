@@ -44,6 +44,7 @@ def test_an_entry_is_of_a_book_has_a_source_and_names_each_place_once(name: str)
         ("polymarket", "CA", None),
         ("polymarket", "CA-ON", False),
         ("draftkings", "US-CA", False),
+        ("draftkings", "US", None),  # it depends on the state
         ("draftkings", "US-DC", None),
         ("DraftKings", "US-NJ", True),
         ("betmgm", "US-NJ", None),  # its region is the US, and no entry says where

@@ -159,6 +159,7 @@ def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[s
         places=Places(
             open=sorted(where.open),
             closed=sorted(where.closed),
+            unknown=sorted(where.unknown),
             source=where.source,
             date=where.dated.isoformat() if where.dated else None,
         ),

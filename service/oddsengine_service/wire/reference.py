@@ -34,10 +34,11 @@ class League(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a book takes bets online, by ISO 3166; a part counts before its country, and the rest is unknown."""
+    """Where a book takes bets online, by ISO 3166. A part counts before its country; what is not listed is unknown."""
 
     open: list[str]
     closed: list[str]
+    unknown: list[str]
     source: str
     date: str | None
 

@@ -77,6 +77,24 @@ def test_fields_are_the_published_ones(endpoint: Any) -> None:
         assert list(row) == FIELDS[endpoint].split()
 
 
+def test_places_of_a_book_answer_as_the_catalog_does() -> None:
+    rows = answer(BOOKS, here(), {"catalog": "true"})["data"]
+    assert {"kalshi", "draftkings", "betmgm", "polymarket"} <= {row["id"] for row in rows}
+    for row in rows:
+        told = row["places"]
+        places = catalog.Places(*(frozenset(told[name]) for name in ("open", "closed", "unknown")))
+        for place in ("US", "US-MA", "US-NV", "US-NJ", "US-CA", "GB", "CA-ON", "SE"):
+            assert places.takes_bets(place) is catalog.places(row["id"]).takes_bets(place), (row["id"], place)
+    for query, known in (
+        ({"location": "US-NJ"}, (True,)),
+        ({"location": "US-NJ", "location_unknown": "true"}, (True, None)),
+    ):
+        found = answer(BOOKS, here(), {"catalog": "true", **query})["data"]
+        assert [row["id"] for row in found] == [
+            row["id"] for row in rows if catalog.places(row["id"]).takes_bets("US-NJ") in known
+        ]
+
+
 @pytest.mark.parametrize("tier", ["free", "hobby", "sharp"])
 def test_counts_are_those_of_the_callers_books(tier: str) -> None:
     played = games(tier)
