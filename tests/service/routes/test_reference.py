@@ -82,7 +82,7 @@ def test_places_of_a_book_answer_as_the_catalog_does() -> None:
     assert {"kalshi", "draftkings", "betmgm", "polymarket"} <= {row["id"] for row in rows}
     for row in rows:
         told = row["places"]
-        places = catalog.Places(*(frozenset(told[name]) for name in ("open", "closed", "unknown")))
+        places = catalog.Places(frozenset(told["open"]), frozenset(told["closed"]), frozenset(told["unknown"]))
         for place in ("US", "US-MA", "US-NV", "US-NJ", "US-CA", "GB", "CA-ON", "SE"):
             assert places.takes_bets(place) is catalog.places(row["id"]).takes_bets(place), (row["id"], place)
     for query, known in (
