@@ -12,7 +12,7 @@ Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `row`, `market`, `threshold`, `ladder`, `twin`: as in `Groups`
 - `two`, `three`, `totals`: as in `Curves`
-- `changed` (uint8 per market): `_CHANGED`, `_BY_TWIN` (it does not spread further) or 0
+- `changed` (uint8 per market): `_CHANGED`, `_BY_TWIN` (middles of its ladder stay) or 0
 - `ladders`, `needed` (uint8 per ladder, per market): 1 if middles are searched; if these searches need the fair
   probabilities
 """
@@ -31,7 +31,7 @@ from oddsengine.pricing.close import neighbours
 IN_MARKETS, IN_LADDERS = 1, 2  # bits: the market of a row is searched, or its ladder for middles
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope
 
-_CHANGED, _BY_TWIN = 1, 2  # a market has changed, or only a twin of it
+_CHANGED, _BY_TWIN = 1, 2  # a market has changed, or only one that is linked to it by twins
 REPRICED, JUDGED, TIMED = 1, 2, 4  # bits: why a row is pending: it changed, its verdict did, or only its time
 
 
@@ -73,21 +73,24 @@ def _near(ladders, is_renewed, markets, threshold, slope, neighbour_distance, ch
 
 
 @kernel
-def _spread(markets, rows, market, twin, two, three, totals, changed, ladders, needed):
+def _spread(markets, segments, rows, market, twin, two, three, totals, changed, ladders, needed):
     """Add the twins of changed markets, and find the ladders whose tails depend on changed markets.
 
-    `needed` is set to 1 for the markets whose fair probabilities these searches use.
+    An opportunity may have legs of several markets: those that are linked by twins, also through others, are searched
+    together. `needed` is set to 1 for the markets whose fair probabilities these searches use.
     """
-    for s in range(twin.size):
-        t = twin[s]
-        while t != s:
-            # A segment's market is looked up through its rows, so empty segments are skipped.
-            if rows[t] < rows[t + 1] and changed[market[rows[t]]] == _CHANGED and rows[s] < rows[s + 1]:
-                m = market[rows[s]]
-                if changed[m] == 0:
-                    changed[m] = _BY_TWIN
-                break
-            t = twin[t]
+    is_spreading = twin.size > 0
+    while is_spreading:
+        is_spreading = False
+        for m in range(changed.size):
+            for s in range(segments[m], segments[m + 1]):
+                t = twin[s]
+                while t != s:
+                    # A segment's market is looked up through its rows; one of two that are linked may have none.
+                    if rows[t] < rows[t + 1] and (changed[m] == 0) != (changed[market[rows[t]]] == 0):
+                        changed[m if changed[m] == 0 else market[rows[t]]] = _BY_TWIN
+                        is_spreading = True
+                    t = twin[t]
     for at in range(markets.size - 1):
         ladders[at] = 0
         for m in range(markets[at], markets[at + 1]):
@@ -245,7 +248,7 @@ def scope(some: UnitColumns, changed: Bytes, curves: Curves) -> Scope:
     g, n = some.groups, some.groups.threshold.size
     out = Scope(changed.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
     _spread(
-        g.markets, g.rows, g.market, g.twin, curves.two, curves.three, curves.totals,
+        g.markets, g.segments, g.rows, g.market, g.twin, curves.two, curves.three, curves.totals,
         out.markets, out.ladders, out.fair,
     )  # fmt: skip
     return out

@@ -1,4 +1,8 @@
-"""Arbitrages: the best admissible prices of all outcomes, from at least two books, sum to less than one."""
+"""Arbitrages: the best admissible prices of all outcomes, from at least two books, sum to less than one.
+
+The price of an outcome may be that of a twin (see `twins`): a back of the home side in a three-way market and the other
+side with half a goal, which is its lay, are both sides of the spread.
+"""
 
 from typing import Any
 
@@ -11,7 +15,7 @@ from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, LEG
 from oddsengine.detection.search import BestPrices, Cases, Search, cases
 from oddsengine.detection.sweep import edges, most_implied, unconfirmed
-from oddsengine.identity.groups import Floats, Longs
+from oddsengine.identity.groups import Floats, Longs, distinct
 
 
 def find_hits(search: Search) -> Cases:
@@ -27,10 +31,9 @@ def over_cap(search: Search, hits: Cases) -> Bools:
 
 def published_ids(question: Question, hits: Cases) -> pl.Series:
     """Return ids as published: event, market type and hash."""
-    g, labels = question.view.groups, question.labels
-    types = labels.market_type[labels.of_ladder[g.ladder[hits.market]]]
+    own = board.own_rows(question, hits.market, hits.legs.rows)
     tags = pl.Series(ids.hexadecimal(hits.legs.id), dtype=pl.String)
-    return question.facts(hits.legs.rows[:, 0])["event_id"] + ":" + types + ":" + tags
+    return question.facts(own)["event_id"] + ":" + board.market_types(question, own) + ":" + tags
 
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
@@ -44,13 +47,13 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     order = np.lexsort((np.argsort(np.argsort(ident.to_list())), -100.0 * profit))
     hits, ident, profit = hits.only(order), ident[order], profit[order]
     _, market, legs = hits
-    first = legs.rows[:, 0]
-    base = question.facts(first)
-    facts = board.market_facts(question, first, base)
+    own = board.own_rows(question, market, legs.rows)
+    base = question.facts(own)
+    facts = board.market_facts(question, own, base)
     age = board.oldest(question, legs.rows)
     live, other = facts["is_live"], facts["is_alternate_line"]
     old, very = board.stale_flags(v, age, live)
-    edge, best = _edge(question, market, legs)
+    edge, best = _edge(question, legs)
     available = edge > 0.0
     doubt = unconfirmed(v, legs.rows)
     low = np.where(other | live, limits.arbitrage_low_implied, limits.arbitrage_low_implied_main)
@@ -75,7 +78,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
         "ev_available": available,
         "ev_percentage": board.nullable(np.where(available, edge * 100.0, np.nan)),
         "sharp_book": question.labels.books[
-            np.where(available, board.references(question, market, best), board.NOBODY)
+            np.where(available, board.references(question, v.groups.market[best].astype(np.int64), best), board.NOBODY)
         ],
         "legs": _legs(question, legs),
         **terms.columns(question, legs.rows, legs.total),
@@ -84,14 +87,15 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     return board.frame(columns, schema, base)
 
 
-def _edge(question: Question, market: Longs, legs: BestPrices) -> tuple[Floats, Longs]:
+def _edge(question: Question, legs: BestPrices) -> tuple[Floats, Longs]:
     """Return the edge of the best leg over the reference, nan without a reference, and its row."""
     v = question.view
+    market = distinct(v.groups.market[legs.rows[legs.rows >= 0]]).astype(np.int64)
     hits = edges(v, np.zeros(market.size, np.int64), market, np.array([-1.0]))
     of_row = np.full(v.groups.row.size, -np.inf)
     of_row[hits.row] = hits.fair * v.net[hits.row] - 1.0
     edge = np.where(legs.rows >= 0, of_row[np.maximum(legs.rows, 0)], -np.inf)
-    at = np.arange(market.size), edge.argmax(axis=1)
+    at = np.arange(edge.shape[0]), edge.argmax(axis=1)
     return np.where(np.isfinite(edge[at]), edge[at], np.nan), legs.rows[at]
 
 
@@ -105,6 +109,7 @@ def _legs(question: Question, legs: BestPrices) -> pl.Series:
     base = question.facts(row)
     flat = board.structs(
         {
+            "market_type": board.market_types(question, row),
             "selection_type": board.sides(question, row),
             "line": board.row_lines(question, row),
             "net_odds": v.net[row],

@@ -19,6 +19,7 @@ from oddsengine.detection.results import bet, total_team
 from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.detection.terms import listed
 from oddsengine.identity.groups import Ints, Longs
+from oddsengine.identity.twins import with_twins
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method
@@ -260,22 +261,37 @@ def _explanation(question: Question, kind: str, opportunity: dict[str, Any], mar
         ],
         schema={"line": pl.Float64, "outcome": pl.String, "fair_probability": pl.Float64},
     )
-    rows = spans(g.rows[g.segments[markets]], g.rows[g.segments[markets + 1]])
+    rows, segment = _rows_of(question, markets, twins=kind in ("arbitrage", "low_hold"))
     return Explanation(
         kind,
         opportunity,
         name,
         devig_method(v.method),
         fair_,
-        _prices(question, rows, legs, reference),
+        _prices(question, rows, segment, legs, reference),
         listed(question, legs),
-        _passed_over(question, rows, legs),
+        _passed_over(question, rows, segment, legs),
     )
 
 
-def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.DataFrame:
-    """List the prices of the market with their roles, best first within an outcome."""
+def _rows_of(question: Question, markets: Longs, *, twins: bool) -> tuple[Longs, Longs]:
+    """Return the rows of some markets, and of the twins of their outcomes; and the segment there of each."""
+    g = question.view.groups
+    own = spans(g.segments[markets], g.segments[markets + 1])
+    place, segment = with_twins(g, own) if twins else (np.arange(own.size), own)
+    first, end = g.rows[segment], g.rows[segment + 1]
+    return spans(first, end), np.repeat(own[place], end - first)
+
+
+def _prices(question: Question, rows: Longs, segment: Longs, legs: Ints, reference: int) -> pl.DataFrame:
+    """List the prices of the market with their roles, best first within an outcome.
+
+    Prices of twins are under the outcome and line of the market; `market_type` says what their own is.
+    """
     v, g = question.view, question.view.groups
+    market = np.searchsorted(g.segments, segment, side="right") - 1
+    side = segment - g.segments[market]
+    labels = question.labels
     table = question.table[g.row[rows]]
     rejected = question.prepared.guarded.reason[rows] != 0
     member = (v.member[g.book[rows]] != 0) & (reference == CONSENSUS)
@@ -293,9 +309,12 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
         {
             "odds_id": question.facts(rows.astype(np.int32))["id"],
             "sportsbook": table["sportsbook"],
-            "outcome": board.sides(question, rows.astype(np.int32)),
+            "market_type": board.market_types(question, rows.astype(np.int32)),
+            "outcome": labels.outcomes[labels.outcome[g.kind[g.ladder[market]], side]],
             "selection": table["selection"],
-            "line": table["line"],
+            "line": table["line"].zip_with(
+                pl.Series(g.market[rows] == market), board.market_lines(question, market, side)
+            ),
             "odds_decimal": table["odds_decimal"],
             "net_odds": v.net[rows],
             "own_fair": board.nullable(np.where((v.counted[0] | v.member)[g.book[rows]] != 0, v.own[rows], np.nan)),
@@ -307,7 +326,7 @@ def _prices(question: Question, rows: Longs, legs: Ints, reference: int) -> pl.D
     return frame.sort("line", "outcome", "net_odds", descending=[False, False, True], nulls_last=True)
 
 
-def _passed_over(question: Question, rows: Longs, legs: Ints) -> pl.DataFrame:
+def _passed_over(question: Question, rows: Longs, segment: Longs, legs: Ints) -> pl.DataFrame:
     """List rejected prices of the market, and better ones that could not be used."""
     g, prepared = question.view.groups, question.prepared
     table = question.table
@@ -317,8 +336,9 @@ def _passed_over(question: Question, rows: Longs, legs: Ints) -> pl.DataFrame:
         f"{NAMES[code]}: {sentence(NAMES[code], x)}"
         for code, x in zip(rejected[set_aside].tolist(), prepared.guarded.measure[set_aside].tolist(), strict=True)
     ]
-    better, reasons = _better(question, rows, legs)
-    stray = _stray(prepared.identity.verdict, table, g.row[rows])
+    better, reasons = _better(question, rows, segment, legs)
+    own = (g.segments[g.market[rows]] <= segment) & (segment < g.segments[g.market[rows] + 1])
+    stray = _stray(prepared.identity.verdict, table, g.row[rows[own]])
     at = np.concatenate((g.row[set_aside], g.row[better], stray))
     codes = prepared.identity.verdict[stray].tolist()
     strays = zip(codes, board.reasons_of(prepared, stray), strict=True)
@@ -348,13 +368,14 @@ def _stray(verdict: Any, table: OddsTable, near: Ints) -> Longs:
     return np.sort(at[verdict[at] != 0])
 
 
-def _better(question: Question, rows: Longs, legs: Ints) -> tuple[Longs, list[str]]:
+def _better(question: Question, rows: Longs, segment: Longs, legs: Ints) -> tuple[Longs, list[str]]:
     """List prices better than the leg of their outcome, and why they were not used."""
     v, g = question.view, question.view.groups
-    of_outcome = {(int(g.market[leg]), int(g.side[leg])): int(leg) for leg in legs}
+    held = set(legs.tolist())
+    of_outcome = {at: row for row, at in zip(rows.tolist(), segment.tolist(), strict=True) if row in held}
     better, why = [], []
-    for row in rows.tolist():
-        leg = of_outcome.get((int(g.market[row]), int(g.side[row])))
+    for row, at in zip(rows.tolist(), segment.tolist(), strict=True):
+        leg = of_outcome.get(at)
         if leg is None or v.net[row] <= v.net[leg] or question.prepared.guarded.reason[row]:
             continue
         better.append(row)

@@ -29,8 +29,9 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     hold = np.maximum(hits.legs.total - 1.0, 0.0) * 100.0
     order = np.lexsort((hits.legs.id, hold))
     _, market, legs = hits.only(order)
-    base = question.facts(legs.rows[:, 0])
-    facts = board.market_facts(question, legs.rows[:, 0], base)
+    own = board.own_rows(question, market, legs.rows)
+    base = question.facts(own)
+    facts = board.market_facts(question, own, base)
     age = board.oldest(question, legs.rows)
     live = facts["is_live"]
     old, very = board.stale_flags(v, age, live)
@@ -77,6 +78,7 @@ def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharers: Int
     lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id", "max_bet", "row")
     sides = {
         "books": lists["sportsbook"],
+        "market_type": board.market_types(question, row),
         "line": board.row_lines(question, row),
         "implied_probability": 1.0 / question.view.net[row],
         "fair_probability": board.nullable(fair),

@@ -1,7 +1,9 @@
 """Offers on a board: the bets that keep most of a free bet, or lose least of a bet that an offer requires.
 
 A bet of the promotion at one book is hedged by the best prices of all other outcomes at other books, so that the same
-is kept whichever wins. With net odds d of the bet and h of the others,
+is kept whichever wins. A bet that has twins (see `identity.twins`) is hedged in the market that keeps most: a back of
+the home side by the draw and the away side, or by the away side with half a goal. With net odds d of the bet and h of
+the others,
 
     free bet F, stake not returned   kept = F (d - 1) (1 - sum of 1 / h)
     free bet F, stake returned       kept = F d (1 - sum of 1 / h)
@@ -23,6 +25,7 @@ from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.question import Question, ask, prepare
 from oddsengine.detection.sweep import Wants
+from oddsengine.identity.twins import with_twins
 from oddsengine.pricing.references import book_list
 from oddsengine.tables.frames import IntoFrame
 
@@ -31,9 +34,9 @@ KINDS: tuple[PromoKind, ...] = ("free_bet", "free_bet_returned", "qualifying")
 
 _HEDGE = pl.Struct(
     {
-        "sportsbook": pl.String, "selection": pl.String, "line": pl.Float64, "odds_american": pl.Float64,
-        "odds_decimal": pl.Float64, "net_odds": pl.Float64, "stake": pl.Float64, "max_bet": pl.Float64,
-        "row": pl.UInt32,
+        "sportsbook": pl.String, "market_type": pl.String, "selection": pl.String, "line": pl.Float64,
+        "odds_american": pl.Float64, "odds_decimal": pl.Float64, "net_odds": pl.Float64, "stake": pl.Float64,
+        "max_bet": pl.Float64, "row": pl.UInt32,
     }
 )  # fmt: skip
 PROMO_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -136,8 +139,10 @@ def _rows(
     at = np.flatnonzero((v.reason == ACCEPTED) & (v.live[g.market] == 0)).astype(np.int32)
     if not at.size:
         return board.empty(PROMO_SCHEMA)
+    place, segment = with_twins(g, g.segments[g.market[at]] + g.side[at])
+    at, market = at[place], np.searchsorted(g.segments, segment, side="right") - 1
     prices = pl.DataFrame(
-        {"at": at, "market": g.market[at], "side": g.side[at].astype(np.int64), "book": g.book[at], "net": v.net[at]}
+        {"at": at, "market": market, "side": segment - g.segments[market], "book": g.book[at], "net": v.net[at]}
     )
     where = ["market", "side"]
     hedging = prices.filter(pl.Series(_is_wanted(question, hedge_books)[g.book[at]]))
@@ -149,7 +154,7 @@ def _rows(
     offers = offers.sort("net", "at", descending=[True, False]).unique(
         [*where, "book"], keep="first", maintain_order=True
     )
-    n = int(g.outcomes[g.market[at]].max())
+    n = int(g.outcomes[market].max())
     outcomes = g.outcomes[offers["market"].to_numpy()]
     hedge, cost, ok = np.full((offers.height, n), -1, np.int32), np.zeros(offers.height), np.ones(offers.height, bool)
     for k in range(n):
@@ -167,6 +172,8 @@ def _rows(
     kept = paid * (1.0 - cost) - (amount if kind == "qualifying" else 0.0)
     order = np.flatnonzero(ok)
     order = order[np.argsort(-kept[order], kind="stable")]
+    _, once = np.unique(offers["at"].to_numpy()[order], return_index=True)
+    order = order[np.sort(once)]
     if not order.size:
         return board.empty(PROMO_SCHEMA)
     return _frame(question, offers["at"].to_numpy()[order], hedge[order], paid[order], kept[order], amount)
@@ -181,7 +188,14 @@ def _frame(question: Question, at: Ints, hedge: Ints, paid: Floats, kept: Floats
     stake = paid[case] / v.net[row]
     limits = facts["max_bet"].fill_null(np.inf).to_numpy()
     hedges = board.structs(
-        {"line": board.row_lines(question, row), "net_odds": v.net[row], "stake": stake}, _HEDGE, facts
+        {
+            "market_type": board.market_types(question, row),
+            "line": board.row_lines(question, row),
+            "net_odds": v.net[row],
+            "stake": stake,
+        },
+        _HEDGE,
+        facts,
     )
     of_bet = base["max_bet"].fill_null(np.inf).to_numpy()
     limited = np.bincount(case, stake > limits, minlength=at.size) > 0

@@ -470,6 +470,19 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
     }
 
 
+def own_rows(question: Question, market: Longs, legs: Ints) -> Ints:
+    """The first leg of each case, (n, outcomes) padded with -1, that is a price of the market itself, not of a twin."""
+    is_own = (legs >= 0) & (question.view.groups.market[np.maximum(legs, 0)] == market[:, None])
+    own: Ints = legs[np.arange(market.size), is_own.argmax(axis=1)]
+    return own
+
+
+def market_types(question: Question, rows: Ints) -> pl.Series:
+    """Market types of some rows of the groups, as published."""
+    g, labels = question.view.groups, question.labels
+    return labels.market_type[labels.of_ladder[g.ladder[g.market[rows]]]]
+
+
 _DTYPES = {"d": pl.Float64, "?": pl.Boolean, "l": pl.Int64}  # of arrays
 
 

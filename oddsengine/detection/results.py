@@ -89,6 +89,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 LEG = pl.Struct(
     {
         "sportsbook": pl.String,
+        "market_type": pl.String,  # that of the opportunity, or one in which the same bet has another name
         "selection": pl.String,
         "selection_type": pl.String,
         "line": pl.Float64,
@@ -147,6 +148,7 @@ HOLD_SIDE = pl.Struct(
     {
         "selection": pl.String,
         "books": TEXTS,
+        "market_type": pl.String,  # as of the legs of an arbitrage
         "line": pl.Float64,
         "odds_american": pl.Float64,
         "odds_decimal": pl.Float64,

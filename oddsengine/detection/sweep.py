@@ -211,10 +211,12 @@ def view(
 @fused
 def _sweep(
     in_market, in_ladder, wanted, least_edge, most_sum, least_value, least_distance, bound, markets, segments, rows,
-    book, net, reason, kind, two_sided, threshold, fair, reference, close, best, cost, total, best_worth, sum_who,
+    book, net, reason, kind, two_sided, threshold, fair, reference, close, twin, best, cost, total, best_worth, sum_who,
     sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over, pair_under, count,
 ):  # fmt: skip
     """One pass for all callers: markets with a low sum of best prices or a possible edge, and pairs of lines.
+
+    The best price of an outcome is the best of its twins too.
 
     `wanted` (books, callers) is 1.0 or 0.0. Scratch arrays: `best` and `cost` (segments of a ladder, callers) are the
     best prices and their inverses; `total` and `best_worth` (callers) are the sum and the best edge of a market.
@@ -245,13 +247,18 @@ def _sweep(
                 top, price = best[s - base], cost[s - base]
                 for v in range(callers):
                     top[v] = 0.0
-                for i in range(rows[s], rows[s + 1]):
-                    if reason[i] != ACCEPTED:
-                        continue
-                    book_callers, x = wanted[book[i]], net[i]
-                    for v in range(callers):
-                        y = x * book_callers[v]
-                        top[v] = y if y > top[v] else top[v]
+                t = s
+                while True:
+                    for i in range(rows[t], rows[t + 1]):
+                        if reason[i] != ACCEPTED:
+                            continue
+                        book_callers, x = wanted[book[i]], net[i]
+                        for v in range(callers):
+                            y = x * book_callers[v]
+                            top[v] = y if y > top[v] else top[v]
+                    t = twin[t] if twin.size > 0 else s
+                    if t == s:
+                        break
                 for v in range(callers):
                     price[v] = 1.0 / top[v]
             if in_market[m] == 0:
@@ -354,7 +361,7 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
             scope.markets, scope.ladders, view.by_book, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
             np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
             view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
-            np.empty(0) if view.close is None else view.close.segment,
+            np.empty(0) if view.close is None else view.close.segment, g.twin,
             best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
             pair_who, low, high, over, under, count,
         )  # fmt: skip
@@ -447,10 +454,11 @@ def _best_of(order, ends, n, is_sorted, book, net, wanted, seen, earliest, lates
 
 
 @kernel
-def _rank(order, first, end, net):
-    """Sort part of a list of rows by price, the best first, and rows of equal prices in their order.
+def _rank(order, first, end, book, net, market, own_market, precedence):
+    """Sort part of a list of rows by price, the best first; equal ones by book, and then those of the market first.
 
-    `first` and `end` are offsets in `order`.
+    - `first` and `end` are offsets in `order`
+    - `own_market`: the market; rows of others are prices of twins, in the order of `precedence` (int32 per market)
     """
     gap = first_gap(end - first)
     while gap > 0:
@@ -458,7 +466,18 @@ def _rank(order, first, end, net):
             i, at = order[k], k
             while at - gap >= first:
                 other_row = order[at - gap]
-                if net[i] < net[other_row] or (net[i] == net[other_row] and i > other_row):
+                m, other_market = market[i], market[other_row]
+                if net[i] != net[other_row]:
+                    is_before = net[i] > net[other_row]
+                elif book[i] != book[other_row]:
+                    is_before = book[i] < book[other_row]
+                elif m == other_market:
+                    is_before = i < other_row
+                elif own_market in (m, other_market):
+                    is_before = m == own_market
+                else:
+                    is_before = precedence[m] < precedence[other_market]
+                if not is_before:
                     break
                 order[at] = other_row
                 at -= gap
@@ -468,38 +487,46 @@ def _rank(order, first, end, net):
 
 @kernel
 def _legs(
-    who, low, high, segments, rows, live, book, net, reason, wanted, seen, timed, live_limit, gap_live, gap_prematch,
-    two_books, out, totals, order, ends, trial,
+    who, low, high, segments, rows, twin, market, precedence, live, book, net, reason, wanted, seen, timed, live_limit,
+    gap_live, gap_prematch, two_books, out, totals, order, ends, trial,
 ):  # fmt: skip
     """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `live_limit`.
 
-    A case is a market (low and high are equal), or the first outcome of one market and the last of another. Rows of
-    equal cases, which are adjacent, are sorted by price once, and so are long lists. A case without a set has no legs.
+    A case is a market (low and high are equal), whose outcomes also have the prices of their twins, or the first
+    outcome of one market and the last of another. Rows of equal cases, which are adjacent, are sorted by price once,
+    and so are long lists and those of twins. A case without a set has no legs.
 
     - `out` (int32, cases by outcomes), `totals` (float64 per case): the legs to write, and the sums of their 1/odds
     - `order`, `ends`, `trial`: scratch arrays for `_best_of`
     """
     bound = np.int64(1) << np.int64(62)
     ends[0] = 0
-    is_sorted = False
+    is_sorted, is_shared = False, False
     for c in range(low.size):
         m, z = low[c], high[c]
+        has_twins = m == z and twin.size > 0
         wanted_books = wanted[who[c]]
         n = segments[m + 1] - segments[m] if m == z else np.int64(2)
         is_repeat = c > 0 and low[c - 1] == m and high[c - 1] == z
         has_repeat = c + 1 < low.size and low[c + 1] == m and high[c + 1] == z
         if not is_repeat or (has_repeat and not is_sorted):
+            is_shared = False
             for k in range(n):
                 s = segments[z + 1] - 1 if k > 0 and m != z else segments[m] + k
-                j = ends[k]
-                for i in range(rows[s], rows[s + 1]):
-                    if reason[i] == ACCEPTED:
-                        order[j] = i
-                        j += 1
+                t, j = s, ends[k]
+                while True:
+                    for i in range(rows[t], rows[t + 1]):
+                        if reason[i] == ACCEPTED:
+                            order[j] = i
+                            j += 1
+                            is_shared |= t != s
+                    t = twin[t] if has_twins else s
+                    if t == s:
+                        break
                 ends[k + 1] = j
-            is_sorted = has_repeat or ends[n] > _MANY_ROWS
+            is_sorted = has_repeat or is_shared or ends[n] > _MANY_ROWS
             for k in range(n if is_sorted else 0):
-                _rank(order, ends[k], ends[k + 1], net)
+                _rank(order, ends[k], ends[k + 1], book, net, market, z if k > 0 else m, precedence)
         for k in range(out.shape[1]):
             out[c, k] = NONE
         gap = gap_live if live[m] != 0 else gap_prematch
@@ -523,7 +550,8 @@ def _legs(
         totals[c] = np.inf
         for first in range(n):
             s = segments[z + 1] - 1 if first > 0 and m != z else segments[m] + first
-            for i in range(rows[s], rows[s + 1]):
+            for at in range(ends[first + 1] - ends[first] if is_shared else rows[s + 1] - rows[s]):
+                i = order[ends[first] + at] if is_shared else rows[s] + at
                 if reason[i] != ACCEPTED or wanted_books[book[i]] == 0 or seen[i] < seen_limit or seen[i] == NO_TIME:
                     continue
                 latest = seen[i] + gap
@@ -542,12 +570,52 @@ def _legs(
                         out[c, k] = trial[k]
 
 
-def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
-    """Best admissible prices of the outcomes of some markets, each for one caller.
+@kernel
+def _belong(market, legs, segments, row_market, twin, precedence, out):
+    """Whether each case belongs to its market: some legs are its own, and no market before it has the same bets.
 
-    Ties go to the smallest tuple of books. `distinct` requires at least two books.
+    Legs of other markets are prices of twins. Where all outcomes of two markets are twins (a clean sheet of one side
+    is no goal of the other), what mixes both would be found twice.
+
+    - `market` (int64 per case): market of the case
+    - `legs` (int32, cases by outcomes): rows
+    - `row_market` (int32 per row): its market
+    - `precedence`: as in `_rank`
+    - `out` (uint8 per case): 1 if it belongs
     """
-    return _choose(view, who, markets, markets, view.widest, distinct=distinct)
+    for c in range(market.size):
+        m, has_own, is_repeated = market[c], False, False
+        n = segments[m + 1] - segments[m]
+        for k in range(n):
+            other_market = row_market[legs[c, k]]
+            if other_market == m:
+                has_own = True
+            elif precedence[other_market] < precedence[m] and segments[other_market + 1] - segments[other_market] == n:
+                shared = 0
+                for s in range(segments[m], segments[m + 1]):
+                    t = twin[s]
+                    while t != s:
+                        if segments[other_market] <= t < segments[other_market + 1]:
+                            shared += 1
+                        t = twin[t]
+                is_repeated |= shared == n
+        out[c] = has_own and not is_repeated
+
+
+def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
+    """Best admissible prices of the outcomes of some markets and of their twins, each for one caller.
+
+    Ties go to the smallest tuple of books. `distinct` requires at least two books. A market without a set, or whose
+    set belongs to another market, has an infinite total.
+    """
+    g, legs = view.groups, _choose(view, who, markets, markets, view.widest, distinct=distinct)
+    if g.twin.size:
+        found = np.flatnonzero(legs.total < np.inf)
+        belongs = np.empty(found.size, np.uint8)
+        _belong(markets[found], legs.rows[found], g.segments, g.market, g.twin, _precedence(view), belongs)
+        elsewhere = found[belongs == 0]
+        legs.rows[elsewhere], legs.total[elsewhere] = NONE, np.inf
+    return legs
 
 
 def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
@@ -555,13 +623,19 @@ def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
     return _choose(view, who, low, high, 2, distinct=True)
 
 
+def _precedence(view: Offers) -> Ints:
+    """Per market: its place among those of its twins."""
+    g = view.groups
+    return view.traits.order[g.kind[g.ladder]]
+
+
 def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
     if low.size:
         g = view.groups
         _legs(
-            who, low, high, g.segments, g.rows, view.live, g.book, view.net, view.reason, view.wanted, g.seen,
-            *timing(view), distinct, rows, totals,
+            who, low, high, g.segments, g.rows, g.twin, g.market, _precedence(view), view.live, g.book, view.net,
+            view.reason, view.wanted, g.seen, *timing(view), distinct, rows, totals,
             np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
     return Legs(rows, totals)
@@ -569,12 +643,13 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
 
 @kernel
 def _share(
-    who, market, legs, segments, rows, book, net, reason, wanted, seen, live, timed, live_limit, gap_live, gap_prematch,
-    ends, out,
+    who, market, legs, segments, rows, row_market, side, book, net, reason, wanted, seen, live, timed, live_limit,
+    gap_live, gap_prematch, ends, out,
 ):  # fmt: skip
-    """Write the rows that share the price of each leg, and where they end.
+    """Write the rows of its own market that share the price of each leg, and where they end.
 
-    - `market` (int64 per case): market of the legs
+    - `market` (int64 per case): market of the case
+    - `row_market`, `side` (int32 per row): its market, and its outcome there
     - `ends`, `out`: offsets by leg and case, and rows, to write
     """
     bound = np.int64(LATEST)
@@ -589,8 +664,8 @@ def _share(
                         earliest_leg, latest_leg = min(earliest_leg, seen[other_leg]), max(latest_leg, seen[other_leg])
                 is_live = live[market[c]] != 0
                 gap = gap_live if is_live else gap_prematch
-                begin = n
-                for i in range(rows[segments[market[c]] + k], rows[segments[market[c]] + k + 1]):
+                begin, s = n, segments[row_market[leg]] + side[leg]
+                for i in range(rows[s], rows[s + 1]):
                     if net[i] != net[leg] or reason[i] != ACCEPTED or wanted[who[c], book[i]] == 0:
                         continue
                     if i != leg and book[i] == book[leg]:
@@ -616,13 +691,13 @@ def sharing(view: Offers, who: Longs, market: Longs, legs: Ints) -> tuple[Longs,
     The first legs of all cases are first; the rows of leg `i` are those from `ends[i]` to `ends[i + 1]`.
     """
     g = view.groups
-    side, case = np.nonzero(legs.T >= 0)
-    segment = g.segments[market[case]] + side
+    held = legs.T[legs.T >= 0]
+    segment = g.segments[g.market[held]] + g.side[held]
     ends = np.zeros(legs.size + 1, np.int64)
     rows = np.empty(int((g.rows[segment + 1] - g.rows[segment]).sum()), np.int32)
     _share(
-        who, market, legs, g.segments, g.rows, g.book, view.net, view.reason, view.wanted, g.seen, view.live,
-        *timing(view), ends, rows,
+        who, market, legs, g.segments, g.rows, g.market, g.side, g.book, view.net, view.reason, view.wanted, g.seen,
+        view.live, *timing(view), ends, rows,
     )  # fmt: skip
     return ends, rows[: ends[-1]]
 
@@ -1020,13 +1095,13 @@ def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edge
 
 @kernel
 def _fairest(
-    who, markets, segments, rows, book, net, reason, wanted, own, width, trusted, reference, fair, weight, member,
+    who, markets, segments, rows, twin, book, net, reason, wanted, own, width, trusted, reference, fair, weight, member,
     weighted, floor, out, place, odds, ends,
 ):  # fmt: skip
     """Fair probability of each outcome of some markets from the reference, with no book left out.
 
-    If there is none but every outcome is offered, the best offers and their places in `out` are written to `odds` and
-    `place`, market after market. Returns the number of such markets.
+    If there is none but every outcome is offered, the best offers, also of twins, and their places in `out` are written
+    to `odds` and `place`, market after market. Returns the number of such markets.
 
     - `out` (float64, markets by outcomes): probabilities to write
     - `ends` (int64): offsets of the markets in `odds`
@@ -1045,9 +1120,15 @@ def _fairest(
         for k in range(n):
             s = segments[m] + k
             sum_p, sum_w, top = 0.0, 0.0, 0.0
+            t = s
+            while True:
+                for i in range(rows[t], rows[t + 1]):
+                    if reason[i] == ACCEPTED and wanted_books[book[i]] != 0:
+                        top = max(top, net[i])
+                t = twin[t] if twin.size > 0 else s
+                if t == s:
+                    break
             for i in range(rows[s], rows[s + 1]):
-                if reason[i] == ACCEPTED and wanted_books[book[i]] != 0:
-                    top = max(top, net[i])
                 if member[book[i]] != 0 and trusted[i] != 0 and not np.isnan(own[i]):
                     w = weight[book[i]] if weighted else 1.0 / max(width[i], floor)
                     sum_p += w * own[i]
@@ -1076,9 +1157,9 @@ def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Float
     fair = np.empty((n, view.widest))
     place, odds, ends = np.empty(fair.size, np.int64), np.empty(fair.size), np.zeros(n + 1, np.int64)
     bare = _fairest(
-        np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.book, view.net, view.reason,
-        view.wanted, view.own, view.width, view.trusted, view.reference, view.fair, view.weight, view.member,
-        view.weighted, view.limits.reference_floor, fair, place, odds, ends,
+        np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.twin, g.book, view.net,
+        view.reason, view.wanted, view.own, view.width, view.trusted, view.reference, view.fair, view.weight,
+        view.member, view.weighted, view.limits.reference_floor, fair, place, odds, ends,
     )  # fmt: skip
     if bare:
         used = ends[bare]

@@ -154,9 +154,9 @@ def with_line(text: str) -> tuple[str, float | None]:
 
 
 def against(three_way: str, side: str, game: Game, handicap: str) -> dict[str, Any] | None:
-    """Return the bet that a side of a soccer match does not win: the other one with a handicap of half a goal.
+    """Return the bet against an outcome of a soccer match: that it is no draw, or the other side with half a goal.
 
-    None for a draw, whose opposite is not a bet that sportsbooks offer, and outside soccer.
+    None for an outcome of another market, and outside soccer.
 
     Parameters
     ----------
@@ -171,9 +171,13 @@ def against(three_way: str, side: str, game: Game, handicap: str) -> dict[str, A
     >>> against("1st_half_moneyline_3way", "home", game, "point_spread")
     {'market_type': '1st_half_point_spread', 'selection': 'Chelsea', 'selection_type': 'away', 'line': 0.5}
     >>> against("moneyline_3way", "draw", game, "point_spread")
+    {'market_type': 'draw', 'selection': 'No', 'selection_type': 'no', 'line': None}
     """
-    if game.sport != "soccer" or not three_way.endswith(THREE_WAY) or side not in ("home", "away"):
+    if game.sport != "soccer" or not three_way.endswith(THREE_WAY) or side not in ("home", "draw", "away"):
         return None
+    if side == "draw":
+        name = market(three_way.removesuffix(THREE_WAY) + "draw", game.sport).name
+        return {"market_type": name, "selection": "No", "selection_type": "no", "line": None}
     name = market(three_way.removesuffix(THREE_WAY) + handicap, game.sport).name
     other, team = ("away", game.away) if side == "home" else ("home", game.home)
     return {"market_type": name, "selection": team, "selection_type": other, "line": 0.5}

@@ -38,6 +38,7 @@ class Traits(NamedTuple):
     prop: Bytes
     team: Bytes  # belongs to one team
     full: Bytes  # full game
+    order: Ints  # place of the kind among all, by family and period: codes depend on what a board has seen first
     feed: Ints  # per book: the first book with the same trading desk
     exchange: Bytes
     mid: Bytes  # publishes mid prices
@@ -57,6 +58,7 @@ def feeds(books: Sequence[str]) -> Ints:
 def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
     """Look up the kinds and books of a board."""
     entries = [catalog.book(b) for b in books]
+    in_order = sorted(range(len(kinds)), key=lambda at: (kinds[at].family, kinds[at].period))
 
     def flags(values: list[bool]) -> npt.NDArray[np.uint8]:
         return np.array(values, np.uint8)
@@ -70,6 +72,7 @@ def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
         prop=flags([k.prop for k in kinds]),
         team=flags([k.subject == "team" for k in kinds]),
         full=flags([k.period == catalog.FULL_GAME for k in kinds]),
+        order=np.argsort(in_order).astype(np.int32),
         feed=feeds(books),
         exchange=flags([b.exchange for b in entries]),
         mid=flags([b.mid_price for b in entries]),

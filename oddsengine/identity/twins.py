@@ -2,7 +2,8 @@
 
 "No first goal" and "under 0.5 goals" are the same fact. The catalog lists which outcomes are twins and in which
 sports (`[twins]` in markets.toml); only exact equivalences are listed. A price is compared with the fair
-probabilities of its twins as well as with that of its own market (`detection.sweep.edges`).
+probabilities of its twins as well as with that of its own market (`detection.sweep.edges`), and the best price of an
+outcome may be that of a twin (`detection.sweep.best_legs`).
 """
 
 from collections.abc import Sequence
@@ -105,3 +106,16 @@ def linked(g: Groups, rules: Rules) -> Groups:
         np.empty(rules.facts, np.int64), np.full(rules.facts, -1, np.int64), twin,
     )  # fmt: skip
     return g._replace(twin=twin)
+
+
+def with_twins(g: Groups, segment: Longs) -> tuple[Longs, Longs]:
+    """Return some segments and all their twins: the place of each among those given, and the segment."""
+    place, found = [np.arange(segment.size)], [segment]
+    while g.twin.size:
+        following = g.twin[found[-1]]
+        new = np.flatnonzero(following != segment[place[-1]])
+        if not new.size:
+            break
+        place.append(place[-1][new])
+        found.append(following[new])
+    return np.concatenate(place), np.concatenate(found)

@@ -173,9 +173,10 @@ class Combination:
 def best_combinations(board: View, least_books: int) -> Iterator[Combination]:
     """Of every market the cheapest admissible set of legs; ties: the smallest tuple of books."""
     main = main_lines((leg.quote, leg.price) for leg in board.offers)
-    for key, legs in markets(board.offers).items():
-        sides = complete(legs)
-        if sides is None:
+    offers = markets(board.offers)
+    for key, legs in offers.items():
+        sides = [[*side_legs(legs, side), *twins_of(offers, legs[0].quote, side)] for side in outcomes(legs)]
+        if len(sides) < 2 or not all(sides):
             continue
         found = [
             chosen
@@ -183,10 +184,47 @@ def best_combinations(board: View, least_books: int) -> Iterator[Combination]:
             if len({leg.book for leg in chosen}) >= least_books and board.admissible(chosen)
         ]
         if found:
-            best = min(found, key=lambda chosen: (sum(leg.cost for leg in chosen), [leg.book for leg in chosen]))
-            family = best[0].quote.family
-            alternate = family.has_line and main[best[0].quote.ladder] != best[0].quote.line
+            own = legs[0].quote
+            best = min(
+                found,
+                key=lambda chosen: (
+                    sum(leg.cost for leg in chosen),
+                    [leg.book for leg in chosen],
+                    [leg.quote.market != key for leg in chosen],
+                ),
+            )
+            if all(leg.quote.market != key for leg in best) or is_repeated(best, own):
+                continue  # it is one of another market
+            alternate = own.family.has_line and main[own.ladder] != own.line
             yield Combination(key, best, alternate)
+
+
+def outcomes(legs: Sequence[Leg]) -> tuple[str, ...]:
+    return legs[0].quote.family.outcomes
+
+
+def side_legs(legs: Iterable[Leg], side: str) -> list[Leg]:
+    return [leg for leg in legs if leg.quote.side == side]
+
+
+def twins_of(offers: Mapping[Market, list[Leg]], own: Quote, side: str) -> list[Leg]:
+    """The prices of an outcome in other markets in which it is the same bet."""
+    wanted = fact(replace(own, side=side))
+    if wanted is None:
+        return []
+    return [leg for key, legs in offers.items() if key != own.market for leg in legs if fact(leg.quote) == wanted]
+
+
+def is_repeated(best: Sequence[Leg], own: Quote) -> bool:
+    """Whether the same bets are found in a market before this one, all of whose outcomes are twins of this one's."""
+    facts = {fact(replace(own, side=side)) for side in own.family.outcomes}
+    others = [leg.quote for leg in best if leg.quote.market != own.market]
+    return any(
+        None not in facts
+        and facts == {fact(replace(other, side=side)) for side in other.family.outcomes}
+        and other.family.name < own.family.name
+        for other in others
+    )
 
 
 def find_arbitrage(board: View) -> list[Combination]:
@@ -205,12 +243,12 @@ def find_low_hold(board: View) -> list[Combination]:
 
 def books_at_best(board: View, best: Combination) -> list[list[str]]:
     """Per outcome every book that offers the price of the chosen leg, in time for all chosen legs."""
-    legs = markets(board.offers)[best.market]
+    offers = markets(board.offers)
     return [
         sorted(
             {
                 leg.book
-                for leg in legs
+                for leg in offers[chosen.quote.market]
                 if leg.quote.side == chosen.quote.side
                 and leg.price == chosen.price
                 and board.admissible((leg, *best.legs))
@@ -316,8 +354,14 @@ FACTS = {
     ("total", "", 50, "under"): "no goal",
     ("moneyline_3way", "", 0, "home"): "home wins",
     ("spread", "", -50, "home"): "home wins",
+    ("moneyline_3way", "", 0, "draw"): "draw",
+    ("draw", "", 0, "yes"): "draw",
     ("moneyline_3way", "", 0, "away"): "away wins",
     ("spread", "", 50, "away"): "away wins",
+    ("clean_sheet", "home", 0, "yes"): "away scores none",
+    ("team_total", "away", 50, "under"): "away scores none",
+    ("clean_sheet", "home", 0, "no"): "away scores",
+    ("team_total", "away", 50, "over"): "away scores",
 }
 
 

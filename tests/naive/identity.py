@@ -23,6 +23,7 @@ Row = Mapping[str, Any]
 MISMATCH = 0.01
 DRAW_SPORTS = {"soccer", "handball", "rugby_union"}
 DRAW_WORDS = {"draw", "tie", "x", "the draw"}
+LEAGUES = {"serie_a": "italy_serie_a"}  # other names of the leagues on the boards
 PERIODS = ("1st_half_", "2nd_half_", "1st_quarter_", "1st_5_innings_", "1st_period_")
 
 TWO_WAY = Family("moneyline", ("home", "away"))
@@ -31,6 +32,8 @@ SPREAD = Family("spread", ("home", "away"), has_line=True, is_spread=True)
 TOTAL = Family("total", ("over", "under"), has_line=True)
 TEAM_TOTAL = Family("team_total", ("over", "under"), has_line=True, is_team_total=True)
 CORNERS = Family("corners", ("over", "under"), has_line=True)
+DRAW = Family("draw", ("yes", "no"))
+HOME_CLEAN_SHEET = Family("clean_sheet", ("yes", "no"))
 BOTH_SCORE = Family("both_teams_to_score", ("yes", "no"))
 ODD_EVEN = Family("odd_even", ("odd", "even"))
 FIRST_SCORE = Family("first_team_to_score", ("home", "none", "away"))
@@ -49,6 +52,8 @@ TYPES: dict[str, Family] = {
     "team_total": TEAM_TOTAL,
     "total_corners": CORNERS,
     "both_teams_to_score": BOTH_SCORE,
+    "draw": DRAW,
+    "home_clean_sheet": HOME_CLEAN_SHEET,
     "total_goals_odd_even": ODD_EVEN,
     "first_team_to_score": FIRST_SCORE,
     "player_points": Family("player_points", ("over", "under"), has_line=True, is_prop=True),
@@ -132,7 +137,7 @@ def game(row: Row) -> frozenset[str]:
     known, found = load_teams(), set()
     for name in (normal(row["home_team"]), normal(row["away_team"])):
         team, league = known.get((row["sport"], name), ("", ""))
-        if team and row["league"] in (None, "", league):
+        if team and LEAGUES.get(row["league"], row["league"]) in (None, "", league):
             found.add(team)
     return frozenset(found)
 
@@ -259,6 +264,8 @@ def read_terms(row: Row, teams: Mapping[str, tuple[str, str]]) -> Terms:
         conflict = conflict or len(named) > 1
         subject = max(named, default="", key=lambda name: name == "away")
         subject = other.get(subject, subject) if flip else subject
+    if market == "home_clean_sheet":
+        subject = "away" if flip else "home"
     if family.is_prop:
         subject = normal(row.get("player_name")) or rest
         if not subject:

@@ -262,6 +262,11 @@ def _others(event: _Event, book: str) -> None:
     event.offer(book, "draw_no_bet", [(event.home, "home", None), (event.away, "away", None)], [home, 1.0 - home])
     kinds = event.rng.choice((("yes", "no"), ("home", "away")))
     event.offer(book, "both_teams_to_score", [("Yes", kinds[0], None), ("No", kinds[1], None)], [0.54, 0.46])
+    conceded = over_prob(0.5, (event.total - event.mean) / 2.0, event.sport.total_sd * 0.7)
+    event.offer(book, "home_clean_sheet", [("Yes", "yes", None), ("No", "no", None)], [1.0 - conceded, conceded])
+    # The lay of the draw: an exchange has the other side too, another book has it in the three-way market.
+    lay = [("Yes", "yes", None), ("No", "no", None)][event.rng.randrange(2) :]
+    event.offer(book, "draw", lay, [0.26, 0.74][-len(lay) :])
 
 
 def _lines(rng: random.Random, centre: float, step: float) -> list[float]:

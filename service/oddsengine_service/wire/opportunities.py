@@ -124,6 +124,7 @@ class Leg(msgspec.Struct, frozen=True):
     line: Number
     odds_id: str | None
     max_bet: Number
+    market_type: str
 
 
 class Arbitrage(_OfMarket, frozen=True):
@@ -216,6 +217,7 @@ class HoldSide(msgspec.Struct, frozen=True):
     deep_links: dict[str, str]
     odds_ids: dict[str, str]  # by book
     max_bets: dict[str, float]  # by book, where known
+    market_type: str
 
 
 class LowHold(_OfMarket, frozen=True):
