@@ -420,7 +420,8 @@ class BetfairMarkets:
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
             name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
             if meant.market.name == THREE_WAY and game.sport == "soccer":
-                laid = None if game.id in self._handicaps else _against(state, definition, runner, name, game)
+                has_handicaps = game.id in self._handicaps and runner.id != _DRAW
+                laid = None if has_handicaps else _against(state, definition, runner, name, game)
                 out[f"{row_id}/lay"] = None if laid is None else shared | laid | {"id": f"{row_id}/lay"}
             bets = _offer(state.ladders, key, other.get(key))
             if not bets or runner.status != "ACTIVE":
@@ -477,8 +478,9 @@ def _opponents(definition: _Definition) -> dict[RunnerKey, RunnerKey]:
 def _against(
     state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
 ) -> dict[str, Any] | None:
-    """Fields of the bet that a side of three does not win: the other one with a handicap of half a goal."""
-    other = against(THREE_WAY, side_of(name, game.home, game.away), game, "asian_handicap")
+    """Fields of the bet against one of three: no draw, or the other side with a handicap of half a goal."""
+    side = "draw" if runner.id == _DRAW else side_of(name, game.home, game.away)
+    other = against(THREE_WAY, side, game, "asian_handicap")
     bets = crossed(_ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY))
     if other is None or runner.status != "ACTIVE" or not bets:
         return None

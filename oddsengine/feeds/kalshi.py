@@ -552,7 +552,7 @@ class KalshiMarkets:
             named = [name for one in players if (name := self._targets.get(one))]
             player = named[0] if named else title.strip() if colon else ""
         names = {"home": game.home, "away": game.away}
-        opposite = against(meant.with_draw.name, side, game, "point_spread")
+        opposite = against(meant.with_draw.name, "draw" if is_draw(market) else side, game, "point_spread")
         offers = offers_of(market, meant.form, side, names, player, refused, three=three, opposite=opposite)
         if three and len(offers) == 1 and self._price(Offer(market, "no", {}, "")) is not None:
             refused["the No of a three-way outcome"] += 1

@@ -1,7 +1,8 @@
 """Which outcomes Yes and No of a market of Kalshi are bets on.
 
 In a winner of two, No of one side is the other side; No of "A by over 3.5" is B +3.5, and No of an over is the under.
-With a draw, No of one side is the other side with a handicap of half a goal; No of the draw is left out.
+In soccer, No of one side of three is the other side with a handicap of half a goal, and No of the draw is a bet on no
+draw; in other sports with a draw they are left out.
 """
 
 from collections import Counter
@@ -48,20 +49,19 @@ def offers_of(
     three
         Whether a draw is an outcome of its event.
     opposite
-        With a draw, the bet that the side does not win, if it is a bet.
+        With a draw, the bet against the side or the draw; None if it is left out.
     """
     if form == UNKNOWN:
         return [_offer(market, "yes", "", market.yes_sub_title or market.title or market.ticker)]
     if form == YES_NO:
         return [_offer(market, "yes", "yes", "Yes"), _offer(market, "no", "no", "No")]
-    if form == WINNER and three and is_draw(market):
-        return [_offer(market, "yes", "draw", "Draw")]
+    is_drawn = form == WINNER and three and is_draw(market)
     other = "away" if side == "home" else "home"
-    if form in (WINNER, SPREAD, TEAM_TOTAL) and not side:
+    if form in (WINNER, SPREAD, TEAM_TOTAL) and not side and not is_drawn:
         refused[_NO_TEAM] += 1
         return []
     if form == WINNER:
-        yes = _offer(market, "yes", side, names[side])
+        yes = _offer(market, "yes", "draw", "Draw") if is_drawn else _offer(market, "yes", side, names[side])
         if not three:
             return [yes, _offer(market, "no", other, names[other])]
         if opposite is None:

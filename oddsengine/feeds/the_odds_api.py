@@ -20,7 +20,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.catalog.futures import split
 from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, number, plain, valid_items
-from oddsengine.feeds.names import MarketName, aggregated_book, market, side_of, sport_and_league
+from oddsengine.feeds.names import THREE_WAY, MarketName, against, aggregated_book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.the_odds_api_names import OUTCOMES
@@ -349,7 +349,11 @@ class _ResponseReader:
                     row["is_alternate_line"] = True
                 if not kind.in_catalog:
                     self.unmapped[maker.key, offer.key] += len(offer.outcomes)
-                self._outcomes(offer, row, sides, kind, listed, (maker.key, offer.key))
+                # Who asks for backs is given lays too.
+                pair = maker.key, _BACK if offer.key == _LAY else offer.key
+                self._outcomes(offer, row, sides, kind, listed, pair)
+                if offer.key == _LAY:
+                    self._laid(offer, row, sides, Game(event.id, sport, league, home, away), listed, pair)
 
     def _with_lays(self, offers: list[_Market]) -> list[_Market]:
         """Merge lay prices into the back prices of a market of two outcomes: to lay one is to back the other."""
@@ -379,7 +383,7 @@ class _ResponseReader:
         self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: MarketName,
         listed: dict[str, Pair], pair: Pair,
     ) -> None:  # fmt: skip
-        stem = f"{shared['event_id']}/{pair[0]}/{pair[1]}/"
+        stem = f"{shared['event_id']}/{pair[0]}/{offer.key}/"
         field, american, quotes, lone = self._field, self._american, self.quotes, not kind.fixed_line
         parlay_only = catalog.book(shared["sportsbook"]).parlay_only
         for outcome in offer.outcomes:
@@ -418,6 +422,22 @@ class _ResponseReader:
                 continue
             listed[id_] = pair
             quotes.append(row)
+
+    def _laid(
+        self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], game: Game, listed: dict[str, Pair],
+        pair: Pair,
+    ) -> None:  # fmt: skip
+        """Add the bets against the outcomes of a market of three that lay prices are."""
+        for outcome in offer.outcomes if len(offer.outcomes) > _PAIR else ():
+            price = self._decimal(outcome.price)
+            other = against(THREE_WAY, sides.get(outcome.name, ""), game, "asian_handicap")
+            id_ = f"{shared['event_id']}/{pair[0]}/{offer.key}/{outcome.name}/against"
+            if other is None or not 1.0 < price < inf or id_ in listed:
+                continue
+            crossed = lay_to_back(price)[0]
+            quoted = float(decimal_to_american(crossed)) if self._american else crossed
+            listed[id_] = pair
+            self.quotes.append(shared | other | {"id": id_, self._field: quoted})
 
     def _outright(self, event: _Event, maker: _Bookmaker, offer: _Market, listed: dict[str, Pair]) -> None:
         """Build prices of a future: the sport key gives the market, the start its season."""

@@ -245,6 +245,7 @@ class Leg(msgspec.Struct, gc=False):
 
     id: str
     sportsbook: str
+    market_type: str
     selection: str
     line: float | None
     odds_decimal: float
@@ -284,10 +285,10 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
     used = distinct(places)
     some = facts.take(used)
     texts = some.texts
-    legs = list(
-        map(Leg, hexadecimal(some.id), some.sportsbooks, map(_SELECTION, texts), map(_LINE, texts), some.odds.tolist())
-    )
     markets = [(wording[0], _published(wording), wording[9]) for wording in texts]
+    types = [market_type for _, market_type, _ in markets]
+    columns = (some.sportsbooks, types, map(_SELECTION, texts), map(_LINE, texts), some.odds.tolist())
+    legs = list(map(Leg, hexadecimal(some.id), *columns))
     spots = np.zeros(held.shape, np.int64)
     spots[held] = np.searchsorted(used, places)
     sizes: list[int] = held.sum(axis=1).tolist()

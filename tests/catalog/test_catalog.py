@@ -362,6 +362,8 @@ def settled(member: catalog.Twin, home: int, away: int, first: str, last: str) -
         return (home + member.line > away) == (member.outcome == "home")
     if member.family == "moneyline_3way":
         return member.outcome == ("home" if home > away else "away" if away > home else "draw")
+    if member.family == "draw":
+        return (home == away) == (member.outcome == "yes")
     if member.family == "clean_sheet":
         return (other == 0) == (member.outcome == "yes")
     return member.outcome == {"first_to_score": first, "last_to_score": last}[member.family]

@@ -157,8 +157,8 @@ def test_tennis_has_sides_without_a_home() -> None:
     assert prices(payload) == {("moneyline", "away", None): 0.3, ("moneyline", "home", None): 0.71}
 
 
-def test_three_way_outcomes_are_three_markets_and_their_no_is_half_a_goal() -> None:
-    """Who bets No of Arsenal wins if Leeds win or draw, as with Leeds +0.5; No of the draw is left out."""
+def test_no_of_a_three_way_outcome_is_half_a_goal_or_no_draw() -> None:
+    """Who bets No of Arsenal wins if Leeds win or draw, as with Leeds +0.5; No of the draw is a market of its own."""
     match = "KXEPLGAME-26OCT10ARSLEE"
     made = reader(milestones=(milestone("m1", (match,), type="soccer_tournament_multi_leg"),), main="KXEPLGAME")
     tie = market(f"{match}-TIE", "0.2600", "0.2500", name="Tie", custom_strike={"soccer_team": "x"})
@@ -166,8 +166,9 @@ def test_three_way_outcomes_are_three_markets_and_their_no_is_half_a_goal() -> N
     assert prices(payload) == {
         ("moneyline_3way", "home", None): 0.61, ("moneyline_3way", "away", None): 0.42,
         ("moneyline_3way", "draw", None): 0.26, ("point_spread", "away", 0.5): 0.41, ("point_spread", "home", 0.5): 0.6,
+        ("draw", "no", None): 0.75,
     }  # fmt: skip
-    assert payload.refused == {"the No of a three-way outcome": 1}
+    assert payload.refused == {}
     assert {game.league for game in payload.games} == {"england_premier_league"}
 
 

@@ -26,7 +26,7 @@ def meant(payload: Payload) -> list[tuple[Any, ...]]:
 
 
 def test_back_prices_are_sorted_here() -> None:
-    lay, home, draw, away = read(event(RESULT)).quotes
+    lay, home, _, draw, away = read(event(RESULT)).quotes
     assert (lay["id"], lay["market_type"], lay["selection_type"], lay["line"]) == (
         "500/11/lay",
         "asian_handicap",
@@ -48,9 +48,11 @@ def test_to_lay_one_of_two_is_to_back_the_other() -> None:
     assert "levels" not in under
 
 
-def test_a_lay_of_a_draw_is_no_price() -> None:
+def test_a_lay_of_a_draw_is_that_it_is_none() -> None:
     lone = market("one_x_two", runner(11, "Fulham"), runner(12, "Draw", (), ((3.6, 10.0),)), runner(13, "Chelsea"))
-    assert not read(event(lone)).quotes
+    payload = read(event(lone))
+    assert meant(payload) == [("draw", "No", "no", None)]
+    assert [(row["odds_decimal"], row["max_bet"]) for row in payload.quotes] == [pytest.approx((3.6 / 2.6, 26.0))]
 
 
 def test_win_and_lose_are_back_and_lay() -> None:
@@ -139,7 +141,7 @@ def test_what_is_no_longer_offered_is_removed() -> None:
     reader = MatchbookPrices()
     read(event(RESULT), reader=reader)
     less = market("one_x_two", runner(11, "Fulham", ((2.2, 1.0),)), runner(12, "Draw"), runner(13, "Chelsea"))
-    assert read(event(less), reader=reader).removed == ["500/11/lay", "500/12", "500/13"]
+    assert read(event(less), reader=reader).removed == ["500/11/lay", "500/12", "500/12/lay", "500/13"]
     assert read(reader=reader).removed == ["500/11"]
 
 
@@ -154,7 +156,7 @@ def test_a_level_that_is_not_valid_costs_only_itself(odds: Any, amount: float) -
 
 def test_a_part_that_is_not_valid_costs_only_itself() -> None:
     payload = read(event(RESULT, market("total", {"id": 1})), event(ident=[1]))
-    assert len(payload.quotes) == 4
+    assert len(payload.quotes) == 5
     assert payload.refused == {"an event that is not valid": 1, "a runner that is not valid": 1}
 
 
@@ -164,7 +166,7 @@ def test_what_is_no_page_is_said(body: bytes) -> None:
     read(event(RESULT), reader=reader)
     with pytest.raises(FeedError, match="not a payload of Matchbook"):
         reader.read("x", [Received(body, SEEN)], SPORTS, NOW)
-    assert len(read(reader=reader).removed) == 4
+    assert len(read(reader=reader).removed) == 5
 
 
 def test_pages_have_an_offset() -> None:

@@ -242,13 +242,32 @@ def test_odds_api_lays_of_two_outcomes_are_bets_on_the_other() -> None:
     )  # fmt: skip
     assert rows["Los Angeles Lakers"]["odds_decimal"] == pytest.approx(max(2.9, 1.51 / 0.51))
     assert read.refused == {}
-    # Three outcomes, or only one of them: lays stay what they are, of no market that is compared.
+    # Three outcomes of basketball, or only one of two: lays stay what they are, of no market that is compared.
     three = [*back, outcome("Draw", 13.0)]
     for backs, lays in ((three, [*lay, outcome("Draw", 14.0)]), (back, lay[:1])):
         read = api([game(maker("betfair_ex_uk", h2h=backs, h2h_lay=lays))])
         assert {row["odds_decimal"] for row in read.quotes if row["market_type"] != "h2h_lay"} == {
             each["price"] for each in backs
         }
+
+
+def test_odds_api_lays_of_three_outcomes_of_soccer_are_bets_against_them() -> None:
+    lay = [outcome("Boston Celtics", 2.5), outcome("Draw", 4.0), outcome("Los Angeles Lakers", 1.0)]
+    reader = TheOddsApi()
+    read = api([game(maker("betfair_ex_uk", h2h_lay=lay), sport_key="soccer_epl")], reader=reader)
+    names = ("market_type", "selection", "selection_type", "line")
+    found = {
+        tuple(row[name] for name in names): row["odds_decimal"]
+        for row in read.quotes
+        if row["market_type"] != "h2h_lay"
+    }
+    assert found == pytest.approx(
+        {("asian_handicap", "Los Angeles Lakers", "away", 0.5): 2.5 / 1.5, ("draw", "No", "no", None): 4.0 / 3.0}
+    )
+    assert len(read.quotes) == 4, "lay prices are served as they are, too"
+    lay[1]["price"] = 1.0
+    gone = api([game(maker("betfair_ex_uk", h2h_lay=lay), sport_key="soccer_epl")], reader=reader).removed
+    assert sorted(ident.split("/", 2)[2] for ident in gone) == ["h2h_lay/Draw", "h2h_lay/Draw/against"]
 
 
 @pytest.mark.parametrize("older", ["h2h", "h2h_lay"])
@@ -903,7 +922,10 @@ def test_betfair_lays_with_a_draw_are_the_other_side_with_half_a_goal() -> None:
     named = {"eventTypeId": "1", "eventName": "Arsenal v Leeds", "eventId": "9"}
     reader, (image,) = lines(one("MATCH_ODDS", *books, runners=three, **named))
     rows = {row["id"].removeprefix("1.1/"): row for row in image.quotes}
-    assert set(rows) == {"11/0", "11/0/lay"}
+    assert set(rows) == {"11/0", "11/0/lay", "58805/0/lay"}
+    none = rows["58805/0/lay"]
+    assert (none["market_type"], none["selection"], none["selection_type"], none["line"]) == ("draw", "No", "no", None)
+    assert (none["odds_decimal"], none["max_bet"]) == pytest.approx((4.6 / 3.6, 36.0))
     laid = rows["11/0/lay"]
     assert (laid["market_type"], laid["selection"], laid["selection_type"], laid["line"]) == (
         "asian_handicap", "Leeds", "away", 0.5,
@@ -920,14 +942,14 @@ def test_betfair_lays_with_a_draw_are_the_other_side_with_half_a_goal() -> None:
 def test_betfair_handicaps_of_a_match_take_the_place_of_lays() -> None:
     """Both are bets on Leeds +0.5; the last to come would be the price."""
     three = runners((11, "Arsenal", 0.0), (12, "Leeds", 0.0), (58805, "The Draw", 0.0))
-    match = one("MATCH_ODDS", {"id": 11, "batl": [[0, 1.52, 100]]}, runners=three,
-                eventTypeId="1", eventName="Arsenal v Leeds", eventId="9")  # fmt: skip
+    match = one("MATCH_ODDS", {"id": 11, "batl": [[0, 1.52, 100]]}, {"id": 58805, "batl": [[0, 4.6, 10]]},
+                runners=three, eventTypeId="1", eventName="Arsenal v Leeds", eventId="9")  # fmt: skip
     two = runners((11, "Arsenal", -0.5), (12, "Leeds", 0.5))
     handicap = one("ASIAN_HANDICAP", {"id": 12, "hc": 0.5, "batb": [[0, 2.8, 5]]}, market="1.2", runners=two,
                    eventTypeId="1", eventName="Arsenal v Leeds", eventId="9",
                    bettingType="ASIAN_HANDICAP_DOUBLE_LINE")  # fmt: skip
     reader, (image,) = lines(match)
-    assert [row["id"] for row in image.quotes] == ["1.1/11/0/lay"]
+    assert [row["id"] for row in image.quotes] == ["1.1/11/0/lay", "1.1/58805/0/lay"]
     goals = one("ALT_TOTAL_GOALS", market="1.3", eventTypeId="1", eventName="Arsenal v Leeds", eventId="9",
                 bettingType="ASIAN_HANDICAP_DOUBLE_LINE")  # fmt: skip
     reader.read(encoded(goals))

@@ -112,7 +112,7 @@ def test_totals_team_totals_and_yes_no_markets() -> None:
         offer("first_half_totals", ("Under", "Over"), "0x4", ("g", "h"), line="1.5"),
         ident="201", slug=slug, gameId=None,
     )  # fmt: skip
-    assert bets(main, more, league=EPL)[5:] == [
+    assert bets(main, more, league=EPL)[6:] == [
         ("a", "total_points", "Over", "over", 2.5), ("b", "total_points", "Under", "under", 2.5),
         ("c", "team_total", "Chelsea FC Over", "over", 1.5), ("d", "team_total", "Chelsea FC Under", "under", 1.5),
         ("e", "both_teams_to_score", "Yes", "yes", None), ("f", "both_teams_to_score", "No", "no", None),
@@ -147,10 +147,10 @@ def test_props_of_players(kind: str, title: str, line: Any, wanted: tuple[Any, .
 
 
 def test_three_questions_are_the_three_way_result() -> None:
-    """A No token of a team is the other one with half a goal; that of the draw no other book offers."""
+    """A No token of a team is the other one with half a goal; that of the draw is no draw."""
     assert bets(match(*three_way()), league=EPL) == [
         ("y0", "moneyline_3way", "Chelsea FC", "away", None), ("n0", "point_spread", "Fulham FC", "home", 0.5),
-        ("y1", "moneyline_3way", "Draw", "draw", None),
+        ("y1", "moneyline_3way", "Draw", "draw", None), ("n1", "draw", "No", "no", None),
         ("y2", "moneyline_3way", "Fulham FC", "home", None), ("n2", "point_spread", "Chelsea FC", "away", 0.5),
     ]  # fmt: skip
     reader, _ = listed(match(*three_way()), league=EPL)

@@ -72,8 +72,9 @@ def test_a_lay_of_a_side_of_three_is_the_other_one_with_half_a_goal() -> None:
     """A bid of 0.43 for Fulham, paying 50, is laid for 28.50."""
     books = {"c1": quotes([], [(4300, 50.0)]), "c2": quotes([], [(2500, 9.0)]), "c3": quotes([])}
     payload = read([market()], RESULT, books)
-    assert meant(payload) == [("asian_handicap", "Chelsea", "away", 0.5)]
-    (row,) = payload.quotes
+    assert meant(payload) == [("asian_handicap", "Chelsea", "away", 0.5), ("draw", "No", "no", None)]
+    row, none = payload.quotes
+    assert (none["odds_decimal"], none["max_bet"]) == pytest.approx((1 / 0.75, 0.75 * 9.0))
     assert (row["id"], row["odds_decimal"], row["max_bet"]) == ("c1/lay", pytest.approx(1 / 0.57), pytest.approx(28.5))
 
 

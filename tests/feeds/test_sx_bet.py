@@ -80,10 +80,10 @@ def test_a_three_way_result_is_three_markets_and_not_winning_is_half_a_goal() ->
     )  # fmt: skip
     assert meant(payload) == [
         ("moneyline_3way", "Fulham", "home", None), ("asian_handicap", "Chelsea", "away", 0.5),
-        ("moneyline_3way", "Draw", "draw", None),
+        ("moneyline_3way", "Draw", "draw", None), ("draw", "No", "no", None),
         ("moneyline_3way", "Chelsea", "away", None), ("asian_handicap", "Fulham", "home", 0.5),
     ]  # fmt: skip
-    assert payload.refused == {"the other outcome of a three-way market": 1}
+    assert payload.refused == {}
 
 
 def test_lines_are_those_of_the_names() -> None:

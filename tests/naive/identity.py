@@ -40,6 +40,7 @@ FIRST_SCORE = Family("first_team_to_score", ("home", "none", "away"))
 
 TYPES: dict[str, Family] = {
     "moneyline": TWO_WAY,
+    "moneyline_3way": THREE_WAY,
     "point_spread": SPREAD,
     "asian_handicap": SPREAD,
     "run_line": SPREAD,

@@ -287,14 +287,18 @@ def test_boards_meet_every_guard_and_find_every_kind() -> None:
     every |= {"bad_price", "price_mismatch", "side_conflict", "unknown_outcome", "no_line", "other_game"}
     seen: set[str] = set()
     found = [0, 0, 0, 0]
-    for seed in (0, 1, 2, 3, 5, 10, 61, 111):
+    across = [0, 0]
+    for seed in (0, 1, 2, 3, 5, 23, 59, 72, 111):
         board = random_board(seed, 2, 9)
         result = scan(board, Settings(sharp=("pinnacle", "circa")), NOW)
         seen |= set(result.rejected.values())
-        counts = (len(result.arbitrage), len(result.low_hold), len(result.ev), len(result.middles))
-        found = [n + count for n, count in zip(found, counts, strict=True)]
+        both = (result.arbitrage, result.low_hold)
+        found = [n + len(some) for n, some in zip(found, (*both, result.ev, result.middles), strict=True)]
+        mixed = [sum(len({leg.quote.market for leg in each.legs}) > 1 for each in some) for some in both]
+        across = [n + count for n, count in zip(across, mixed, strict=True)]
     assert seen >= every, every - seen
     assert min(found) > 20, found
+    assert min(across) > 2, "legs of several markets"
 
 
 def test_a_seed_gives_one_board() -> None:
