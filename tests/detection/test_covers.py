@@ -26,11 +26,10 @@ RARELY_WRONG = frozenset({"stale", "duplicate_outcome"})  # the guards that matt
 
 def board(*prices: tuple[str, str, str, float | None, float]) -> pl.DataFrame:
     """Prices of a match by book, market, selection, line and odds."""
-    made = [
-        row(book, market, selection, odds, line, **LA_LIGA, **more)
-        for book, market, selection, line, odds in prices
-        for more in ({"team_side": "away"} if market == "team_total" else {},)
-    ]
+    made: list[dict[str, Any]] = []
+    for book, market, selection, line, odds in prices:
+        more: dict[str, Any] = LA_LIGA | ({"team_side": "away"} if market == "team_total" else {})
+        made.append(row(book, market, selection, odds, line, **more))
     return pl.DataFrame(made, infer_schema_length=None)
 
 

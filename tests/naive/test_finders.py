@@ -293,7 +293,8 @@ def test_boards_meet_every_guard_and_find_every_kind() -> None:
         result = scan(board, Settings(sharp=("pinnacle", "circa")), NOW)
         seen |= set(result.rejected.values())
         both = (result.arbitrage, result.low_hold)
-        found = [n + len(some) for n, some in zip(found, (*both, result.ev, result.middles), strict=True)]
+        counts = (*map(len, both), len(result.ev), len(result.middles))
+        found = [n + count for n, count in zip(found, counts, strict=True)]
         mixed = [sum(len({leg.quote.market for leg in each.legs}) > 1 for each in some) for some in both]
         across = [n + count for n, count in zip(across, mixed, strict=True)]
     assert seen >= every, every - seen
