@@ -81,7 +81,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
             np.where(available, board.references(question, v.groups.market[best].astype(np.int64), best), board.NOBODY)
         ],
         "legs": _legs(question, legs),
-        **terms.columns(question, legs.rows, legs.total),
+        **terms.columns(question, legs),
         **facts,
     }
     return board.frame(columns, schema, base)
@@ -101,10 +101,8 @@ def _edge(question: Question, legs: BestPrices) -> tuple[Floats, Longs]:
 
 def _legs(question: Question, legs: BestPrices) -> pl.Series:
     """Build the legs of each arbitrage as a list of structs."""
-    v = question.view
     held = legs.rows >= 0
-    row = legs.rows[held]
-    share = 1.0 / v.net[row]
+    row, share = legs.rows[held], legs.cost[held]
     case = np.nonzero(held)[0]
     base = question.facts(row)
     flat = board.structs(
@@ -112,7 +110,7 @@ def _legs(question: Question, legs: BestPrices) -> pl.Series:
             "market_type": board.market_types(question, row),
             "selection_type": board.sides(question, row),
             "line": board.row_lines(question, row),
-            "net_odds": v.net[row],
+            "net_odds": 1.0 / share,
             "implied_probability": share,
             "stake_percent": 100.0 * share / legs.total[case],
             "last_seen_at": base["last_seen_at"],

@@ -18,7 +18,7 @@ from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.results import bet, total_team
 from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.detection.terms import listed
-from oddsengine.identity.groups import Ints, Longs
+from oddsengine.identity.groups import Floats, Ints, Longs
 from oddsengine.identity.twins import with_twins
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
@@ -183,16 +183,16 @@ def explain(
     )
     for kind, look in _LOOKS.items():
         if (result := look(question, opportunity_id)) is not None:
-            frame, markets, legs = result
+            frame, markets, legs, cost = result
             row = next(frame.filter(id=opportunity_id).iter_rows(named=True), None)
             if row is not None:
-                return _explanation(question, kind, row, markets, legs)
+                return _explanation(question, kind, row, markets, legs, cost)
     raise ValueError(
         f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method, stake and guards"
     )
 
 
-_LocatedRow = tuple[pl.DataFrame, Longs, Ints]  # rows of a kind, and the markets and legs of one of them
+_LocatedRow = tuple[pl.DataFrame, Longs, Ints, Floats]  # rows of a kind; of one, the markets, the legs and their costs
 
 
 def _place(every: list[str], ident: str) -> int | None:
@@ -205,21 +205,26 @@ def _ev(question: Question, ident: str) -> _LocatedRow | None:
     if at is None:
         return None
     row = hits.row[at : at + 1]
-    return ev.build_rows(question, hits, None), question.view.groups.market[row].astype(np.int64), row
+    market = question.view.groups.market[row].astype(np.int64)
+    return ev.build_rows(question, hits, None), market, row, 1.0 / question.view.net[row]
 
 
 def _arbitrage(question: Question, ident: str) -> _LocatedRow | None:
     hits = arbitrage.find_hits(question)
     _, market, legs = hits
     at = _place(arbitrage.published_ids(question, hits).to_list(), ident)
-    return None if at is None else (arbitrage.build_rows(question, hits), market[at : at + 1], legs.rows[at])
+    if at is None:
+        return None
+    return arbitrage.build_rows(question, hits), market[at : at + 1], legs.rows[at], legs.cost[at]
 
 
 def _low_hold(question: Question, ident: str) -> _LocatedRow | None:
     hits = low_hold.find_hits(question)
     _, market, legs = hits
     at = _place(ids.hexadecimal(legs.id), ident)
-    return None if at is None else (low_hold.build_rows(question, hits), market[at : at + 1], legs.rows[at])
+    if at is None:
+        return None
+    return low_hold.build_rows(question, hits), market[at : at + 1], legs.rows[at], legs.cost[at]
 
 
 def _middle(question: Question, ident: str) -> _LocatedRow | None:
@@ -229,16 +234,18 @@ def _middle(question: Question, ident: str) -> _LocatedRow | None:
     if at is None:
         return None
     markets = np.array([hit.low[at], hit.high[at]])
-    return middles.build_rows(question, hit), markets, hit.legs.rows[at]
+    return middles.build_rows(question, hit), markets, hit.legs.rows[at], hit.legs.cost[at]
 
 
 _LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}
 
 
-def _explanation(question: Question, kind: str, opportunity: dict[str, Any], markets: Longs, legs: Ints) -> Explanation:
+def _explanation(
+    question: Question, kind: str, opportunity: dict[str, Any], markets: Longs, legs: Ints, cost: Floats
+) -> Explanation:
     v, identity = question.view, question.prepared.identity
     g = v.groups
-    legs = legs[legs >= 0]
+    legs, cost = legs[legs >= 0], cost[legs >= 0]
     reference = int(v.reference[markets[0]])
     name = "consensus" if reference == CONSENSUS else identity.books[reference] if reference >= 0 else None
     fair = market_fair(v, markets)
@@ -268,8 +275,8 @@ def _explanation(question: Question, kind: str, opportunity: dict[str, Any], mar
         name,
         devig_method(v.method),
         fair_,
-        _prices(question, rows, segment, legs, reference),
-        listed(question, legs),
+        _prices(question, rows, segment, legs, cost, reference),
+        listed(question, legs, cost),
         _passed_over(question, rows, segment, legs),
     )
 
@@ -283,7 +290,9 @@ def _rows_of(question: Question, markets: Longs, *, twins: bool) -> tuple[Longs,
     return spans(first, end), np.repeat(own[place], end - first)
 
 
-def _prices(question: Question, rows: Longs, segment: Longs, legs: Ints, reference: int) -> pl.DataFrame:
+def _prices(
+    question: Question, rows: Longs, segment: Longs, legs: Ints, cost: Floats, reference: int
+) -> pl.DataFrame:  # fmt: skip
     """List the prices of the market with their roles, best first within an outcome.
 
     Prices of twins are under the outcome and line of the market; `market_type` says what their own is.
@@ -303,8 +312,8 @@ def _prices(question: Question, rows: Longs, segment: Longs, legs: Ints, referen
     )
     share = np.full(rows.size, np.nan)
     if legs.size > 1:
-        share[np.isin(rows, legs)] = 1.0 / v.net[rows[np.isin(rows, legs)]]
-        share *= 100.0 / np.nansum(share)
+        place = {row: at for at, row in enumerate(rows.tolist())}
+        share[[place[leg] for leg in legs.tolist()]] = 100.0 * cost / cost.sum()
     frame = pl.DataFrame(
         {
             "odds_id": question.facts(rows.astype(np.int32))["id"],

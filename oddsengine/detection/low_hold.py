@@ -41,7 +41,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     row = legs.rows[case, side]
     ends, sharers = sharing(v, hits.who[order], market, legs.rows)
     leg = np.repeat(np.arange(row.size), np.diff(ends)[legs.rows.T.ravel() >= 0])
-    sides = _sides(question, row, market_fair(v, market)[case, side], leg, sharers)
+    sides = _sides(question, row, legs.cost[case, side], market_fair(v, market)[case, side], leg, sharers)
     columns: dict[str, Any] = {
         "id": ids.hexadecimal(legs.id),
         "line": board.market_lines(question, market),
@@ -54,7 +54,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
             {"LIVE_GAME": live, "POTENTIALLY_STALE_ODDS": old, "VERY_STALE_ODDS": very, "UNCONFIRMED": doubt}
         ),
         "unconfirmed": doubt,
-        **terms.columns(question, legs.rows, legs.total),
+        **terms.columns(question, legs),
         **facts,
     }
     return board.frame(columns, schema, base)
@@ -70,7 +70,7 @@ def _placed(sides: pl.Series, case: Longs, here: Bools, cases: int) -> pl.Series
     return pl.concat([sides, board.repeated(None, 1, sides.dtype)])[place]
 
 
-def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharers: Ints) -> pl.Series:
+def _sides(question: Question, row: Ints, cost: Floats, fair: Floats, leg: Longs, sharers: Ints) -> pl.Series:
     """Build each leg: its price and every book that offers it."""
     base, shared = question.facts(row), question.facts(sharers)
     texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id", "max_bet", "row")}
@@ -80,7 +80,7 @@ def _sides(question: Question, row: Ints, fair: Floats, leg: Longs, sharers: Int
         "books": lists["sportsbook"],
         "market_type": board.market_types(question, row),
         "line": board.row_lines(question, row),
-        "implied_probability": 1.0 / question.view.net[row],
+        "implied_probability": cost,
         "fair_probability": board.nullable(fair),
         "deep_links": lists["deep_links"],
         "odds_ids": lists["id"],

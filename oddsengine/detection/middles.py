@@ -66,7 +66,8 @@ def find_hits(search: Search) -> Middles:
     named = ids.of_pairs("middle", g, search.hashes, low, high, rows)
     generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
     worth = middle.MiddleValue(*(column[keep] for column in worth))
-    return Middles(who, low, high, BestPrices(rows, legs.total[keep], named), worth, source[keep], generous)
+    best = BestPrices(rows, legs.cost[keep], legs.total[keep], named)
+    return Middles(who, low, high, best, worth, source[keep], generous)
 
 
 def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails:
@@ -131,7 +132,7 @@ def _generous(v: Offers, market: Longs, over_odds: Floats, under_odds: Floats, t
 
 def _none() -> Middles:
     none = np.empty(0)
-    legs = BestPrices(np.empty((0, 2), np.int32), none, np.empty(0, np.uint64))
+    legs = BestPrices(np.empty((0, 2), np.int32), np.empty((0, 2)), none, np.empty(0, np.uint64))
     market = np.empty(0, np.int64)
     nobody = np.empty(0, bool)
     return Middles(
@@ -218,7 +219,7 @@ def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
             }
         ),
         "unconfirmed": doubt,
-        **terms.columns(question, hit.legs.rows, hit.legs.total),
+        **terms.columns(question, hit.legs),
         **facts,
     }
     return board.frame(columns, schema, base)

@@ -12,7 +12,7 @@ import numpy as np
 
 from oddsengine.detection import tails
 from oddsengine.detection.ids import Hashes, of_markets
-from oddsengine.detection.sweep import Candidates, Offers, Scope, Wants, best_legs, close_candidates, sweep
+from oddsengine.detection.sweep import PAIR, Candidates, Offers, Scope, Wants, best_legs, close_candidates, sweep
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
@@ -48,15 +48,16 @@ class Search:
 
 
 class BestPrices(NamedTuple):
-    """Best prices: rows (n, outcomes) with -1 beyond a case's outcomes, the sum of 1/odds, and the id of the case."""
+    """Best prices, as columns."""
 
-    rows: Ints
-    total: Floats
-    id: Words
+    rows: Ints  # (n, outcomes), -1 beyond a case's outcomes
+    cost: Floats  # (n, outcomes): money for one unit of payout, 1/odds in this combination; 0 beyond
+    total: Floats  # sum of the costs
+    id: Words  # of the case
 
     def only(self, keep: Longs) -> "BestPrices":
         """Return a selection of the rows."""
-        return BestPrices(self.rows[keep], self.total[keep], self.id[keep])
+        return BestPrices(self.rows[keep], self.cost[keep], self.total[keep], self.id[keep])
 
 
 class Cases(NamedTuple):
@@ -74,11 +75,11 @@ class Cases(NamedTuple):
 def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, distinct: bool) -> Cases:
     """The markets whose best prices sum to at most `most` of their caller, with the prices."""
     v, swept = search.view, search.swept
-    near = np.flatnonzero(swept.total <= most[swept.sum_who])
+    several = v.groups.outcomes[swept.sum_market] > PAIR
+    near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.charges.relief, 1.0))
     who, market = swept.sum_who[near], swept.sum_market[near]
     legs = best_legs(v, who, market, distinct=distinct)
     keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= least))
     who, market, rows = who[keep], market[keep], legs.rows[keep]
-    return Cases(
-        who, market, BestPrices(rows, legs.total[keep], of_markets(kind, v.groups, search.hashes, market, rows))
-    )
+    named = of_markets(kind, v.groups, search.hashes, market, rows)
+    return Cases(who, market, BestPrices(rows, legs.cost[keep], legs.total[keep], named))

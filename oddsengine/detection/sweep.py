@@ -50,13 +50,14 @@ from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, SUSPECT
-from oddsengine.pricing.commission import PriceDepth
+from oddsengine.pricing.commission import PriceDepth, netted, on_winnings
 from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
 
 _ANY_EDGE = -0.5  # a caller who asks for less gets every market with a reference
 _HALF = 50  # hundredths of a half line
 _NO_DIGITS = -1  # digits of nan
+PAIR = 2
 _MANY_ROWS = 64  # longer lists of prices are sorted even for one caller
 
 
@@ -173,9 +174,10 @@ class Scope(NamedTuple):
 
 
 class Legs(NamedTuple):
-    """The selected rows of some cases, (n, outcomes) padded with -1, and the sums of their 1/odds."""
+    """The selected rows of some cases, (n, outcomes) padded with -1, what they cost, and the sums of that."""
 
     rows: Ints
+    cost: Floats  # money for one unit of payout: 1/odds, or less where commission is on a market's net winnings
     total: Floats
 
 
@@ -210,9 +212,9 @@ def view(
 
 @fused
 def _sweep(
-    in_market, in_ladder, wanted, least_edge, most_sum, least_value, least_distance, bound, markets, segments, rows,
-    book, net, reason, kind, two_sided, threshold, fair, reference, close, twin, best, cost, total, best_worth, sum_who,
-    sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over, pair_under, count,
+    in_market, in_ladder, wanted, least_edge, most_sum, relief, least_value, least_distance, bound, markets, segments,
+    rows, book, net, reason, kind, two_sided, threshold, fair, reference, close, twin, best, cost, total, best_worth,
+    sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over, pair_under, count,
 ):  # fmt: skip
     """One pass for all callers: markets with a low sum of best prices or a possible edge, and pairs of lines.
 
@@ -226,6 +228,7 @@ def _sweep(
     - `in_market`, `in_ladder`: as `markets` and `ladders` of `Scope`
     - `least_edge`, `most_sum`, `least_value`, `least_distance` (per caller): thresholds: of +EV, on the sum of a
       market, of the EV of a middle, and of the distance of its lines in hundredths
+    - `relief`: as in `Charges`, by which `most_sum` is larger in markets of more than two outcomes
     - `bound`: largest sum of a pair
     - `close` (float64 per segment): the estimator's probabilities, or empty
     - `sum_who`, `sum_market`, `sum_total`, `edge_who`, `edge_market`, `pair_who`, `pair_low`, `pair_high`,
@@ -272,8 +275,9 @@ def _sweep(
                     total[v] += price[v]
                     a = top[v] * p
                     best_worth[v] = a if a > best_worth[v] else best_worth[v]
+            allowance = relief if segments[m + 1] - segments[m] > PAIR else 1.0
             for v in range(callers):
-                if total[v] <= most_sum[v]:
+                if total[v] <= most_sum[v] * allowance:
                     if n_sums < sum_who.size:
                         sum_who[n_sums] = v
                         sum_market[n_sums] = m
@@ -358,10 +362,10 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
         over, under = np.empty((2, pairs))
         total = np.empty(sums)
         _sweep(
-            scope.markets, scope.ladders, view.by_book, wants.edge - epsilon, sum_most, wants.worth - 2.0 * epsilon,
-            np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book, view.net,
-            view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair, view.reference,
-            np.empty(0) if view.close is None else view.close.segment, g.twin,
+            scope.markets, scope.ladders, view.by_book, wants.edge - epsilon, sum_most, view.charges.relief,
+            wants.worth - 2.0 * epsilon, np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments,
+            g.rows, g.book, view.net, view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair,
+            view.reference, np.empty(0) if view.close is None else view.close.segment, g.twin,
             best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
             pair_who, low, high, over, under, count,
         )  # fmt: skip
@@ -608,19 +612,32 @@ def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Le
     Ties go to the smallest tuple of books. `distinct` requires at least two books. A market without a set, or whose
     set belongs to another market, has an infinite total.
     """
-    g, legs = view.groups, _choose(view, who, markets, markets, view.widest, distinct=distinct)
+    g, (rows, total) = view.groups, _choose(view, who, markets, markets, view.widest, distinct=distinct)
     if g.twin.size:
-        found = np.flatnonzero(legs.total < np.inf)
+        found = np.flatnonzero(total < np.inf)
         belongs = np.empty(found.size, np.uint8)
-        _belong(markets[found], legs.rows[found], g.segments, g.market, g.twin, _precedence(view), belongs)
+        _belong(markets[found], rows[found], g.segments, g.market, g.twin, _precedence(view), belongs)
         elsewhere = found[belongs == 0]
-        legs.rows[elsewhere], legs.total[elsewhere] = NONE, np.inf
-    return legs
+        rows[elsewhere], total[elsewhere] = NONE, np.inf
+    cost = _costs(view, rows)
+    if cost.shape[1] > PAIR and view.charges.relief > 1.0:
+        market, book = g.market[rows].astype(np.int64), g.book[rows]
+        together = netted(cost, on_winnings(g.book, rows, view.charges), market * view.traits.feed.size + book)
+        changed = np.flatnonzero((together != cost).any(axis=1))
+        total[changed] = together[changed].sum(axis=1)
+        cost = together
+    return Legs(rows, cost, total)
+
+
+def _costs(view: Offers, rows: Ints) -> Floats:
+    """Return 1/odds of some legs, (n, legs) padded with -1; 0 beyond."""
+    return np.where(rows >= 0, 1.0 / view.net[np.maximum(rows, 0)], 0.0)
 
 
 def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
     """Best admissible prices of pairs of lines, over the low one and under the high one, at two books."""
-    return _choose(view, who, low, high, 2, distinct=True)
+    rows, total = _choose(view, who, low, high, PAIR, distinct=True)
+    return Legs(rows, _costs(view, rows), total)
 
 
 def _precedence(view: Offers) -> Ints:
@@ -629,7 +646,10 @@ def _precedence(view: Offers) -> Ints:
     return view.traits.order[g.kind[g.ladder]]
 
 
-def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool) -> Legs:
+def _choose(
+    view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool
+) -> tuple[Ints, Floats]:  # fmt: skip
+    """The best rows of each case, and the sums of their 1/odds."""
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
     if low.size:
         g = view.groups
@@ -638,7 +658,7 @@ def _choose(view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, dis
             view.reason, view.wanted, g.seen, *timing(view), distinct, rows, totals,
             np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
-    return Legs(rows, totals)
+    return rows, totals
 
 
 @kernel

@@ -29,6 +29,7 @@ from oddsengine.catalog import Settlement, Terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import TEXTS
+from oddsengine.detection.search import BestPrices
 from oddsengine.identity.groups import Floats, Ints, Longs, distinct
 
 _STANDS = "stands"
@@ -172,12 +173,12 @@ def _distinct(question: Question, rows: Ints | Longs) -> _Distinct:
     return _Distinct([leg for leg, _ in found], rules, code)
 
 
-def columns(question: Question, rows: Ints, total: Floats) -> dict[str, Any]:
-    """Columns of opportunities with some legs, (n, legs) padded with -1, of which `total` is the sum of 1/odds.
+def columns(question: Question, best: BestPrices) -> dict[str, Any]:
+    """Columns of opportunities with some legs.
 
     Whether the legs are known to settle differently, the worst known result in percent, and the cases.
     """
-    n, held = total.size, rows >= 0
+    rows, n, held = best.rows, best.total.size, best.rows >= 0
     of = _distinct(question, rows[held])
     code = np.full(rows.shape, -1, np.int64)
     code[held] = of.code
@@ -195,7 +196,7 @@ def columns(question: Question, rows: Ints, total: Floats) -> dict[str, Any]:
     for k, codes in enumerate(code[unlike[first]].tolist()):
         here = unlike[which == k]
         legs = [each for each in codes if each >= 0]
-        implied = 1.0 / question.view.net[rows[here, : len(legs)]]
+        implied = best.cost[here, : len(legs)]
         cases = differing(tuple(of.legs[each] for each in legs))
         result = 100.0 * np.stack([results(case, implied) for case in cases], axis=1)
         worst[here] = np.fmin.reduce(result, axis=1)
@@ -228,12 +229,15 @@ def _unlike(rules: Longs) -> Bools:
     return out
 
 
-def listed(question: Question, legs: Ints) -> pl.DataFrame:
-    """The terms of one opportunity's legs, one row for each leg and case of which something is known."""
+def listed(question: Question, legs: Ints, cost: Floats) -> pl.DataFrame:
+    """The terms of one opportunity's legs, one row for each leg and case of which something is known.
+
+    `cost` is what each leg costs, as in `BestPrices`.
+    """
     some = _distinct(question, legs)
     each = [some.legs[at] for at in some.code.tolist()]
     unlike = {case.name: case for case in differing(tuple(each))}
-    implied = 1.0 / question.view.net[legs][None, :]
+    implied = cost[None, :]
     rows = []
     for name in catalog.CASES:
         rules: list[Settlement | None] = [getattr(leg.terms, name) for leg in each]

@@ -305,12 +305,11 @@ def _common(
 
 def _priced(view: Offers, cases: Cases) -> Any:
     """Figures of markets: the sum of 1/odds, the price of each leg, and whether a leg is doubtful."""
-    rows = cases.legs.rows[:, :LEGS]
-    prices = np.where(rows >= 0, view.net[np.maximum(rows, 0)], np.nan)
-    figures = np.full((rows.shape[0], FIGURES), np.nan)
+    cost = cases.legs.cost[:, :LEGS]
+    figures = np.full((cost.shape[0], FIGURES), np.nan)
     figures[:, 0] = cases.legs.total
     figures[:, -1] = unconfirmed(view, cases.legs.rows)
-    figures[:, 1 : 1 + rows.shape[1]] = prices
+    figures[:, 1 : 1 + cost.shape[1]] = 1.0 / np.where(cost > 0.0, cost, np.nan)
     return figures
 
 

@@ -8,6 +8,9 @@ A price may have charges of its own, such as those of its market, and levels (`P
 own charges, and for the caller's stake if there is one; the fee of that order is rounded up to a cent. Fair prices are
 estimated from the best levels, after the charges of the books: a charge is the same on all sides of a market, and the
 fair price does not depend on the stake.
+
+Commission is due on the net winnings of a market: several bets of one arbitrage in one market of an exchange pay less
+than each would alone (`netted`).
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
@@ -87,6 +90,77 @@ def _own_charges(
     of_row[at] = np.where(np.isnan(depth.commission[own]), of_row[at], depth.commission[own])
     fee_of_row[at] = np.where(np.isnan(depth.fee[own]), fee_of_row[at], depth.fee[own])
     net[at] = charged(odds[at], of_row[at], fee_of_row[at])
+
+
+def on_winnings(book: Ints, rows: Ints | Longs, charges: "Charges") -> Floats:
+    """Commission on the winnings of some rows, of which `book` has the book of all; 0 of those with a fee instead."""
+    rate, fee, depth = charges.rate[book[rows]], charges.fee[book[rows]], charges.depth
+    if depth is not None and depth.charged.size:
+        at = np.minimum(np.searchsorted(depth.charged, rows), depth.charged.size - 1)
+        own = (depth.charged[at] == rows) & (charges.replaced[book[rows]] == 0)
+        rate = np.where(own & ~np.isnan(depth.commission[at]), depth.commission[at], rate)
+        fee = np.where(own & ~np.isnan(depth.fee[at]), depth.fee[at], fee)
+    return np.where(fee == 0.0, rate, 0.0)
+
+
+class Charges(NamedTuple):
+    """What bets cost: by book, and of single prices."""
+
+    rate: Floats  # per book: commission on winnings
+    fee: Floats  # per book: F in a fee of F p (1 - p) per contract
+    replaced: Bytes  # per book: 1 if they are the caller's, and apply to all its prices
+    depth: PriceDepth | None
+
+    @property
+    def relief(self) -> float:
+        """By how much the sum of 1/odds of bets that pay commission together may be too large, at most."""
+        own = np.empty(0) if self.depth is None else np.nan_to_num(self.depth.commission)
+        return 1.0 / (1.0 - max(float(self.rate.max(initial=0.0)), float(own.max(initial=0.0))))
+
+
+def netted(cost: Floats, rate: Floats, market: Longs) -> Floats:
+    """Money that each leg of some cases needs for one unit of payout, if commission is on a market's net winnings.
+
+    If one of the legs in a market wins with odds d, the stakes of the others there are lost, and lower the winnings on
+    which the commission c is due. For equal payouts a leg needs
+
+        (1 / d) / (1 - c + c A),   A = sum of 1 / d over the legs in the market
+
+    With A of 1 or more there are no net winnings, and it needs 1 / d. Where all legs of a case are in one market at one
+    book, each is taken alone: such a case wins nothing.
+
+    Parameters
+    ----------
+    cost
+        (cases, legs): 1/odds of each leg after the commission that it would pay alone; 0 if there is no such leg.
+    rate
+        (cases, legs): commission.
+    market
+        (cases, legs): equal numbers are bets in one market at one book.
+
+    Examples
+    --------
+    >>> cost, rate = np.array([[1 / 2.8, 1 / 3.4, 1 / 3.1]]), np.array([[0.1, 0.1, 0.0]])
+    >>> netted(cost, rate, np.array([[0, 1, 2]])).round(4).tolist()
+    [[0.3571, 0.2941, 0.3226]]
+    >>> netted(cost, rate, np.array([[0, 0, 2]])).round(4).tolist()
+    [[0.347, 0.2839, 0.3226]]
+    """
+    out = cost.copy()
+    held = cost > 0.0
+    for k in range(cost.shape[1]):
+        together = (market == market[:, k : k + 1]) & held
+        count = together.sum(axis=1)
+        some = np.flatnonzero(held[:, k] & (rate[:, k] > 0.0) & (count > 1) & (count < held.sum(axis=1)))
+        if not some.size:
+            continue
+        c = rate[some, k : k + 1]
+        # The price without commission: 1 / cost = 1 + (d - 1) (1 - c).
+        alone = np.where(together[some], cost[some], 1.0)
+        gross = np.where(together[some], alone * (1.0 - c) / (1.0 - alone * c), 0.0)
+        total = gross.sum(axis=1)
+        out[some, k] = gross[:, k] / np.where(total < 1.0, 1.0 - c[:, 0] + c[:, 0] * total, 1.0)
+    return out
 
 
 @kernel

@@ -23,7 +23,7 @@ from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
-from oddsengine.pricing.commission import PriceDepth, after_commission, charge, offered
+from oddsengine.pricing.commission import Charges, PriceDepth, after_commission, charge, offered
 from oddsengine.pricing.model import MODEL, ModelPrices
 from oddsengine.pricing.one_sided import with_one_sided
 
@@ -130,6 +130,7 @@ class FairPrices:
     widest: int  # largest number of outcomes of any market
     reason: Bytes  # code of the guard that rejected the row, or 0
     net: Floats  # price after commission, for the caller's stake
+    charges: Charges
     own: Floats  # fair probability in the row's own book, nan if its market is incomplete
     width: Floats  # overround of that market, a fraction
     trusted: Bytes  # may be a reference
@@ -349,6 +350,7 @@ def fair_prices(
         widest=widest,
         reason=guarded.reason,
         net=net,
+        charges=Charges(spec.rate, spec.fee, spec.replaced, depth),
         own=own,
         width=width,
         trusted=trusted,

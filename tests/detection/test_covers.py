@@ -88,6 +88,36 @@ def test_what_loses_little_is_a_low_hold_and_says_the_market_of_each_side() -> N
     assert sum(fair) == pytest.approx(1.0), "of the best prices, also those of twins"
 
 
+TWO_AT_AN_EXCHANGE = (
+    ("betfair_exchange", "moneyline_3way", HOME, None, 2.8), ("betfair_exchange", "moneyline_3way", "Draw", None, 3.9),
+    ("fanduel", "moneyline_3way", AWAY, None, 2.7),
+)  # fmt: skip
+
+
+def test_two_bets_in_one_market_of_an_exchange_pay_commission_on_what_they_win_together() -> None:
+    """Alone each would pay 5 % of its own winnings, and there would be no profit."""
+    odds = board(*TWO_AT_AN_EXCHANGE)
+    alone = sum(1.0 / price for price in (1.0 + 1.8 * 0.95, 1.0 + 2.9 * 0.95, 2.7))
+    assert alone > 1.0
+    (arb,) = found(oe.find_arbitrage, odds, min_profit=0.0)
+    stakes = [leg["stake_percent"] for leg in arb["legs"]]
+    for winner in range(3):
+        exchange = sum(stakes[at] * (TWO_AT_AN_EXCHANGE[at][4] - 1.0) if at == winner else -stakes[at] for at in (0, 1))
+        rest = stakes[2] * 1.7 if winner == 2 else -stakes[2]
+        assert exchange - 0.05 * max(0.0, exchange) + rest == pytest.approx(arb["profit_percent"])
+    assert [leg["net_odds"] * leg["stake_percent"] for leg in arb["legs"]] == pytest.approx(
+        [100.0 + arb["profit_percent"]] * 3
+    )
+    said = oe.explain(odds, arb["id"], now=MOMENT, guards=[])
+    assert sorted(said.prices["stake_percent"]) == pytest.approx(sorted(stakes))
+    assert not found(oe.find_arbitrage, odds, commission={"betfair_exchange": 0.2}, min_profit=0.0)
+    engine = Engine()
+    view = engine.view(method="power", min_profit=0.0)
+    engine.step(odds.to_dicts(), MOMENT)
+    (live,) = view.opportunities().arbitrage["profit_percent"]
+    assert live == pytest.approx(arb["profit_percent"])
+
+
 def test_elsewhere_home_and_half_a_goal_are_not_the_same_bet() -> None:
     """In hockey the spread counts overtime."""
     odds = board(*RESULT, LAID).with_columns(sport=pl.lit("hockey"), league=pl.lit("nhl"))

@@ -183,7 +183,7 @@ def alike(one: Offers, other: Offers) -> None:
     """Two views are the same, field by field."""
     for field in fields(Offers):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if field.name == "callers":
+        if field.name in ("callers", "charges"):
             for mine, their in zip(ours, theirs, strict=True):
                 np.testing.assert_array_equal(mine, their)
         elif isinstance(ours, np.ndarray):

@@ -155,11 +155,12 @@ class Combination:
 
     market: Market
     legs: tuple[Leg, ...]
+    costs: tuple[float, ...]
     alternate: bool
 
     @property
     def total(self) -> float:
-        return sum(leg.cost for leg in self.legs)
+        return sum(self.costs)
 
     @property
     def profit(self) -> float:
@@ -167,7 +168,7 @@ class Combination:
 
     @property
     def shares(self) -> list[float]:
-        return [leg.cost / self.total for leg in self.legs]
+        return [cost / self.total for cost in self.costs]
 
 
 def best_combinations(board: View, least_books: int) -> Iterator[Combination]:
@@ -196,7 +197,26 @@ def best_combinations(board: View, least_books: int) -> Iterator[Combination]:
             if all(leg.quote.market != key for leg in best) or is_repeated(best, own):
                 continue  # it is one of another market
             alternate = own.family.has_line and main[own.ladder] != own.line
-            yield Combination(key, best, alternate)
+            yield Combination(key, best, costs(board, best), alternate)
+
+
+def costs(board: View, legs: Sequence[Leg]) -> tuple[float, ...]:
+    """Money on each leg for one unit whichever wins; commission is on the net winnings at a book in a market."""
+    found = [leg.cost for leg in legs]
+    for book, market in {(leg.book, leg.quote.market) for leg in legs}:
+        places = [at for at, leg in enumerate(legs) if (leg.book, leg.quote.market) == (book, market)]
+        known = board.world.book(book)
+        rate = board.settings.commission.get(book, 0.0 if known.fee else known.commission)
+        if not 1 < len(places) < len(legs) or not rate:
+            continue
+        staked = sum(found[at] for at in places)
+        for _ in range(300):  # until the stakes suit their own sum
+            for at in places:
+                odds = legs[at].quote.odds
+                wins = 1.0 / odds
+                found[at] = wins if wins * odds <= staked else (1.0 - rate * staked) / (odds * (1.0 - rate))
+            staked = sum(found[at] for at in places)
+    return tuple(found)
 
 
 def outcomes(legs: Sequence[Leg]) -> tuple[str, ...]:

@@ -105,7 +105,8 @@ class Details {
   async refresh() {
     const it = this.it;
     if (!it) return;
-    const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent(it.market)];
+    const markets = new Set([it.market, ...it.legs.map((leg) => leg.market ?? it.market)]);
+    const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent([...markets].join(","))];
     const [again, said, prices, moves] = await Promise.all([
       call("GET", pathOf(it.kind, it.id)),
       ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${ofBooks()}${staked()}${it.kind === "ev" ? reference() : ""}`),
@@ -240,7 +241,7 @@ class Details {
       const row = this.#rows.get(each.odds_id);
       const why = row ? refused(row) : "";
       return el(
-        "tr", {}, el("th", { scope: "row" }, called("sportsbooks", each.sportsbook), each.role === "reference" ? el("span", { class: "chip" }, "Reference") : each.role === "leg" ? el("span", { class: "chip good" }, "This bet") : ""),
+        "tr", {}, el("th", { scope: "row" }, called("sportsbooks", each.sportsbook), elsewhere({ market: each.market_type }, this.it), each.role === "reference" ? el("span", { class: "chip" }, "Reference") : each.role === "leg" ? el("span", { class: "chip good" }, "This bet") : ""),
         el("td", {}, el(why ? "s" : "b", {}, odds(each.odds_american, each.odds_decimal))),
         el("td", {}, each.own_fair_probability ? oddsText(1 / each.own_fair_probability) : ""),
         el("td", {}, fair ? percent(100 * (fair * (each.odds_decimal_after_commission ?? each.odds_decimal) - 1), 1) : ""),

@@ -15,7 +15,7 @@ function namesLine(selection, line) {
   return new RegExp(`(?<![\\d.])${number}(\\.0+)?(?![\\w.])`).test(selection);
 }
 const side = (row, each, book, price, stake) => ({
-  selection: wording(each, row.player_name), plain: each.selection, line: each.line ?? null, type: each.selection_type,
+  selection: wording(each, row.player_name), market: each.market_type ?? row.market_type, plain: each.selection, line: each.line ?? null, type: each.selection_type,
   books: [book].flat(), ids: each.odds_ids ?? { [book]: each.odds_id }, american: price.american, decimal: price.decimal, stake,
 });
 const priced = (each) => ({ american: each.odds_american, decimal: each.odds_decimal });
@@ -100,9 +100,11 @@ function bookLink(it, book) {
   return el("a", { href, target: "_blank", rel: "noopener noreferrer" }, called("sportsbooks", book));
 }
 const bookLinks = (it, books) => books.flatMap((book, i) => [i ? ", " : null, bookLink(it, book)]);
+// A bet may have another name in another market: a home win is home −0.5.
+const elsewhere = ({ market }, it) => (market && market !== it.market ? el("small", { class: "dim" }, ` (${called("markets", market)})`) : "");
 const legRows = (it) => it.legs.map((leg) => el(
   "span", { class: "leg" },
-  el("span", {}, leg.selection), el("span", {}, ...bookLinks(it, leg.books)), el("b", {}, odds(leg.american, leg.decimal)),
+  el("span", {}, leg.selection, elsewhere(leg, it)), el("span", {}, ...bookLinks(it, leg.books)), el("b", {}, odds(leg.american, leg.decimal)),
   leg.stake !== null && el("small", { title: percent(leg.stake, 1) }, legStake(leg.stake)),
 ));
 
