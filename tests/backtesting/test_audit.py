@@ -383,7 +383,7 @@ def test_a_history_without_a_close_says_so_and_what_was_returned() -> None:
 
 
 def test_a_history_in_which_nothing_is_shown_says_what_it_needs() -> None:
-    world = oe.World(3, events=3, live=0.0)
+    world = oe.World(3, events=3, live=0.0, tick=30.0)
     rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(300.0) for quote in batch.quotes]
     history = pl.DataFrame(rows, infer_schema_length=None)
     assert "event_start_time" not in str(oe.audit(history))

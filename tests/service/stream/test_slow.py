@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.effort import some
 from support.socket_running import SocketClient
 from support.stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
@@ -196,7 +197,10 @@ def test_the_websockets_of_another_server_have_the_same_bounds(tmp_path: Path) -
             client.close()
 
 
-@pytest.mark.parametrize("other", ["sse", "websocket"])
+BOTH = [(kind, other) for kind in ("sse", "websocket") for other in ("websocket", "sse")]
+
+
+@pytest.mark.parametrize(("kind", "other"), some(BOTH, 2))
 def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
     tmp_path: Path, kind: str, other: str
 ) -> None:
