@@ -78,7 +78,7 @@ def live() -> None:
 
 def histories() -> None:
     soft = ("draftkings", "fanduel", "betmgm", "caesars")
-    world = oe.World(7, events=4, live=0.0, tick=900.0, books=["pinnacle", "betfair_exchange", *soft])
+    world = oe.World(7, events=8, live=0.0, tick=900.0, books=["pinnacle", "betfair_exchange", *soft])
     rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(4 * 3600) for quote in batch.quotes]
     history = pl.DataFrame(rows, infer_schema_length=None)
     oe.backtest(history, oe.Strategy(min_ev=1.0, books=soft, staking="portfolio"), bankroll=1000).summary()
