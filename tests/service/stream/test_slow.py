@@ -127,6 +127,7 @@ class Moving:
             assert len(want) > 50
 
 
+@pytest.mark.parametrize("kind", some(["websocket", "sse"], 1))
 def test_a_reader_that_pauses_gets_every_event(tmp_path: Path, kind: str) -> None:
     with serving(tmp_path, stalled=1000.0, send_buffer=8192) as served:
         moving = Moving(served)
@@ -229,6 +230,7 @@ def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
             client.close()
 
 
+@pytest.mark.parametrize("kind", some(["sse", "websocket"], 1))
 def test_the_largest_reader_of_a_node_with_too_much_pending_is_cut_off(tmp_path: Path, kind: str) -> None:
     with serving(tmp_path, stalled=1000.0, send_buffer=8192, node_bytes=2 << 20) as served:
         moving = Moving(served)
