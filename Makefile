@@ -19,7 +19,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test test-all mutate coverage bench bench-compare soak demo serve page site dist clean
+.PHONY: help setup fmt check test pytest test-all mutate coverage bench bench-compare soak demo serve page site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,7 +77,9 @@ check: setup ## lint, check the format and the types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-test: setup check ## all checks, then the tests, in WORKERS processes
+test: check pytest ## all checks, then the tests, in WORKERS processes (beside each other with `make -j2 test`)
+
+pytest: setup
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-all: setup $(VENV)/.test-all check ## the same with all that is exhaustive, and more examples (about ten minutes)

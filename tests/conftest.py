@@ -44,17 +44,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "qu
 
 TESTS = Path(__file__).parent
 LONGEST = (
-    "test_docs", "service/scale/test_scale", "tape/test_tape", "service/test_http", "simulate/test_world",
-    "service/scale/test_bettors", "history/test_clv", "service/scale/test_sharing", "service/contract/test_fuzz",
-    "history/test_archive", "service/test_operated", "live/test_rows", "service/scale/test_contract",
-    "commands/test_cli", "test_cache", "test_packaging", "backtesting/test_scan", "tables/test_frames",
-    "commands/test_watch", "service/test_fair", "simulate/test_scoreboards", "detection/test_laws",
-    "guards/test_verdicts", "service/stream/test_truth", "service/mcp/test_mcp", "service/contract/test_conformance",
-    "live/test_reading", "commands/test_keys", "backtesting/test_audit", "backtesting/test_strategy",
-    "detection/test_finders", "test_examples", "test_notebooks", "board/test_open", "live/test_engine",
-    "service/routes/test_odds", "test_golden", "pricing/test_close", "service/stream/test_replay",
-    "service/stream/test_slow", "service/feeds/test_chained", "service/test_clock", "service/stream/test_moves",
-    "live/test_snapshot",
+    "test_golden", "service/stream/test_slow", "service/test_alerts", "service/scale/test_scale", "commands/test_cli",
+    "backtesting/test_audit", "service/contract/test_fuzz", "test_docs", "tape/test_tape", "pricing/test_close",
+    "backtesting/test_strategy", "service/test_asyncapi", "service/test_http", "live/test_engine",
+    "simulate/test_world", "history/test_clv", "service/v4/test_v4", "board/test_open", "plot/test_labels",
+    "guards/test_units", "feeds/test_fuzz", "service/routes/test_opportunities", "service/routes/test_odds",
+    "compiling/test_compilation", "guards/test_verdicts", "compiling/test_prebuild", "backtesting/test_prices",
+    "sources/test_polling", "guards/test_other_games", "test_packaging", "backtesting/test_scan",
+    "detection/test_model_input", "detection/test_laws", "service/routes/test_history", "simulate/test_scoreboards",
+    "live/test_exact", "backtesting/test_graded", "service/scale/test_contract", "service/test_strangers",
+    "live/test_reading", "futures/test_futures", "live/test_interruption", "service/stream/test_stream",
+    "service/contract/test_conformance", "deploy/test_deploy", "matching/test_index", "service/test_app",
+    "service/stream/test_replay", "live/test_rows",
 )  # fmt: skip
 """Files that take longest: they begin first, so that no worker is left with one of them at the end."""
 

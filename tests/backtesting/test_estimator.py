@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 from backtesting.test_audit import LOOKS, history
+from support.effort import less
 
 import oddsengine as oe
 from oddsengine import catalog
@@ -21,7 +22,7 @@ def test_unfitted_it_predicts_what_fair_says() -> None:
 
 
 def test_fit_is_calibrate_and_predictions_follow() -> None:
-    table = history(51, looks=LOOKS)
+    table = history(51, looks=less(12, 3))
     fitted = oe.FairPrice().fit(table)
     wanted = oe.calibrate(table)
     assert (fitted.fit_.table, fitted.fit_.kept) == (wanted.table, wanted.kept)
@@ -69,7 +70,8 @@ def test_in_a_pipeline() -> None:
 
 def test_cross_validation_by_time() -> None:
     selection = pytest.importorskip("sklearn.model_selection")
-    table = history(160, looks=LOOKS).sort("seen_from")
-    scores = selection.cross_val_score(oe.FairPrice(), table, cv=selection.TimeSeriesSplit(2))
+    table = history(60, looks=2).sort("seen_from")
+    by_time = selection.TimeSeriesSplit(2, test_size=table.height // 20)
+    scores = selection.cross_val_score(oe.FairPrice(), table, cv=by_time)
     assert len(scores) == 2
     assert (scores < 0.0).all()

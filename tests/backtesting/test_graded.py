@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal, assert_series_equal
+from support.effort import less
 
 import oddsengine as oe
 from oddsengine import catalog
@@ -26,7 +27,7 @@ BET = {"event_id": "e1", "market_type": "total", "selection": "Over 220.5", "spo
 @pytest.fixture(scope="module")
 def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("season") / "E0.csv"
-    path.write_bytes(next(seasons(1)).data)
+    path.write_bytes(b"".join(next(seasons(1)).data.splitlines(keepends=True)[: less(381, 121)]))
     return path
 
 
@@ -52,7 +53,7 @@ def test_trades_of_a_backtest_have_the_same_closes_and_results(season: Path) -> 
     past = oe.backtest(season, oe.Strategy(min_ev=1.0, sharp="pinnacle"))
     trades = past.bets
     found = oe.grade(trades, season)
-    assert trades.height > 100
+    assert trades.height > less(100, 30)
     assert trades["closing_ev"].null_count()
     assert_series_equal(found.bets["ev_at_close"], trades["closing_ev"], check_names=False)
     assert_series_equal(found.bets["profit"], trades["profit"], check_names=False)

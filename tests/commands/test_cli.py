@@ -783,7 +783,7 @@ def test_a_slow_step_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_grade_prints_the_summary_of_bets(run: Run, tmp_path: Path) -> None:
     history, bets, written = tmp_path / "E0.csv", tmp_path / "bets.csv", tmp_path / "graded.csv"
-    history.write_bytes(next(seasons(1)).data)
+    history.write_bytes(b"".join(next(seasons(1)).data.splitlines(keepends=True)[:41]))
     bets.write_text("Date,Event,Market,Bet,Odds,Stake\n14/08/2020,West Ham v Chelsea,1X2,West Ham,+120,10\n")
     words = ("grade", str(bets), str(history), "--columns", "Bet=selection")
     code, out, err = run(*words)

@@ -38,11 +38,18 @@ def python(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_kernels_of_this_machine_are_read_before_those_of_the_package(tmp_path: Path) -> None:
-    python(tmp_path, "-c", MAKE, str(tmp_path))
-    made = sorted(file.name for file in tmp_path.iterdir())
-    assert made
-    assert json.loads(python(tmp_path, "-c", USE).stdout) == [0, made]
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of one kernel."""
+    folder = tmp_path_factory.mktemp("made")
+    python(folder, "-c", MAKE, str(folder))
+    return folder
+
+
+def test_kernels_of_this_machine_are_read_before_those_of_the_package(made: Path) -> None:
+    names = sorted(file.name for file in made.iterdir())
+    assert names
+    assert json.loads(python(made, "-c", USE).stdout) == [0, names]
 
 
 def test_nothing_is_run_if_nothing_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,12 +77,10 @@ def test_kernels_run_as_plain_python(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 @pytest.mark.skipif(os.name == "nt" or (os.geteuid() == 0 and not Path("/dev/full").exists()), reason="no full device")
-def test_a_process_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_process_that_fails_says_why(made: Path, tmp_path: Path) -> None:
     """A folder stands where a kernel is written."""
-    python(tmp_path, "-c", MAKE, str(tmp_path))
-    for file in tmp_path.glob("*.nbc"):
-        file.unlink()
-        file.mkdir()
+    for file in made.glob("*.nbc"):
+        (tmp_path / file.name).mkdir()
     with pytest.raises(subprocess.CalledProcessError) as failure:
         python(tmp_path, "-c", MAKE, str(tmp_path))
     assert "Is a directory" in failure.value.stderr

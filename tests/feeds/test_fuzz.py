@@ -16,6 +16,7 @@ import pytest
 from feeds.test_samples import SAMPLES, Bound, Sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.effort import less
 
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import QuoteReader
@@ -159,7 +160,7 @@ def test_other_encodings_and_nothing(name: str) -> None:
 
 
 @given(st.binary(max_size=300), st.sampled_from([".csv", ".json", ".ndjson", ".parquet", ".xls", ""]))
-@settings(max_examples=100)
+@settings(max_examples=less(100, 30))
 def test_tables_of_anything(data: bytes, suffix: str) -> None:
     survive(Sample(data, lambda: lambda body: table.read(body, suffix)), data)
 

@@ -376,10 +376,11 @@ def test_a_recorder_that_comes_later_takes_what_is_open() -> None:
 def test_both_kinds_are_bounded(tmp_path: Path) -> None:
     closings = Closings(tmp_path / FILE, closes=3, bets=5)
     desk = Desk(closings)
-    for n in range(70):
-        at = START + timedelta(minutes=n)
+    for first in range(0, 70, 5):
+        at = START + timedelta(minutes=first)
         rows = [
             quote(*row, at, event_id=f"e{n}", event_start_time=at + timedelta(seconds=20))
+            for n in range(first, first + 5)
             for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))
         ]
         for moment, quotes in ((at, rows), (at + timedelta(seconds=30), [])):
@@ -466,7 +467,7 @@ class Season(NamedTuple):
 def season(tmp_path_factory: pytest.TempPathFactory) -> Season:
     folder = tmp_path_factory.mktemp("season")
     world = World(
-        5, events=less(24, 16), tick=less(120, 240), live=0.0, books=["pinnacle", "circa", "draftkings", "fanduel"]
+        5, events=less(24, 16), tick=less(120, 360), live=0.0, books=["pinnacle", "circa", "draftkings", "fanduel"]
     )
     engine = Engine()
     past = Past(engine, folder)

@@ -262,7 +262,7 @@ def tabulate(rows: Iterable[Mapping[str, Any]]) -> OddsTable:
     return check_odds(pl.DataFrame(list(rows), schema=schema | own))
 
 
-@settings(max_examples=less(200, 40))
+@settings(max_examples=less(200, 20))
 @given(st.integers(0, 2**40))
 def test_any_pieces_read_alike(seed: int) -> None:
     rng = random.Random(seed)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from support.boards import unnumbered
+from support.effort import less
 from support.one_sided import NOW, Row, quotes_of, rows_of
 from support.rows import whatever_is_found
 
@@ -75,7 +76,7 @@ def test_what_is_open_is_what_the_table_holds(seed: int) -> None:
     if seed % 2:
         engine.keep_replica()
     views = [(engine.view(**words, keep=True), words) for words in (USUAL, ONE_SIDED)]
-    for quotes, now in steps(seed, 12):
+    for quotes, now in steps(seed, less(12, 7)):
         engine.step(quotes, now)
         for view, words in views:
             same_rows(view, engine, words)

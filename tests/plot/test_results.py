@@ -17,16 +17,6 @@ from oddsengine.plot.results import bet_points
 
 
 @pytest.fixture(scope="module")
-def past() -> pl.DataFrame:
-    """An afternoon of simulated prices."""
-    world = oe.World(
-        7, events=8, live=0.0, tick=300.0, books=["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]
-    )
-    quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
-    return pl.DataFrame(quotes, infer_schema_length=None)
-
-
-@pytest.fixture(scope="module")
 def result(past: pl.DataFrame) -> oe.Backtest:
     return oe.backtest(past, oe.Strategy(min_ev=1.0, size=0.5), bankroll=1000.0)
 

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,9 +26,18 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from oddsengine_service import Account, application
+from oddsengine_service import Account, application, demo
 from oddsengine_service.monitoring import log
 from oddsengine_service.settings import SettingsError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_demo() -> Iterator[None]:
+    """Demos of a few games: those of a week take seconds to start, and a part of the processor afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "DAYS", 1)
+        patch.setattr(demo, "run_world", partial(demo.run_world, events=12))
+        yield
 
 
 @pytest.fixture(scope="module")

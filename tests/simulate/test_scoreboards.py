@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from support.effort import some
+from support.effort import less, some
 
 from oddsengine.feeds.scores import Scoreboard
 from oddsengine.live.engine import Engine
@@ -50,7 +50,7 @@ def test_a_goal_suspends_a_game_and_moves_its_prices() -> None:
     before: dict[str, dict[tuple[str, str], float]] = {}  # event -> book, side -> odds, while it was open
     waiting: dict[str, tuple[int, str]] = {}  # event -> when, and who, scored
     suspended = reopened = shorter = 0
-    for second, (batch, moved) in enumerate(goals(made, 150)):
+    for second, (batch, moved) in enumerate(goals(made, less(150, 90))):
         engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
         status = dict(zip(sports, made._games.status.tolist(), strict=True))
         prices = moneylines(engine)
@@ -73,8 +73,8 @@ def test_a_goal_suspends_a_game_and_moves_its_prices() -> None:
                         reopened += 1
                         shorter += odds[key] < before[event][key]
             before[event] = odds or before.get(event, {})
-    assert suspended > 20
-    assert reopened > 10
+    assert suspended > less(20, 15)
+    assert reopened > less(10, 6)
     assert shorter > 0.9 * reopened  # who scored is likelier to win; a book's own opinion wanders meanwhile
 
 

@@ -267,7 +267,7 @@ def test_games_of_a_day_stay_fresh() -> None:
 
 def test_too_few_credits_are_said() -> None:
     """With too few, the status says which games are affected, and the share that is stale shows it."""
-    shares, status, provider = hours_of(600, (13.0, 16.0, 20.0), 8.0)
+    shares, status, provider = hours_of(600, (13.0, 16.0, 20.0), less(8, 5))
     assert max(share for share in shares if share is not None) == 1.0
     assert (status.status, status.conflict) == ("degraded", True)
     assert status.reason.startswith("too few credits to keep prices fresh (600 s before the game): requests for games")

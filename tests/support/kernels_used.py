@@ -23,7 +23,7 @@ import oddsengine as oe
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 COMPILED: list[str] = []
-SECONDS = 20  # of a demo
+ROUNDS, SECONDS = 4, 60  # of requests to a demo that all were answered, and how long at most
 KINDS = [f"opportunities/{kind}" for kind in ("ev?min_ev=-5", "arbitrage?min_profit=-1", "low_hold", "middles")]
 
 
@@ -78,7 +78,7 @@ def live() -> None:
 
 def histories() -> None:
     soft = ("draftkings", "fanduel", "betmgm", "caesars")
-    world = oe.World(7, events=8, live=0.0, tick=300.0, books=["pinnacle", "betfair_exchange", *soft])
+    world = oe.World(7, events=8, live=0.0, tick=900.0, books=["pinnacle", "betfair_exchange", *soft])
     rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(4 * 3600) for quote in batch.quotes]
     history = pl.DataFrame(rows, infer_schema_length=None)
     oe.backtest(history, oe.Strategy(min_ev=1.0, books=soft, staking="portfolio"), bankroll=1000).summary()
@@ -109,8 +109,9 @@ def node() -> None:
         try:
             assert server.stdout is not None
             found = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stdout)))
-            end = time.monotonic() + SECONDS
-            while time.monotonic() < end:
+            end, rounds = time.monotonic() + SECONDS, 0
+            while rounds < ROUNDS and time.monotonic() < end:
+                rounds += 1
                 for path in ("odds", "odds/delta?since=2026-01-01T00:00:00Z", *KINDS, "events", "sportsbooks"):
                     ask = urllib.request.Request(f"{found[0]}/api/v1/{path}", headers={"X-API-Key": "demo_enterprise"})
                     try:
@@ -118,6 +119,7 @@ def node() -> None:
                             answer.read()
                     except urllib.error.HTTPError as error:  # 503 at first
                         error.close()
+                        rounds = 0
                 time.sleep(1.0)
         finally:
             server.terminate()

@@ -185,7 +185,7 @@ Given = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def world() -> Given:
     """Batches of a small world in which everything goes wrong, with what else a step takes."""
-    run = World(11, events=3, hazards=True, pace=20.0, live=0.5, books=effort.some(DEFAULT_BOOKS, 8)).run(60)
+    run = World(11, events=3, hazards=True, pace=20.0, live=0.5, books=effort.some(DEFAULT_BOOKS, 5)).run(60)
     batches: Given = [batch._asdict() for batch in run]
     batches[20]["quotes"] = batches[20]["quotes"] + [{"sportsbook": "a", "event_id": "é"}]
     batches[30]["complete"] = [*batches[30]["complete"], "fanduel"]

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from support.effort import less
 from support.handler_calls import answer, found, node, world
 
 import oddsengine as oe
@@ -810,7 +811,7 @@ def test_views_are_found_again_and_few() -> None:
 
 def test_a_delayed_view_is_late_and_never_falsely_empty() -> None:
     """Refused until what was asked for is old enough; then as it was, and never younger."""
-    made, engine, views = World(3, events=6), Engine(), Views()
+    made, engine, views = World(3, events=6, tick=less(1, 4)), Engine(), Views()
     late, books = engine.delayed(60), frozenset({"draftkings", "fanduel", "betmgm"})
     asked, refused, seen = datetime.max.replace(tzinfo=UTC), 0, list[tuple[datetime, list[str]]]()
     for at, batch in enumerate(made.run(180)):

@@ -223,10 +223,12 @@ def test_a_disk_that_is_full(tmp_path: Path, n: int) -> None:
 
 
 def test_a_delayed_board_without_a_snapshot_that_is_old_enough(tmp_path: Path) -> None:
-    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=64, pause_s=0.0, forked=False) as shard:
+    with servers(tmp_path / "nats") as found, run(tmp_path, found, steps=64, pause_s=0.0) as shard:
         w1 = shard.add("w1", "writer")
         wait_for(lambda: w1.done, "the last step", 120.0)
+        shard.forked = False  # with the kernels that it loads itself
         w2 = shard.add("w2", "writer", ODDSENGINE_CACHE=str(tmp_path / "cache"))
+        shard.forked = True
         wait_for(lambda: found.snapshots() > 0, "one is made, after the last step")
         g1 = shard.add("g1", "gateway")
         ready(g1)

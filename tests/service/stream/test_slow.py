@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.effort import some
 from support.socket_running import SocketClient
 from support.stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
@@ -126,6 +127,7 @@ class Moving:
             assert len(want) > 50
 
 
+@pytest.mark.parametrize("kind", some(["websocket", "sse"], 1))
 def test_a_reader_that_pauses_gets_every_event(tmp_path: Path, kind: str) -> None:
     with serving(tmp_path, stalled=1000.0, send_buffer=8192) as served:
         moving = Moving(served)
@@ -196,7 +198,10 @@ def test_the_websockets_of_another_server_have_the_same_bounds(tmp_path: Path) -
             client.close()
 
 
-@pytest.mark.parametrize("other", ["sse", "websocket"])
+BOTH = [(kind, other) for kind in ("sse", "websocket") for other in ("websocket", "sse")]
+
+
+@pytest.mark.parametrize(("kind", "other"), some(BOTH, 2))
 def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
     tmp_path: Path, kind: str, other: str
 ) -> None:
@@ -225,6 +230,7 @@ def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
             client.close()
 
 
+@pytest.mark.parametrize("kind", some(["sse", "websocket"], 1))
 def test_the_largest_reader_of_a_node_with_too_much_pending_is_cut_off(tmp_path: Path, kind: str) -> None:
     with serving(tmp_path, stalled=1000.0, send_buffer=8192, node_bytes=2 << 20) as served:
         moving = Moving(served)
