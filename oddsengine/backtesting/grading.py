@@ -10,8 +10,9 @@ from oddsengine import catalog
 from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.columns import Floats
 from oddsengine.detection.question import hashes, prepare
-from oddsengine.history.closing_consensus import closing_logits, fresh, votes_at
+from oddsengine.history.closing_consensus import closing_by_flag, fresh
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.one_sided import ONE_SIDED
 from oddsengine.query.values import league_id
 from oddsengine.staking.outcomes import profits, settle, settled
 from oddsengine.staking.stakes import bet_table
@@ -44,7 +45,7 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "flags": pl.List(pl.String),
     "worth": pl.Float64,  # null: no close
     "error": pl.Float64,  # logits: close minus the probability shown
-    "close": pl.String,  # "others" or "sharp"
+    "close": pl.String,  # "others" or "sharp"; "one_sided": others that quote one side, with an estimated margin
     "won": pl.Float64,  # 1, 0, between for half a stake; null for a push or an unknown result
 }
 """Columns of the graded prices of an audit."""
@@ -66,7 +67,8 @@ def grade_shown(
     early = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
     if not early.height:
         return pl.DataFrame(schema=schema)
-    closing = closing_logits(early, votes_at(closes, table))
+    one_sided = early["flag"] & int(ONE_SIDED) != 0
+    closing = closing_by_flag(early, closes, table, one_sided)
     x, net, fair = (column.to_numpy() for column in (closing["x"], early["net_odds"], early["fair"]))
     worth = 100.0 * (net / (1.0 + np.exp(-x)) - 1.0)
     error = x - np.log(fair / (1.0 - fair))
@@ -89,7 +91,11 @@ def grade_shown(
             "odds": early["odds"],
             "ev": early["ev"],
             "threshold": early["threshold"],
-            "se": fair_close.standard_errors(early["sport"], early["league"], hours, table),
+            "se": np.where(
+                one_sided,  # wider: the margin is estimated too
+                early["ev_error"] / (100.0 * net * fair * (1.0 - fair)),
+                fair_close.standard_errors(early["sport"], early["league"], hours, table),
+            ),
             "ev_low": early["ev_low"],
             "ev_high": early["ev_high"],
             "still_there": early["still_there"],
@@ -111,10 +117,17 @@ def ids_of(rows: pl.DataFrame, first: str, second: str, name: Callable[[Any, Any
     return pl.Series([known[pair] for pair in pairs], dtype=pl.String)
 
 
-def closing_probabilities(prices: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.Series:
-    """Return fair probabilities of the rows of an odds table at the other books' close; null without one."""
-    logits = closing_logits(located_prices(prices, table), votes_at(closes, table))["x"].fill_nan(None)
-    return (1.0 / (1.0 + (-logits).exp())).alias("closing_probability")
+def closing_probabilities(
+    prices: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable, one_sided: pl.Series | None = None
+) -> pl.DataFrame:
+    """Return fair probabilities of the rows of an odds table at the other books' close, and the source of each.
+
+    The columns are `closing_probability`, null without a close, and `who`, as of `closing_by_flag`. `one_sided` are
+    the flagged rows; None is none.
+    """
+    flagged = pl.repeat(value=False, n=prices.height, eager=True) if one_sided is None else one_sided
+    found = closing_by_flag(located_prices(prices, table), closes, table, flagged)
+    return found.select(closing_probability=1.0 / (1.0 + (-pl.col("x").fill_nan(None)).exp()), who="who")
 
 
 def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
@@ -190,7 +203,7 @@ def closing_evs(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.
     if not at.size or closes is None:
         return out
     early = bets[at]
-    fair = closing_probabilities(early, closes, table).fill_null(np.nan).to_numpy()
+    fair = closing_probabilities(early, closes, table)["closing_probability"].fill_null(np.nan).to_numpy()
     out[at] = early["net_odds"].to_numpy() * fair - 1.0
     return out
 

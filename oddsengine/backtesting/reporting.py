@@ -17,6 +17,7 @@ from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair import FLAGS
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME
+from oddsengine.detection.question import included
 from oddsengine.maths.devig import Method
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
@@ -137,6 +138,7 @@ def audit(
     books: Iterable[str] | None = None,
     guards: Guards = None,
     fair: catalog.FairTable | None = None,
+    include: Iterable[str] = (),
     hours: float = MOST_HOURS,
     delays: Any = (),
     against: Any = None,
@@ -152,6 +154,9 @@ def audit(
         The fair price to audit, as for `find_ev`; by default the fair price at the close, or "power" with `sharp`.
     guards, fair
         As for `Engine`. Tapes use the recorded guards and accept no others.
+    include
+        As for `find_ev`: ``one_sided`` judges prices in markets that too few books quote whole too, flagged
+        `one_sided`. Suspect prices are always judged, flagged.
     hours
         Prices shown earlier before the start are listed, but not part of the table.
     delays
@@ -182,13 +187,13 @@ def audit(
     >>> found.table.filter(by="all").select("threshold", "n", pl.col("shown", "worth").round(2)).rows()
     [(1.0, 138, 1.84, 0.87), (2.0, 59, 2.9, 1.37)]
     """
-    asked, rivals = read_delays(delays), read_rivals(against)
+    asked, rivals, more = read_delays(delays), read_rivals(against), included(include)
     if rivals and (method or sharp):
         raise ValueError("against compares with the fair price at the close; method and sharp must be None")
     replayed = source(history)
     table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
     engine = engine_of(replayed, guards, table)
-    view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include=("suspect",), keep=True)
+    view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include={"suspect", *more}, keep=True)
     results, stats = (None, None) if isinstance(replayed, Tape) else (replayed.results, replayed.stats)
     every = PriceLooks(engine, hours, MOST_ODDS) if rivals else None
     prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, asked, every, progress)

@@ -32,6 +32,8 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.maths.devig import Method
+from oddsengine.pricing.close import named
+from oddsengine.pricing.one_sided import ONE_SIDED
 from oddsengine.progress import ticking
 from oddsengine.tables.casts import TIME
 
@@ -64,6 +66,7 @@ SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "closing_probability": pl.List(pl.Float64),  # fair, at the other books' close
     "clv": pl.Float64,  # percent, of the first odds after commission
     "fair": pl.String,  # name of the constants in force at birth
+    "flags": pl.List(pl.String),  # of a +EV bet at birth; empty for the other kinds
 }
 """Columns of `scan_history`."""
 
@@ -72,7 +75,7 @@ _EVENT = (
     "event_start_time",
 )  # fmt: skip
 _LISTED = {"sportsbooks": "sportsbook", "selections": "selection", "lines": "line", "odds": "odds_decimal"}
-_GRADED = {"row_id": pl.String, "closing_odds": pl.Float64, "closing_probability": pl.Float64}
+_GRADED = {"row_id": pl.String, "closing_odds": pl.Float64, "closing_probability": pl.Float64, "who": pl.String}
 _FIGURES = ("first", "best", "last", "last_before_start")
 _FIRST, _BEST, _LAST, _PRESTART = range(4)
 _TIMES = ("born_at", "died_at", "best_at", "start")
@@ -89,6 +92,7 @@ class _Born(NamedTuple):
     kind: Bytes
     id: Words
     at: Longs  # opportunity of each leg
+    flags: Longs
     legs: Facts
     net: Floats  # per leg
 
@@ -138,7 +142,11 @@ class _Scan:
         has_leg = hits.legs >= 0
         of = np.nonzero(has_leg)[0]
         legs = update.facts.take(update.facts.places(hits.legs[has_leg]))
-        self._born.append(_Born(now, self._engine.fair.name, hits.kind, hits.id, of + begin, legs, _net(hits)[has_leg]))
+        self._born.append(
+            _Born(
+                now, self._engine.fair.name, hits.kind, hits.id, of + begin, _flags(hits), legs, _net(hits)[has_leg]
+            )
+        )  # fmt: skip
         start = np.empty(hits.size, np.int64)
         start[of] = np.where(legs.start == NO_TIME, _NEVER, legs.start)
         self._figures[begin : self._size] = value[:, None]
@@ -152,13 +160,14 @@ class _Scan:
             heads, legs = _frames(self._born)
             self._born = []
             self._heads.append(heads)
-            self._legs.append(legs.select("at", "row_id", "net_odds", *_LISTED.values()))
+            self._legs.append(legs.select("at", "row_id", "net_odds", "one_sided", *_LISTED.values()))
             early = ~pl.col("is_live") & (pl.col("event_start_time") > pl.col("born_at"))
             self._waiting.append(legs.filter(early).drop("at", "born_at", "net_odds"))
         closes = self._closes.take_closed(everything=everything)
         if not self._waiting:
             return
-        waiting = pl.concat(self._waiting).unique("row_id", keep="last", maintain_order=True)
+        waiting = pl.concat(self._waiting).with_columns(pl.col("one_sided").any().over("row_id"))
+        waiting = waiting.unique("row_id", keep="last", maintain_order=True)
         if closes is not None:
             closed = waiting["event_id"].is_in(closes["event_id"].unique().implode())
             due, waiting = waiting.filter(closed), waiting.filter(~closed)
@@ -172,9 +181,10 @@ class _Scan:
 
     def _grade(self, due: pl.DataFrame, closes: pl.DataFrame) -> pl.DataFrame:
         last = closes.select("row_id", closing_odds="odds_decimal").unique("row_id")
-        fair = closing_probabilities(due, closes, self._engine.fair)
+        fair = closing_probabilities(due.drop("one_sided"), closes, self._engine.fair, due["one_sided"])
         return (
-            due.select("row_id", closing_probability=fair)
+            due.select("row_id")
+            .hstack(fair)
             .join(last, on="row_id", how="left", maintain_order="left")
             .select(*_GRADED)
         )
@@ -187,6 +197,9 @@ class _Scan:
             graded.unique("row_id", keep="last"), on="row_id", how="left", maintain_order="left"
         )
         early = self._times[: self._size, _BORN] < self._times[: self._size, _START]
+        # A close of one-sided prices is only for bets that were found by them.
+        theirs = (pl.col("who") != "one_sided").fill_null(value=True) | pl.col("one_sided")
+        legs = legs.with_columns(pl.when(theirs).then("closing_probability"))
         closing = pl.col("closing_probability")
         worth = pl.when(closing.is_not_null().all()).then(closing.sum() / (1.0 / pl.col("net_odds")).sum() - 1.0)
         listed = legs.group_by("at", maintain_order=True).agg(
@@ -225,6 +238,11 @@ def _net(hits: Hits) -> Floats:
     return out
 
 
+def _flags(hits: Hits) -> Longs:
+    """Return the flags of +EV prices as bits; 0 for the other kinds."""
+    return np.where(hits.kind == EV, hits.figures[:, -1], 0.0).astype(np.int64) >> 1
+
+
 def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return one row per opportunity, and one per leg as in an odds table, with `row_id` and `born_at`."""
     parts, group = [], [born[0]]
@@ -241,6 +259,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
         kind=pl.Series(KINDS).gather(np.concatenate([one.kind for one in born])),
         id=pl.Series(hexadecimal(np.concatenate([one.id for one in born]))),
         fair=pl.Series([one.fair for one in born]).gather(np.repeat(np.arange(len(born)), sizes)),
+        flags=pl.Series([named(bits) for one in born for bits in one.flags.tolist()], dtype=SCAN_SCHEMA["flags"]),
     )
     return heads, legs
 
@@ -255,6 +274,7 @@ def _odds_table(born: list[_Born]) -> pl.DataFrame:
         row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String),
         net_odds=pl.Series(np.concatenate([one.net for one in born])),
         born_at=moments_of(moment),
+        one_sided=np.concatenate([(one.flags[one.at - one.at[0]] & int(ONE_SIDED)) != 0 for one in born]),
     )
 
 
@@ -270,6 +290,7 @@ def scan_history(
     max_hold: float = 2.0,
     min_size: float = 0.0,
     min_middle_ev: float | None = 0.0,
+    include: Iterable[str] = (),
     commission: Any = None,
     guards: Guards = None,
     fair: Fair = None,
@@ -285,9 +306,9 @@ def scan_history(
         A history: a frame (spells, openings, or an odds table with `recorded_at`, else `last_seen_at` or `timestamp`),
         a lazy query, a file, folder, pattern or URL of Parquet, a Delta table, seasons of football-data.co.uk, or the
         folder of a tape. Every row must have a time.
-    books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, commission
+    books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, include, commission
         As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
-        `method` is given.
+        `method` is given; `include` adds +EV bets that are ``suspect`` or ``one_sided``, with these flags.
     guards
         As for `Engine`. Tapes use the recorded guards and accept no others.
     fair
@@ -330,7 +351,7 @@ def scan_history(
     engine = engine_of(history, guards)
     view = engine.view(
         books, sharp, method, commission=commission, kinds=kinds, min_ev=min_ev, min_profit=min_profit,
-        max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, keep=True,
+        max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, include=include, keep=True,
     )  # fmt: skip
     scan = _Scan(engine, view)
     with ticking(span(history), progress=progress) as tick:

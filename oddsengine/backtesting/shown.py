@@ -18,7 +18,7 @@ from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.tape import Tape
 
-PROMISED = ("ev_low", "ev_high", "still_there")
+PROMISED = ("ev_low", "ev_high", "ev_error", "still_there")
 """What else a row promises of its EV."""
 
 

@@ -36,7 +36,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
         history = read_odds(history, columns=arguments.columns)
     with Progress("looks") as progress:
         result = audit(
-            history, method=arguments.method, sharp=arguments.sharp, books=arguments.books,
+            history, method=arguments.method, sharp=arguments.sharp, books=arguments.books, include=arguments.include,
             fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
             against={Path(path).stem: path for path in arguments.against} or None,
             progress=lambda count: progress(None, count),

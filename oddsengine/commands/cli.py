@@ -157,6 +157,10 @@ _SHARED: dict[str, dict[str, Any]] = {
         type=_columns, metavar="A=B,C=D",
         help="columns of the file and what they are in an odds table, such as Bookie=sportsbook,Price=odds",
     ),
+    "--include": dict(
+        type=_names, default=[], metavar="A,B",
+        help="also list +EV at prices that are suspect (too good to be true) or one_sided (quoted on one side only)",
+    ),
     "--url": dict(help="URL of a node, such as https://odds.example.com"),
     "--key-env": dict(
         default="ODDSENGINE_API_KEY", metavar="NAME",
@@ -239,10 +243,7 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
     ask.add_argument("--stake", type=_positive, metavar="MONEY", help="price exchange levels for this stake")
-    ask.add_argument(
-        "--include", type=_names, default=[], metavar="A,B",
-        help="also list +EV at prices that are suspect (too good to be true) or one_sided (quoted on one side only)",
-    )  # fmt: skip
+    ask.add_argument("--include", **_SHARED["--include"])
 
 
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
@@ -510,6 +511,7 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
         help="reference books in order of preference, instead of the fair price at the close",
     )
     parser.add_argument("--books", type=_names, metavar="BOOKS", help="only bet at these books (default: all)")
+    _add_shared(parser, "--include")
     parser.add_argument(
         "--delay", action="append", default=[], metavar="TIME",
         help="how many prices still stood so much later, such as 10m, and what they were worth; repeat for others",

@@ -13,9 +13,8 @@ def serve_command(arguments: argparse.Namespace) -> None:
     with service_needed():
         import msgspec  # noqa: PLC0415
 
-        from oddsengine.sources import declared  # noqa: PLC0415
         from oddsengine_service.server import serve  # noqa: PLC0415  see the module's docstring
-        from oddsengine_service.settings import MOST_PORT, Settings, learn, load, make_folder  # noqa: PLC0415
+        from oddsengine_service.settings import MOST_PORT, Settings, learn, load, make_folder, with_sources  # noqa: PLC0415
     if bool(arguments.live) != bool(arguments.sport):
         raise ValueError("--live takes sources and --sport their leagues: --live kalshi,polymarket --sport nfl")
     if arguments.live and (arguments.demo or arguments.config is not None):
@@ -33,11 +32,13 @@ def serve_command(arguments: argparse.Namespace) -> None:
         if temporary:
             folder = stack.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
             environ.setdefault("ODDSENGINE_DATA_FOLDER", folder)
-        environ |= declared(arguments.live, arguments.sport, environ) if arguments.live else {}
-        settings: Settings = load(arguments.config, environ)
-        if temporary:  # not those of a file that lies here
-            feeds = {name: feed for name, feed in settings.feeds.items() if name in (arguments.live or ())}
-            settings = msgspec.structs.replace(settings, feeds=feeds)
+        settings: Settings
+        if arguments.live:
+            settings = with_sources(arguments.live, arguments.sport, environ)
+        else:
+            settings = load(arguments.config, environ)
+            if temporary:  # not those of a file that lies here
+                settings = msgspec.structs.replace(settings, feeds={})
         if arguments.demo and settings.feeds:
             raise ValueError(
                 f"--demo cannot be combined with feeds, but {settings.file} declares "

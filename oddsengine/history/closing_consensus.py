@@ -4,6 +4,9 @@ The close of an event is its last snapshot, at most half an hour before the star
 prices that are at most 15 minutes old, on the judged line or else on its nearest one: de-vigged with `power`, moved to
 the judged line if the slope is known, in logits. With five or more votes, the highest and lowest are dropped and the
 rest averaged; with four, the median is used; with fewer there is no close, except a sharp book's own.
+
+A one-sided price (`pricing.one_sided`) for which too few books quote both sides at the close is graded by the same
+rule, with the votes of the books that quote one side then, whose margin is estimated as it is live.
 """
 
 from typing import NamedTuple
@@ -19,6 +22,7 @@ from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import UnitColumns
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission
+from oddsengine.pricing.one_sided import completed, quoted
 
 _VOTE_S = 900
 _LEAST = 4
@@ -43,18 +47,23 @@ def fresh(closes: pl.DataFrame) -> pl.DataFrame:
     return closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
 
 
-def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable) -> Votes:
-    """Return the books' closing logits by ladder; `closes` are prices with the time of the last snapshot (`look`)."""
+def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided: bool = False) -> Votes:
+    """Return the books' closing logits by ladder; `closes` are prices with the time of the last snapshot (`look`).
+
+    `one_sided`: also of the books that quote one side only.
+    """
     if closes is None or not closes.height:
         return {}
     prepared = prepare(fresh(closes).drop("look"), [])
     identity, g = prepared.identity, prepared.identity.groups
-    none = np.full(g.row.size, NO_TIME)
+    none, reason = np.full(g.row.size, NO_TIME), prepared.guarded.reason
     net = after_commission(g, identity.traits)
-    ballot = fair_close.votes(
-        g, net, none, prepared.guarded.reason, int(identity.traits.outcomes.max(initial=2)), table
-    )
+    ballot = fair_close.votes(g, net, none, reason, int(identity.traits.outcomes.max(initial=2)), table)
     of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
+    if one_sided:
+        no_start = np.full(g.event.size, NO_TIME)
+        board = fair_close.CloseInput(of, fair_close.Times(none, no_start, no_start), None, ballot)
+        ballot, _ = completed(g, net, ballot, quoted(g, identity.traits, net, reason, ballot, board), board)
     key = hashes(prepared).ladder
     market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
     out: Votes = {}
@@ -140,3 +149,20 @@ def closing_logits(prices: pl.DataFrame, votes: Votes) -> pl.DataFrame:
     return keys.join(made.select(*on, "x", "who"), on=on, how="left", nulls_equal=True, maintain_order="left").select(
         "x", "who"
     )
+
+
+def closing_by_flag(
+    prices: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable, one_sided: pl.Series
+) -> pl.DataFrame:
+    """Return `closing_logits` of located prices; flagged ones without a close have one by one-sided votes, if any.
+
+    Its source (`who`) is then "one_sided".
+    """
+    out = closing_logits(prices, votes_at(closes, table))
+    without = one_sided & out["x"].is_nan()
+    if not without.any():
+        return out
+    x, at = out["x"].to_numpy().copy(), without.arg_true()
+    x[at] = closing_logits(prices[at], votes_at(closes, table, one_sided=True))["x"]
+    who = pl.when(without & pl.Series(np.isfinite(x))).then(pl.lit("one_sided")).otherwise("who")
+    return out.select(pl.Series("x", x), who.alias("who"))

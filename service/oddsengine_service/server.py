@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from msgspec import structs
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp
 
 from oddsengine.matching import Matcher
 from oddsengine.sources.secrets import Secrets
@@ -39,6 +41,8 @@ from oddsengine_service.http.middleware import Authenticate
 from oddsengine_service.http.protocol import connecting_to
 from oddsengine_service.http.request import BASE
 from oddsengine_service.http.site import Site
+from oddsengine_service.live_markets import PATH as LIVE
+from oddsengine_service.live_markets import SOURCES, LiveMarkets
 from oddsengine_service.lock import lock_folder, note_address
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
@@ -49,7 +53,7 @@ from oddsengine_service.monitoring.metrics import Listener, Metrics
 from oddsengine_service.node import Node, StalledError, open_node
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
-from oddsengine_service.settings import Settings, SettingsError, secret
+from oddsengine_service.settings import ArchiveSettings, Settings, SettingsError, make_folder, secret, with_sources
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS
 
@@ -72,13 +76,14 @@ class Service:
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], run: Callable[["Service"], Any],
         authenticate: Authenticate | None = None, *, sender: Sender, fair: FairFile | None, ends: contextlib.ExitStack,
+        live: str | None = None,
     ) -> None:  # fmt: skip
         self.node, self.settings, self.environ = node, settings, environ
         self.metrics = Metrics()
         options = settings.service
         self.origin = options.url
         self.socket_paths: tuple[str, ...] = PATHS
-        self.stream_path = f"{BASE}/stream"
+        self.stream_paths: tuple[str, ...] = (f"{BASE}/stream",)
         self.connections = Connections(
             options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
@@ -98,17 +103,27 @@ class Service:
         self._has_run = False
         self.restart_reason = ""  # reason to rebuild the node
         self._run = run
-        self.site = Site(self.api, self.metrics, self._metrics_token)
+        self.site = Site(self.api, self.metrics, self._metrics_token, live)
         origins = options.origins or (("*",) if node.demo else ())
         self._tools = Mcp(self.api, Origins(origins, self.origin))
         self.app = application(
             self.api, {**self.site.apps, **dict.fromkeys(MCP_PATHS, self._tools)}, lifespan=self._lifespan,
             origins=origins, address=self.origin,
         )  # fmt: skip
+        self.served: ASGIApp = self.app  # by `oddsengine serve`
+        self.live: LiveMarkets | None = None
+
+    def offer_live(self, make: Callable[[str], "Service"]) -> None:
+        """Offer live prediction markets beside this demo; `make` builds their node for a league."""
+        self.served = self.live = LiveMarkets(self.app, make)
+        self.socket_paths += tuple(LIVE + path for path in self.socket_paths)
+        self.stream_paths += tuple(LIVE + path for path in self.stream_paths)
 
     async def stop(self) -> None:
         """Stop what would not end by itself: streams."""
         self.node.closing.set()
+        if self.live is not None:
+            await self.live.stop()
         if self.api.hub is not None:
             await self.api.hub.close()
         await self._tools.stop()
@@ -292,8 +307,9 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 
 def build(
     settings: Settings, environ: Mapping[str, str], *, demonstration: bool,
-    clock: Clock | None = None, authenticate: Authenticate | None = None,
+    clock: Clock | None = None, authenticate: Authenticate | None = None, live: str | None = None,
 ) -> Service:  # fmt: skip
+    """Build a node; `live` as in `Site`."""
     clock = Clock() if clock is None else clock
     clock.on_fault = lambda text: log.event("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
@@ -309,14 +325,31 @@ def build(
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         followed = None if demonstration else fair
-        service = Service(node, settings, environ, run, authenticate, sender=sender, fair=followed, ends=stack)
+        service = Service(
+            node, settings, environ, run, authenticate, sender=sender, fair=followed, ends=stack, live=live
+        )
         guard.pop_all()  # from here on, it is the service that closes the stack
+    return service
+
+
+def build_demo(settings: Settings, environ: Mapping[str, str]) -> Service:
+    """Build the demo of `oddsengine serve`, which offers live prediction markets."""
+
+    def make(league: str) -> Service:
+        feeds = with_sources(SOURCES, [league], environ).feeds
+        data = structs.replace(settings.data, folder=str(Path(settings.data.folder) / "live"), tape=False)
+        there = structs.replace(settings, feeds=feeds, data=data, archive=ArchiveSettings(), scale=None)
+        make_folder(there)
+        return build(there, environ, demonstration=True, live="")
+
+    service = build(settings, environ, demonstration=True, live=LIVE)
+    service.offer_live(make)
     return service
 
 
 def configured(service: Service, host: str, port: int) -> uvicorn.Config:
     return uvicorn.Config(
-        service.app, host=host, port=port, http=connecting_to(service), interface="asgi3", log_config=None,
+        service.served, host=host, port=port, http=connecting_to(service), interface="asgi3", log_config=None,
         access_log=False, server_header=False, timeout_graceful_shutdown=10, timeout_keep_alive=75, backlog=2048,
         proxy_headers=False, ws=SocketProtocol, ws_max_size=MOST_MESSAGE, ws_ping_interval=None,
         ws_per_message_deflate=False,
@@ -346,7 +379,10 @@ def _serve(
     """Serve with one node. Returns why another one is needed, or an empty string."""
     options = settings.service
     share_arenas()
-    service = build(settings, environ, demonstration=demonstration)
+    if demonstration and not settings.feeds:
+        service = build_demo(settings, environ)
+    else:
+        service = build(settings, environ, demonstration=demonstration)
 
     def listens(at: str) -> None:
         try:

@@ -16,7 +16,7 @@ value, and what is allowed.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from oddsengine import catalog
-from oddsengine.sources import KINDS, FeedSettings, read_feed
+from oddsengine.sources import KINDS, FeedSettings, declared, read_feed
 from oddsengine.sources import SettingsError as SettingsError  # noqa: PLC0414  what `load` raises
 from oddsengine.sources.settings import (
     PREFIX,
@@ -221,6 +221,13 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     settings = Settings(file=name, feeds=feeds, scale=scale, **sections)
     _check_variables(settings, environ, used)
     return settings
+
+
+def with_sources(names: Iterable[str], leagues: Iterable[str], environ: Mapping[str, str]) -> Settings:
+    """The settings of the environment, with these kinds of sources as the only feeds: what `serve --live` reads."""
+    names = list(names)
+    read = load(None, {**environ, **declared(names, leagues, environ)})
+    return msgspec.structs.replace(read, feeds={name: read.feeds[name] for name in names})
 
 
 def _check_removed(name: str, tables: Mapping[str, Any], environ: Mapping[str, str]) -> None:

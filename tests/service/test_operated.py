@@ -21,6 +21,7 @@ from typing import Any
 import httpx2
 import pytest
 from support.effort import less, some
+from support.exchanges_running import led_to
 from support.forking import CLI, PIPE, Forked, python
 from support.kalshi import Exchange, exchange
 from support.service_running import PATIENCE_S, until
@@ -359,13 +360,28 @@ def test_live_prices_without_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             rows = client.get("/odds").json()["data"]
             assert {(row["sportsbook"], row["home_team"]) for row in rows} == {("kalshi", "Seattle Seahawks")}
             assert client.get("/opportunities/ev").json()["meta"]["source"] == "live"
-            page = client.get(str(client.base_url).removesuffix("/api/v1/") + "/").text
-            assert 'data-demo-key="demo_enterprise" data-market=""' in page
+            origin = str(client.base_url).removesuffix("/api/v1/")
+            assert 'data-demo-key="demo_enterprise" data-market="" data-live=""' in client.get(f"{origin}/").text
+            assert client.get(f"{origin}/live/state").status_code == 404  # the choice is of the demo
     finally:
         of_loop(served.__aexit__(None, None, None))
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE_S)
         loop.close()
+
+
+def test_the_demo_offers_live_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here of a server that nobody runs."""
+    for name in ("kalshi", "polymarket"):
+        for variable, value in led_to(name, {"url": "http://127.0.0.1:9"}).items():
+            monkeypatch.setenv(variable, value)
+    with serving(tmp_path, "demo_enterprise", "--demo", "--port", "0") as client:
+        url = str(client.base_url).removesuffix("/api/v1/") + "/live/state"
+        assert client.get(url).json()["data"]["state"] == "off"
+        assert client.post(f"{url}?league=nba").json()["data"]["state"] == "starting"
+        until(lambda: client.get(url).json()["data"]["state"] != "starting", "an answer")
+        said = client.get(url).json()["data"]
+        assert (said["state"], "127.0.0.1 cannot be reached" in said["reason"]) == ("failed", True), said
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ class Exchange:
         self.sends = True  # initial books
         self.silent = False
         self.refuses = False  # connections
+        self.status = 0  # of all answers, instead of these
         self.keyset = True
         self.answers = asyncio.Event()  # requests for books
         self.answers.set()
@@ -142,7 +143,9 @@ class Exchange:
 
     async def answer(self, request: Request, answering: Answering) -> None:
         self.requests.append(request)
-        if request.path == "/sports":
+        if self.status:
+            await answering.answer({"error": "no"}, status=self.status)
+        elif request.path == "/sports":
             await answering.answer(SPORTS)
         elif request.path == "/events/keyset" and self.keyset:
             after = int(request.query.get("after_cursor", ["0"])[0])

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import httpx2
+from msgspec import structs
 from support.contract import FEATURES
 from support.effort import pause
 from support.logs import Logged
@@ -24,7 +25,7 @@ from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.demo import add_splits, apply_batch, teams_of
-from oddsengine_service.server import Server, Service, build
+from oddsengine_service.server import Server, Service, build, build_demo
 from oddsengine_service.settings import load
 
 TIER_IDS = tuple(TIERS)
@@ -89,7 +90,7 @@ class Running:
     def __init__(
         self, folder: Path, *, waits: bool = False, seed: int = _SEED, events: int = _EVENTS, now: bool = False,
         demonstration: bool = True, driven: NodeClock | None = None, settings: Mapping[str, str] | None = None,
-        **options: str,
+        offers_live: bool = False, **options: str,
     ) -> None:  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         environ = {
@@ -101,7 +102,10 @@ class Running:
         }  # fmt: skip
         self.logged = Logged()
         self.clock = Clock()
-        self.service = build(load(None, environ), environ, demonstration=demonstration, clock=driven)
+        if offers_live:  # as `oddsengine serve --demo`
+            self.service = build_demo(structs.replace(load(None, environ), feeds={}), environ)
+        else:
+            self.service = build(load(None, environ), environ, demonstration=demonstration, clock=driven)
         self.node = self.service.node
         if driven is None:
             self.node.limits = Limits(clock=self.clock)

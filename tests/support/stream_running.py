@@ -63,7 +63,7 @@ class Host:
 
     origin = ""
     socket_paths: tuple[str, ...] = PATHS
-    stream_path = f"{BASE}/stream"
+    stream_paths: tuple[str, ...] = (f"{BASE}/stream",)
 
     def __init__(self, node: Node) -> None:
         self.node = node

@@ -79,6 +79,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
     shared: tuple[str, ...] = ()  # books that another source delivers too, unless both are configured to
     conflict: bool = False  # it is requested less often than the guards require
     public: str = ""  # the reason, in words that everybody may read
+    caught_up: bool = False  # its first data is on the board
 
     @property
     def last_sign(self) -> datetime | None:
@@ -270,6 +271,7 @@ class Track:
             credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
             books=tuple(sorted(self.books())), prices=self.prices, stale=self.stale,
             behind=self.behind, shared=tuple(sorted(self.shared)), conflict=bool(self.conflict), public=public,
+            caught_up=self.caught_up.is_set(),
         )  # fmt: skip
 
 

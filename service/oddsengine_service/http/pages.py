@@ -20,7 +20,7 @@ _PARTS = Path(__file__).parents[1] / "page"
 _SCRIPTS = (  # one module, in this order
     "settings.js", "text.js", "stream.js", "poller.js", "games.js", "stakes.js", "legend.js", "filters.js", "lists.js",
     "places.js", "board.js", "screen.js", "details.js", "movers.js", "bet_form.js", "bet_report.js", "tracker.js",
-    "alerts.js", "sources.js", "page.js", "controls.js",
+    "alerts.js", "sources.js", "page.js", "markets.js", "controls.js",
 )  # fmt: skip
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }
@@ -74,8 +74,8 @@ class Live(NamedTuple):
     policy: str
 
 
-def live(base: str, demo_key: str = "", *, simulated: bool = False) -> Live:
-    """The page at the root; the demo fills in its key."""
+def live(base: str, demo_key: str = "", *, simulated: bool = False, live: str = "") -> Live:
+    """The page at the root; the demo fills in its key, and offers live prediction markets at the path `live`."""
     style = (_PARTS / "page.css").read_text("utf-8")
     script = "\n".join((_PARTS / name).read_text("utf-8") for name in _SCRIPTS)
     html = (_PARTS / "index.html").read_text("utf-8")
@@ -83,6 +83,7 @@ def live(base: str, demo_key: str = "", *, simulated: bool = False) -> Live:
         "base": escape(base),
         "demo_key": escape(demo_key),
         "simulated": "simulated" if simulated else "",
+        "live": escape(live),
         "facts": msgspec.json.encode(_facts()).decode().replace("<", "\\u003c"),
         "style": style,
         "script": script,

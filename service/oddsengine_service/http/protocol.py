@@ -52,7 +52,7 @@ class Host(Protocol):
     connections: Connections
     origin: str  # the node's address, if it is known
     socket_paths: tuple[str, ...]  # paths that may be upgraded to a WebSocket
-    stream_path: str  # what the paths of streams begin with
+    stream_paths: tuple[str, ...]  # what the paths of streams begin with
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -112,7 +112,7 @@ class HttpProtocol(HttpToolsProtocol):
         if cycle is None or cycle.more_body or cycle.response_complete:
             return False
         cycle.keep_alive = False
-        return not cycle.scope["path"].startswith(self._host.stream_path)
+        return not cycle.scope["path"].startswith(self._host.stream_paths)
 
     def data_received(self, data: bytes) -> None:
         """Parse data, unless a head or a body is too long."""
@@ -205,7 +205,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _wrote(self) -> None:
         """Check later that the response is read, unless it is a stream."""
-        if not self._answering.scope["path"].startswith(self._host.stream_path):
+        if not self._answering.scope["path"].startswith(self._host.stream_paths):
             self._written, self.left = self._answering, -1
             self._connections.written[self] = None
 

@@ -29,10 +29,13 @@ _MOST_ROOTS = 8  # paths that the application is mounted at, whose pages are kep
 
 
 class Site:
-    """The pages; without `token`, metrics are not among them."""
+    """The pages; without `token`, metrics are not among them.
 
-    def __init__(self, api: Api, metrics: Metrics, token: str) -> None:
-        self._api, self._metrics, self._token = api, metrics, token
+    `live` is the path from these pages to live prediction markets, if there is a choice between them and the demo.
+    """
+
+    def __init__(self, api: Api, metrics: Metrics, token: str, live: str | None = None) -> None:
+        self._api, self._metrics, self._token, self._live_path = api, metrics, token, live
         # Fails at startup, with a name, if an endpoint cannot be described.
         self.document = document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
         self._streams = msgspec.json.decode(STREAM_EXAMPLES.read_bytes())
@@ -56,7 +59,10 @@ class Site:
             CachedResponse(Answer(encode(asyncapi.document(ENDPOINTS, root + BASE, self._streams)))),
             CachedResponse(Answer(reference, type="text/html; charset=utf-8")),
             pages.live(
-                root + BASE, "demo_enterprise" if self._api.node.demo else "", simulated=self._api.node.simulated
+                root + BASE,
+                "demo_enterprise" if self._api.node.demo else "",
+                simulated=self._api.node.simulated,
+                live="" if self._live_path is None else root + self._live_path,
             ),
         )
 

@@ -151,6 +151,9 @@ on("file-order", "change", () => betFile.read());
 on("file-import", "click", () => betFile.send());
 on("bell", "click", () => alerts.ring());
 on("bell-form", "submit", (event) => { event.preventDefault(); alerts.answer(); });
+on("market-simulated", "click", () => OF_LIVE && location.assign(LIVE_AT.replace(/live$/, "")));
+on("market-live", "click", () => markets.choose());
+on("market-league", "change", () => OF_LIVE && markets.choose());
 on("sources", "click", () => { sources.render(); $("sources-dialog").showModal(); });
 on("rotate", "click", () => { $("rotate-ask").hidden = false; write($("rotate-said"), ""); });
 on("rotate-now", "click", rotateKey);
@@ -302,6 +305,7 @@ setInterval(() => {
   if (tab === "board") later();
   alerts.look();
   if (key && !resting) sources.look();
+  if (!resting) markets.look();
   showAge();
   tickTimes();
 }, 1000);
@@ -313,7 +317,8 @@ makeTabs();
 readAddress();
 const demo = document.body.dataset.demoKey;
 $("demo-help").hidden = !demo;
-$("simulated").hidden = $("real-prices").hidden = document.body.dataset.market !== "simulated";
+$("simulated").hidden = $("real-prices").hidden = document.body.dataset.market !== "simulated" || Boolean(LIVE_AT);
+markets.begin();
 $("key").value = demo;
 if (demo) $("key").type = "text"; // everybody knows it
 $("remember").checked = localStorage.getItem(KEY) !== null;
