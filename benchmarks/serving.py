@@ -23,7 +23,7 @@ class Host:
 
     origin = ""
     socket_paths: tuple[str, ...] = PATHS
-    stream_path = f"{BASE}/stream"
+    stream_paths: tuple[str, ...] = (f"{BASE}/stream",)
 
     def __init__(self) -> None:
         self.connections = Connections(1 << 20)
