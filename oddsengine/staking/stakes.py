@@ -351,10 +351,13 @@ def arbitrage_plan(
     games = arbs.select(pl.coalesce([c for c in ("event_id", "event_name") if c in arbs.columns])).to_series().to_list()
     # The selection may be only "Over": the player, the team and the period are columns of the arbitrage.
     apart = [name for name in _MARKET if name in arbs.columns]
-    markets = arbs.select("market_type", *apart).rows()
+    types, markets = arbs["market_type"].to_list(), arbs.select(*apart).rows() if apart else [()] * arbs.height
     bets = {
         row: [
-            (games[row], *markets[row], leg.get("line"), leg["selection"], leg.get("selection_type"), book)
+            (
+                games[row], leg.get("market_type") or types[row], *markets[row], leg.get("line"), leg["selection"],
+                leg.get("selection_type"), book,
+            )
             for leg, book in zip(legs, books[row], strict=True)
         ]
         for row, legs in waiting.items()

@@ -420,6 +420,20 @@ def test_legs_at_one_book_share_its_limit_alone() -> None:
     assert plan["worst_case"].to_list() == [2.5] * 3
 
 
+def test_a_bet_has_one_limit_in_arbitrages_of_several_markets() -> None:
+    """A home win in the three-way market is a leg of the spread too."""
+    leg = {"sportsbook": "x", "market_type": "moneyline", "selection": "A", "line": None, "net_odds": 2.6}
+    lay = {"sportsbook": "y", "market_type": "point_spread", "selection": "B", "line": 0.5, "net_odds": 1.8}
+    rest = [leg | {"sportsbook": book, "selection": side, "net_odds": odds}
+            for book, side, odds in (("z", "Draw", 3.9), ("w", "B", 3.4))]  # fmt: skip
+    arbs = pl.DataFrame(
+        {"id": ["1", "2"], "event_name": "B @ A", "event_id": "g", "market_type": ["point_spread", "moneyline"],
+         "line": [-0.5, None], "legs": [[leg, lay], [leg, *rest]]}
+    )  # fmt: skip
+    plan = oe.arbitrage_plan(arbs, bankroll=1000, max_bet={"x": 50})
+    assert plan.filter(sportsbook="x")["stake"].sum() <= 50.0
+
+
 def test_a_bet_that_two_arbitrages_need_has_one_limit() -> None:
     shared = plan_of([("x", "A", 2.2), ("y", "B", 2.1)], [("x", "A", 2.2), ("z", "B", 2.05)], bankroll=1000, max_bet=50)
     assert shared.filter(sportsbook="x")["stake"].sum() <= 50.0
