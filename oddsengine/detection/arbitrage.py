@@ -110,7 +110,7 @@ def _legs(question: Question, legs: BestPrices) -> pl.Series:
             "market_type": board.market_types(question, row),
             "selection_type": board.sides(question, row),
             "line": board.row_lines(question, row),
-            "net_odds": 1.0 / share,
+            "net_odds": legs.odds[held],
             "implied_probability": share,
             "stake_percent": 100.0 * share / legs.total[case],
             "last_seen_at": base["last_seen_at"],

@@ -66,7 +66,7 @@ def find_hits(search: Search) -> Middles:
     named = ids.of_pairs("middle", g, search.hashes, low, high, rows)
     generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
     worth = middle.MiddleValue(*(column[keep] for column in worth))
-    best = BestPrices(rows, legs.cost[keep], legs.total[keep], named)
+    best = BestPrices(rows, legs.odds[keep], legs.total[keep], named)
     return Middles(who, low, high, best, worth, source[keep], generous)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from oddsengine.detection import tails
 from oddsengine.detection.ids import Hashes, of_markets
-from oddsengine.detection.sweep import PAIR, Candidates, Offers, Scope, Wants, best_legs, close_candidates, sweep
+from oddsengine.detection.sweep import PAIR, Candidates, Offers, Scope, Wants, best_legs, close_candidates, costs, sweep
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
@@ -51,13 +51,18 @@ class BestPrices(NamedTuple):
     """Best prices, as columns."""
 
     rows: Ints  # (n, outcomes), -1 beyond a case's outcomes
-    cost: Floats  # (n, outcomes): money for one unit of payout, 1/odds in this combination; 0 beyond
-    total: Floats  # sum of the costs
+    odds: Floats  # (n, outcomes): after commission, in this combination; nan beyond
+    total: Floats  # sum of 1/odds
     id: Words  # of the case
+
+    @property
+    def cost(self) -> Floats:
+        """(n, outcomes): money for one unit of payout, 0 beyond."""
+        return costs(self.odds)
 
     def only(self, keep: Longs) -> "BestPrices":
         """Return a selection of the rows."""
-        return BestPrices(self.rows[keep], self.cost[keep], self.total[keep], self.id[keep])
+        return BestPrices(self.rows[keep], self.odds[keep], self.total[keep], self.id[keep])
 
 
 class Cases(NamedTuple):
@@ -82,4 +87,4 @@ def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, di
     keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= least))
     who, market, rows = who[keep], market[keep], legs.rows[keep]
     named = of_markets(kind, v.groups, search.hashes, market, rows)
-    return Cases(who, market, BestPrices(rows, legs.cost[keep], legs.total[keep], named))
+    return Cases(who, market, BestPrices(rows, legs.odds[keep], legs.total[keep], named))

@@ -174,10 +174,10 @@ class Scope(NamedTuple):
 
 
 class Legs(NamedTuple):
-    """The selected rows of some cases, (n, outcomes) padded with -1, what they cost, and the sums of that."""
+    """The selected rows of some cases, (n, outcomes) padded with -1, their odds, and the sums of 1/odds."""
 
     rows: Ints
-    cost: Floats  # money for one unit of payout: 1/odds, or less where commission is on a market's net winnings
+    odds: Floats  # in this combination: better where legs pay commission together; nan beyond
     total: Floats
 
 
@@ -500,6 +500,7 @@ def _legs(
     outcome of one market and the last of another. Rows of equal cases, which are adjacent, are sorted by price once,
     and so are long lists and those of twins. A case without a set has no legs.
 
+    - `precedence`: as in `_rank`
     - `out` (int32, cases by outcomes), `totals` (float64 per case): the legs to write, and the sums of their 1/odds
     - `order`, `ends`, `trial`: scratch arrays for `_best_of`
     """
@@ -619,25 +620,32 @@ def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Le
         _belong(markets[found], rows[found], g.segments, g.market, g.twin, _precedence(view), belongs)
         elsewhere = found[belongs == 0]
         rows[elsewhere], total[elsewhere] = NONE, np.inf
-    cost = _costs(view, rows)
-    if cost.shape[1] > PAIR and view.charges.relief > 1.0:
+    odds = _odds(view, rows)
+    if odds.shape[1] > PAIR and view.charges.relief > 1.0:
         market, book = g.market[rows].astype(np.int64), g.book[rows]
+        cost = costs(odds)
         together = netted(cost, on_winnings(g.book, rows, view.charges), market * view.traits.feed.size + book)
-        changed = np.flatnonzero((together != cost).any(axis=1))
+        better = together != cost
+        odds[better] = 1.0 / together[better]
+        changed = better.any(axis=1)
         total[changed] = together[changed].sum(axis=1)
-        cost = together
-    return Legs(rows, cost, total)
+    return Legs(rows, odds, total)
 
 
-def _costs(view: Offers, rows: Ints) -> Floats:
-    """Return 1/odds of some legs, (n, legs) padded with -1; 0 beyond."""
-    return np.where(rows >= 0, 1.0 / view.net[np.maximum(rows, 0)], 0.0)
+def _odds(view: Offers, rows: Ints) -> Floats:
+    """Return the odds of some legs, (n, legs) padded with -1; nan beyond."""
+    return np.where(rows >= 0, view.net[np.maximum(rows, 0)], np.nan)
+
+
+def costs(odds: Floats) -> Floats:
+    """Return 1/odds: money for one unit of payout; 0 where there are none."""
+    return np.nan_to_num(1.0 / odds)
 
 
 def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
     """Best admissible prices of pairs of lines, over the low one and under the high one, at two books."""
     rows, total = _choose(view, who, low, high, PAIR, distinct=True)
-    return Legs(rows, _costs(view, rows), total)
+    return Legs(rows, _odds(view, rows), total)
 
 
 def _precedence(view: Offers) -> Ints:

@@ -305,11 +305,11 @@ def _common(
 
 def _priced(view: Offers, cases: Cases) -> Any:
     """Figures of markets: the sum of 1/odds, the price of each leg, and whether a leg is doubtful."""
-    cost = cases.legs.cost[:, :LEGS]
-    figures = np.full((cost.shape[0], FIGURES), np.nan)
+    odds = cases.legs.odds[:, :LEGS]
+    figures = np.full((odds.shape[0], FIGURES), np.nan)
     figures[:, 0] = cases.legs.total
     figures[:, -1] = unconfirmed(view, cases.legs.rows)
-    figures[:, 1 : 1 + cost.shape[1]] = 1.0 / np.where(cost > 0.0, cost, np.nan)
+    figures[:, 1 : 1 + odds.shape[1]] = odds
     return figures
 
 

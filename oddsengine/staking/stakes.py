@@ -355,8 +355,13 @@ def arbitrage_plan(
     bets = {
         row: [
             (
-                games[row], leg.get("market_type") or types[row], *markets[row], leg.get("line"), leg["selection"],
-                leg.get("selection_type"), book,
+                games[row],
+                leg.get("market_type") or types[row],
+                *markets[row],
+                leg.get("line"),
+                leg["selection"],
+                leg.get("selection_type"),
+                book,
             )
             for leg, book in zip(legs, books[row], strict=True)
         ]

@@ -372,7 +372,7 @@ ARB_FIELDS = """
 """
 LEG_FIELDS = """
     sportsbook selection odds_american odds_decimal implied_probability stake_percent timestamp
-    external_event_id selection_id market_id selection_type line odds_id max_bet
+    external_event_id selection_id market_id selection_type line odds_id max_bet market_type
 """
 MIDDLE_FIELDS = """
     id event_id event_name sport league market_type side1 side2 middle_size middle_numbers middle_probability
@@ -420,7 +420,7 @@ def test_fields_are_the_published_ones() -> None:
             assert list(side["odds"]) == ["american", "decimal", "probability", "fair_probability"]
     sides = [row[name] for row in hold["data"] for name in ("side1", "side2", "side3") if row[name] is not None]
     assert {tuple(side) for side in sides} == {
-        ("selection", "books", "line", "odds", "deep_links", "odds_ids", "max_bets")
+        ("selection", "books", "line", "odds", "deep_links", "odds_ids", "max_bets", "market_type")
     }
     assert {tuple(side["odds"]) for side in sides} == {
         ("american", "decimal", "implied_probability", "fair_probability", "probability")
