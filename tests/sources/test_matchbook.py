@@ -21,7 +21,8 @@ def test_fetch_reads_a_league_in_one_line() -> None:
     exchange = Matchbook(event(), event(ident=2, competition="Spanish La Liga"))
     odds = fetched(exchange)
     assert sorted(odds.select("selection", "line").rows(), key=str) == [
-        ("Chelsea", 0.5), ("Chelsea", None), ("Draw", None), ("Fulham", None), ("No", None), ("Over", 2.5), ("Under", 2.5),
+        ("Chelsea", 0.5), ("Chelsea", None), ("Draw", None), ("Fulham", None), ("No", None), ("Over", 2.5),
+        ("Under", 2.5),
     ]  # fmt: skip
     assert (odds["sportsbook"].unique().to_list(), odds["event_id"].unique().to_list()) == (["matchbook"], ["100"])
     (asked,) = [request.query for _, request in exchange.asked if request.path == "/events"]
