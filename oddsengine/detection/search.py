@@ -81,7 +81,7 @@ def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, di
     """The markets whose best prices sum to at most `most` of their caller, with the prices."""
     v, swept = search.view, search.swept
     several = v.groups.outcomes[swept.sum_market] > PAIR
-    near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.charges.relief, 1.0))
+    near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.charges.slack, 1.0))
     who, market = swept.sum_who[near], swept.sum_market[near]
     legs = best_legs(v, who, market, distinct=distinct)
     keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= least))

@@ -212,7 +212,7 @@ def view(
 
 @fused
 def _sweep(
-    in_market, in_ladder, wanted, least_edge, most_sum, relief, least_value, least_distance, bound, markets, segments,
+    in_market, in_ladder, wanted, least_edge, most_sum, slack, least_value, least_distance, bound, markets, segments,
     rows, book, net, reason, kind, two_sided, threshold, fair, reference, close, twin, best, cost, total, best_worth,
     sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over, pair_under, count,
 ):  # fmt: skip
@@ -228,7 +228,7 @@ def _sweep(
     - `in_market`, `in_ladder`: as `markets` and `ladders` of `Scope`
     - `least_edge`, `most_sum`, `least_value`, `least_distance` (per caller): thresholds: of +EV, on the sum of a
       market, of the EV of a middle, and of the distance of its lines in hundredths
-    - `relief`: as in `Charges`, by which `most_sum` is larger in markets of more than two outcomes
+    - `slack`: as in `Charges`, by which `most_sum` is larger in markets of more than two outcomes
     - `bound`: largest sum of a pair
     - `close` (float64 per segment): the estimator's probabilities, or empty
     - `sum_who`, `sum_market`, `sum_total`, `edge_who`, `edge_market`, `pair_who`, `pair_low`, `pair_high`,
@@ -275,7 +275,7 @@ def _sweep(
                     total[v] += price[v]
                     a = top[v] * p
                     best_worth[v] = a if a > best_worth[v] else best_worth[v]
-            allowance = relief if segments[m + 1] - segments[m] > PAIR else 1.0
+            allowance = slack if segments[m + 1] - segments[m] > PAIR else 1.0
             for v in range(callers):
                 if total[v] <= most_sum[v] * allowance:
                     if n_sums < sum_who.size:
@@ -362,7 +362,7 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
         over, under = np.empty((2, pairs))
         total = np.empty(sums)
         _sweep(
-            scope.markets, scope.ladders, view.by_book, wants.edge - epsilon, sum_most, view.charges.relief,
+            scope.markets, scope.ladders, view.by_book, wants.edge - epsilon, sum_most, view.charges.slack,
             wants.worth - 2.0 * epsilon, np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments,
             g.rows, g.book, view.net, view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair,
             view.reference, np.empty(0) if view.close is None else view.close.segment, g.twin,
@@ -621,7 +621,7 @@ def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Le
         elsewhere = found[belongs == 0]
         rows[elsewhere], total[elsewhere] = NONE, np.inf
     odds = _odds(view, rows)
-    if odds.shape[1] > PAIR and view.charges.relief > 1.0:
+    if odds.shape[1] > PAIR and view.charges.slack > 1.0:
         market, book = g.market[rows].astype(np.int64), g.book[rows]
         cost = costs(odds)
         together = netted(cost, on_winnings(g.book, rows, view.charges), market * view.traits.feed.size + book)

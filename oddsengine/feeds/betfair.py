@@ -478,7 +478,7 @@ def _opponents(definition: _Definition) -> dict[RunnerKey, RunnerKey]:
 def _against(
     state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
 ) -> dict[str, Any] | None:
-    """Fields of the bet against one of three: no draw, or the other side with a handicap of half a goal."""
+    """Fields of the bet against one of three: the other side with a handicap of half a goal, or No to a draw."""
     side = "draw" if runner.id == _DRAW else side_of(name, game.home, game.away)
     other = against(THREE_WAY, side, game, "asian_handicap")
     bets = crossed(_ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY))

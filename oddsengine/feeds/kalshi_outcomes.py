@@ -1,8 +1,8 @@
 """Which outcomes Yes and No of a market of Kalshi are bets on.
 
 In a winner of two, No of one side is the other side; No of "A by over 3.5" is B +3.5, and No of an over is the under.
-In soccer, No of one side of three is the other side with a handicap of half a goal, and No of the draw is a bet on no
-draw; in other sports with a draw they are left out.
+In soccer, No of one side of three is the other side with a handicap of half a goal, and No of the draw is No of
+the market `draw`; in other sports with a draw they are left out.
 """
 
 from collections import Counter

@@ -154,7 +154,7 @@ def with_line(text: str) -> tuple[str, float | None]:
 
 
 def against(three_way: str, side: str, game: Game, handicap: str) -> dict[str, Any] | None:
-    """Return the bet against an outcome of a soccer match: that it is no draw, or the other side with half a goal.
+    """Return the bet against an outcome of a soccer match: the other side with half a goal, or No to a draw.
 
     None for an outcome of another market, and outside soccer.
 

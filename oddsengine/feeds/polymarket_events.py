@@ -3,7 +3,7 @@
 - Outcomes, prices and tokens are lists in JSON texts, index by index; the line belongs to the first outcome.
 - A game can have several events: the main one, and others with more markets and the same `gameId`.
 - Soccer has one event with a Yes/No market for each of home, draw and away: the three Yes tokens are the three-way
-  result. No of one side is the other side with a handicap of half a goal, and No of the draw is no draw. If the
+  result. No of one side is the other side with a handicap of half a goal, and No of the draw is No of `draw`. If the
   event has an "Other", or placeholders that may become outcomes (`negRiskAugmented`), the three cover less than
   everything: they keep a name that the catalog does not have, so that they are served, and no finder uses them.
 - Market types are free text. An unknown one keeps its name; if the catalog has that name for something that may be

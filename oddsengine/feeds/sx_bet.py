@@ -6,7 +6,7 @@ the other outcome at 1 / (1 - m), and can stake size (1 - m) / m. Sizes are mill
 - **Sides.** The league says which of the two teams is at home. Lines are read from the names of outcomes, since `line`
   does not say whether it is that of the first team or the second.
 - **Three-way results** are a market for each of home, draw and away. That a side of a soccer match does not win is the
-  other side with half a goal; that it is no draw is a market of its own.
+  other side with half a goal; that it is not a draw is No of the market `draw`.
 - **Market types** are numbers. A type whose rule about overtime differs from that of sportsbooks, or is not known,
   keeps the number as its name, which is not in the catalog.
 """

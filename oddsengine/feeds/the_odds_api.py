@@ -369,8 +369,7 @@ class _ResponseReader:
         for outcome, other in ((first, second), (second, first)):
             price = laid[other.name]
             if 1.0 < price < inf and (crossed := lay_to_back(price)[0]) > self._decimal(outcome.price):
-                quoted = float(decimal_to_american(crossed)) if self._american else crossed
-                outcome = msgspec.structs.replace(outcome, price=quoted, bet_limit=None)  # noqa: PLW2901
+                outcome = msgspec.structs.replace(outcome, price=self._quoted(crossed), bet_limit=None)  # noqa: PLW2901
             merged.append(outcome)
         rest = [offer for offer in offers if offer.key not in (_BACK, _LAY)]
         times = [at for at in map(moment, (back.last_update, lay.last_update)) if at is not None]
@@ -378,6 +377,9 @@ class _ResponseReader:
 
     def _decimal(self, price: float) -> float:
         return float(american_to_decimal(price)) if self._american else price
+
+    def _quoted(self, decimal: float) -> float:
+        return float(decimal_to_american(decimal)) if self._american else decimal
 
     def _outcomes(
         self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], kind: MarketName,
@@ -427,17 +429,15 @@ class _ResponseReader:
         self, offer: _Market, shared: dict[str, Any], sides: Mapping[str, str], game: Game, listed: dict[str, Pair],
         pair: Pair,
     ) -> None:  # fmt: skip
-        """Add the bets against the outcomes of a market of three that lay prices are."""
+        """Add each lay price of a three-way market as a bet against its outcome."""
         for outcome in offer.outcomes if len(offer.outcomes) > _PAIR else ():
             price = self._decimal(outcome.price)
             other = against(THREE_WAY, sides.get(outcome.name, ""), game, "asian_handicap")
             id_ = f"{shared['event_id']}/{pair[0]}/{offer.key}/{outcome.name}/against"
             if other is None or not 1.0 < price < inf or id_ in listed:
                 continue
-            crossed = lay_to_back(price)[0]
-            quoted = float(decimal_to_american(crossed)) if self._american else crossed
             listed[id_] = pair
-            self.quotes.append(shared | other | {"id": id_, self._field: quoted})
+            self.quotes.append(shared | other | {"id": id_, self._field: self._quoted(lay_to_back(price)[0])})
 
     def _outright(self, event: _Event, maker: _Bookmaker, offer: _Market, listed: dict[str, Pair]) -> None:
         """Build prices of a future: the sport key gives the market, the start its season."""

@@ -50,23 +50,36 @@ class PriceDepth(NamedTuple):
         return cls(at, own[0][at], own[1][at], levels)
 
 
+class Charges(NamedTuple):
+    """What bets cost: by book, and of single prices."""
+
+    rate: Floats  # per book: commission on winnings
+    fee: Floats  # per book: F in a fee of F p (1 - p) per contract
+    replaced: Bytes  # per book: 1 if they are the caller's, and apply to all its prices
+    depth: PriceDepth | None
+
+    @property
+    def slack(self) -> float:
+        """By how much the sum of 1/odds of bets that pay commission together may be too large, at most."""
+        own = np.empty(0) if self.depth is None else np.nan_to_num(self.depth.commission)
+        return 1.0 / (1.0 - max(float(self.rate.max(initial=0.0)), float(own.max(initial=0.0))))
+
+
 def offered(
-    odds: Floats, book: Ints | Longs, net: Floats, depth: PriceDepth | None, rate: Floats, fee: Floats,
-    replaced: Bytes | None = None, stake: float | None = None,
+    odds: Floats, book: Ints | Longs, net: Floats, charges: Charges, stake: float | None = None
 ) -> Floats:  # fmt: skip
     """Prices after the charges of each, and for a stake; never better than at the best level.
 
     - `odds`, `book` (per price): prices and the codes of their books
     - `net` (per price): prices after the charges of the books
-    - `depth`: None if no price has charges or levels of its own
-    - `rate`, `fee` (per book): commission, and F
-    - `replaced` (per book): 1 if they are the caller's, and apply to all its prices; None: to no book
     - `stake`: None is the best level
     """
-    net = net.copy()
-    of_row, fee_of_row = rate[book], fee[book]
+    net, depth = net.copy(), charges.depth
+    of_row, fee_of_row = charges.rate[book], charges.fee[book]
     if depth is not None:
-        _own_charges(odds, book, net, depth, of_row, fee_of_row, replaced)
+        at = depth.charged[charges.replaced[book[depth.charged]] == 0]
+        of_row[at], fee_of_row[at] = _charges_of(book, at, charges)
+        net[at] = charged(odds[at], of_row[at], fee_of_row[at])
     if stake is None:
         return net
     best, some = net.copy(), np.flatnonzero(fee_of_row > 0.0)
@@ -80,42 +93,23 @@ def offered(
     return net
 
 
-def _own_charges(
-    odds: Floats, book: Ints | Longs, net: Floats, depth: PriceDepth, of_row: Floats, fee_of_row: Floats,
-    replaced: Bytes | None,
-) -> None:  # fmt: skip
-    """Put the charges of single prices into those of all rows, and their prices into `net`."""
-    own = slice(None) if replaced is None else replaced[book[depth.charged]] == 0
-    at = depth.charged[own]
-    of_row[at] = np.where(np.isnan(depth.commission[own]), of_row[at], depth.commission[own])
-    fee_of_row[at] = np.where(np.isnan(depth.fee[own]), fee_of_row[at], depth.fee[own])
-    net[at] = charged(odds[at], of_row[at], fee_of_row[at])
-
-
-def on_winnings(book: Ints, rows: Ints | Longs, charges: "Charges") -> Floats:
+def on_winnings(book: Ints, rows: Ints | Longs, charges: Charges) -> Floats:
     """Commission on the winnings of some rows, of which `book` has the book of all; 0 of those with a fee instead."""
-    rate, fee, depth = charges.rate[book[rows]], charges.fee[book[rows]], charges.depth
-    if depth is not None and depth.charged.size:
-        at = np.minimum(np.searchsorted(depth.charged, rows), depth.charged.size - 1)
-        own = (depth.charged[at] == rows) & (charges.replaced[book[rows]] == 0)
-        rate = np.where(own & ~np.isnan(depth.commission[at]), depth.commission[at], rate)
-        fee = np.where(own & ~np.isnan(depth.fee[at]), depth.fee[at], fee)
+    rate, fee = _charges_of(book, rows, charges)
     return np.where(fee == 0.0, rate, 0.0)
 
 
-class Charges(NamedTuple):
-    """What bets cost: by book, and of single prices."""
-
-    rate: Floats  # per book: commission on winnings
-    fee: Floats  # per book: F in a fee of F p (1 - p) per contract
-    replaced: Bytes  # per book: 1 if they are the caller's, and apply to all its prices
-    depth: PriceDepth | None
-
-    @property
-    def relief(self) -> float:
-        """By how much the sum of 1/odds of bets that pay commission together may be too large, at most."""
-        own = np.empty(0) if self.depth is None else np.nan_to_num(self.depth.commission)
-        return 1.0 / (1.0 - max(float(self.rate.max(initial=0.0)), float(own.max(initial=0.0))))
+def _charges_of(book: Ints | Longs, rows: Ints | Longs, charges: Charges) -> tuple[Floats, Floats]:
+    """Commission and fee of some rows: their own, or those of their books."""
+    rate, fee, depth = charges.rate[book[rows]], charges.fee[book[rows]], charges.depth
+    if depth is None or not depth.charged.size:
+        return rate, fee
+    at = np.minimum(np.searchsorted(depth.charged, rows), depth.charged.size - 1)
+    own = (depth.charged[at] == rows) & (charges.replaced[book[rows]] == 0)
+    return (
+        np.where(own & ~np.isnan(depth.commission[at]), depth.commission[at], rate),
+        np.where(own & ~np.isnan(depth.fee[at]), depth.fee[at], fee),
+    )
 
 
 def netted(cost: Floats, rate: Floats, market: Longs) -> Floats:

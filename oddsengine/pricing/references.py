@@ -334,8 +334,9 @@ def fair_prices(
             close = with_one_sided(g, traits, net, guarded.reason, barred, ballot, board, close)
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
+    charges = Charges(spec.rate, spec.fee, spec.replaced, depth)
     if depth is not None or spec.stake is not None:  # what is offered; the fair prices above are from the best levels
-        net = offered(g.odds, g.book, net, depth, spec.rate, spec.fee, spec.replaced, spec.stake)
+        net = offered(g.odds, g.book, net, charges, spec.stake)
     return FairPrices(
         groups=g,
         traits=traits,
@@ -350,7 +351,7 @@ def fair_prices(
         widest=widest,
         reason=guarded.reason,
         net=net,
-        charges=Charges(spec.rate, spec.fee, spec.replaced, depth),
+        charges=charges,
         own=own,
         width=width,
         trusted=trusted,

@@ -25,7 +25,7 @@ from oddsengine.identity.wording import Wording
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
-from oddsengine.pricing.commission import charge, offered
+from oddsengine.pricing.commission import Charges, charge, offered
 from oddsengine.query.fair import RowFair, fair_of_rows
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
 from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
@@ -404,7 +404,9 @@ class BoardReader:
         odds, book, rate, fee = rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee
         charge(odds, book, rate, fee, out)
         depth = rows.price_depth(slots, levels=False)
-        return out if depth is None else offered(odds, book, out, depth, rate, fee)
+        if depth is None:
+            return out
+        return offered(odds, book, out, Charges(rate, fee, np.zeros(rate.size, np.uint8), depth))
 
     def fair(self, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
         """Return what rows are worth; see `fair_of_rows`."""

@@ -351,18 +351,10 @@ def arbitrage_plan(
     games = arbs.select(pl.coalesce([c for c in ("event_id", "event_name") if c in arbs.columns])).to_series().to_list()
     # The selection may be only "Over": the player, the team and the period are columns of the arbitrage.
     apart = [name for name in _MARKET if name in arbs.columns]
-    types, markets = arbs["market_type"].to_list(), arbs.select(*apart).rows() if apart else [()] * arbs.height
+    markets = arbs.select("market_type", *apart).rows()
     bets = {
         row: [
-            (
-                games[row],
-                leg.get("market_type") or types[row],
-                *markets[row],
-                leg.get("line"),
-                leg["selection"],
-                leg.get("selection_type"),
-                book,
-            )
+            (games[row], leg.get("market_type") or markets[row][0], *markets[row][1:], *_wording(leg), book)
             for leg, book in zip(legs, books[row], strict=True)
         ]
         for row, legs in waiting.items()
@@ -417,6 +409,11 @@ def arbitrage_plan(
                 {**facts, "rank": rank, "stake": stake, "payout": stake * leg["net_odds"], "worst_case": profit}
             )
     return pl.DataFrame(rows, schema=PLAN_SCHEMA) if rows else pl.DataFrame(schema=PLAN_SCHEMA)
+
+
+def _wording(leg: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells the outcomes of one market apart."""
+    return leg.get("line"), leg["selection"], leg.get("selection_type")
 
 
 COVER_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

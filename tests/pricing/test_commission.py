@@ -75,7 +75,7 @@ def test_own_commissions_of_prices_come_before_those_of_their_book_and_after_the
     rate, fee = np.array([0.05, 0.02]), np.zeros(2)
     charges = Charges(rate, fee, np.zeros(2, np.uint8), own)
     assert on_winnings(book, rows, charges).tolist() == [[0.05, 0.1, 0.02], [0.0, 0.02, 0.1]]
-    assert charges.relief == pytest.approx(1.0 / 0.8)
+    assert charges.slack == pytest.approx(1.0 / 0.8)
     callers = charges._replace(replaced=np.array([1, 0], np.uint8))
     assert on_winnings(book, rows, callers).tolist() == [[0.05, 0.05, 0.02], [0.0, 0.02, 0.05]]
     assert on_winnings(book, rows, charges._replace(depth=None)).tolist() == [[0.05, 0.05, 0.02], [0.02, 0.02, 0.05]]
