@@ -27,6 +27,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -38,6 +39,7 @@ from oddsengine._installation import PORTABLE, VARIABLE, content, lasting, unsup
 
 PREBUILT = Path(_installation.PREBUILT)
 _DIGEST = 32  # bytes
+_MISSING = object()  # the value of a name that is no global: of an attribute, or built in
 _CACHED_IN_TEMPORARY = (
     "compiled kernels are cached in the temporary folder {folder}, because no other cache folder is writable; set "
     "{variable} to a permanent folder"
@@ -174,22 +176,26 @@ def _parts(function: FunctionType, seen: set[FunctionType]) -> Iterator[bytes]:
     if function in seen:
         return
     seen.add(function)
-    yield f"{function.__module__}.{function.__qualname__} {function.__defaults__!r}\n".encode()
+    defaults = function.__defaults__, function.__kwdefaults__
+    yield f"{function.__module__}.{function.__qualname__} {defaults!r}\n".encode()
     yield from _code(function.__code__)
     packages = __package__, function.__module__.partition(".")[0]
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        ours = isinstance(value, ModuleType) and value.__name__.partition(".")[0] in packages
-        values = [vars(value).get(each) for each in function.__code__.co_names] if ours else [value]
-        for each in values:
-            used = getattr(each, "__wrapped__", None)
-            if isinstance(used, FunctionType):
-                yield f"{name} {getattr(each, 'options', '')}\n".encode()
-                yield from _parts(used, seen)
-            elif isinstance(each, np.ndarray):
-                yield f"{name} {each.dtype} {each.shape}\n".encode() + each.tobytes()
-            elif isinstance(each, int | float | str | tuple | np.generic):
-                yield f"{name} = {each!r}\n".encode()
+    used = sorted(set(_names(function.__code__)))
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    variables = [(name, cell.cell_contents) for name, cell in cells]
+    for name in used:
+        value = function.__globals__.get(name, _MISSING)
+        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in packages:
+            variables += [(f"{name}.{each}", vars(value)[each]) for each in used if each in vars(value)]
+        else:
+            variables.append((name, value))
+    for name, value in variables:
+        wrapped = getattr(value, "__wrapped__", None)
+        if isinstance(wrapped, FunctionType):
+            yield f"{name} {getattr(value, 'options', '')}\n".encode()
+            yield from _parts(wrapped, seen)
+        elif (constant := described(value)) is not None:
+            yield f"{name} = {constant}\n".encode()
 
 
 def _code(code: CodeType) -> Iterator[bytes]:
@@ -200,6 +206,54 @@ def _code(code: CodeType) -> Iterator[bytes]:
             yield from _code(constant)
         else:
             yield repr(sorted(constant, key=repr) if isinstance(constant, frozenset) else constant).encode()
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names of globals and attributes that a function refers to, those of functions inside it too."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def described(value: object) -> str | None:
+    """Return what machine code takes from a global that is no kernel; None if a kernel cannot depend on it.
+
+    Machine code has the values of constants and of the members of an enumeration, and reads the fields of named tuples
+    and of records by their place.
+    """
+    if isinstance(value, np.ndarray):
+        content = hashlib.blake2b(value.tobytes(), digest_size=_DIGEST).hexdigest()
+        return f"{_described_dtype(value.dtype)} {value.shape} {value.strides} {content}"
+    if isinstance(value, np.dtype):
+        return _described_dtype(value)
+    if isinstance(value, Enum):
+        return f"{value!r} = {value.value!r}"
+    if isinstance(value, tuple):
+        parts = [f"{described(each) or type(each)}" for each in value]
+        return f"{type(value).__name__}{getattr(value, '_fields', '')} {parts}"
+    if value is None or isinstance(value, int | float | complex | str | bytes | np.generic):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, type) and issubclass(value, Enum):
+        return f"{value!r} {[(name, member.value) for name, member in value.__members__.items()]}"
+    if isinstance(value, type) and issubclass(value, tuple):
+        return f"{value!r} {getattr(value, '_fields', '')} {getattr(value, '_field_defaults', '')}"
+    return repr(value) if isinstance(value, type) else None
+
+
+def _described_dtype(dtype: "np.dtype[Any]") -> str:
+    return f"{dtype!r} {dtype.fields!r} {dtype.itemsize}"
+
+
+def described_type(of: Any) -> str:
+    """Return the type of an argument as machine code sees it.
+
+    A type's own name has neither the names of the fields of a named tuple nor the values of an enumeration.
+    """
+    inner = (*getattr(of, "types", ()), getattr(of, "type", None), getattr(of, "dtype", None))
+    parts = [described_type(each) for each in inner if each is not None and each is not of]
+    members = described(getattr(of, "instance_class", None))
+    return f"{of!r} {getattr(of, 'fields', ())} {members} {parts}"
 
 
 # ---- numba interface ----
@@ -258,7 +312,7 @@ class KernelCache:
 
     def _file(self, sig: Any, target: tuple[Any, ...]) -> str:
         version = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
-        key = f"{version} {sig!r} {target!r}"
+        key = f"{version} {[described_type(each) for each in sig]} {target!r}"
         return f"{self._name}-{hashlib.blake2b(key.encode(), digest_size=10).hexdigest()}.nbc"
 
 

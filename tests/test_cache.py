@@ -1,23 +1,30 @@
 """Where compiled kernels are kept, and that nothing on a disk makes an answer wrong."""
 
+import builtins
+import dis
+import importlib
 import json
 import os
 import pickle
+import pkgutil
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import namedtuple
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from pathlib import Path
-from types import FunctionType
-from typing import Any, NamedTuple
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple, cast
 
 import numba
+import numpy as np
 import pytest
 from support.forking import ran
 
 import oddsengine
-from oddsengine._cache import Folders, KernelCache, stamp
+from oddsengine._cache import Folders, KernelCache, described, stamp
 
 CODE = """
 import json
@@ -300,3 +307,106 @@ def test_the_stamp_is_the_same_in_every_process() -> None:
     }
     assert len(said) == 1
     assert len(said.pop()) > 64
+
+
+class Level(IntEnum):
+    """A global of a kernel."""
+
+    LOW = 1
+
+
+def pair(*fields: str) -> Any:
+    """A class of named tuples whose name says nothing of its fields."""
+    return namedtuple("Pair", fields)
+
+
+Pair, Swapped = pair("a", "b"), pair("b", "a")
+Raised: Any = IntEnum("Raised", {"LOW": 2})
+Raised.__name__ = Raised.__qualname__ = "Level"
+LONG = np.zeros(2000)
+CHANGED = np.where(np.arange(2000) == 1000, 1.0, 0.0)  # in the middle, which repr does not show
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (Level.LOW, Raised["LOW"]), (Level, Raised), (Pair, Swapped), (Pair(1.0, 2.0), Swapped(1.0, 2.0)), (1, True),
+        (LONG, CHANGED), ((LONG, 1), (CHANGED, 1)), (np.float64, np.float32), (None, 1), (1.0, np.float32(1.0)),
+        (np.zeros(2, [("x", "i4"), ("y", "i4")]), np.zeros(2, [("y", "i4"), ("x", "i4")])),
+        (np.dtype([("x", "i4"), ("y", "i4")]), np.dtype([("y", "i4"), ("x", "i4")])),
+        (np.zeros((2, 2), order="C"), np.zeros((2, 2), order="F")),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["global", "inside", "module"])
+def test_the_stamp_changes_with_a_global(was: Any, now: Any, place: str) -> None:
+    bodies = {
+        "global": "def f(x):\n    return USED",
+        "inside": "def f(x):\n    return [USED for _ in x]",
+        "module": "def f(x):\n    return constants.USED",
+    }
+
+    def stamped(value: Any) -> bytes:
+        module = ModuleType("oddsengine.constants")
+        vars(module)["USED"] = value
+        names: dict[str, Any] = {"__name__": "oddsengine.some", "USED": value, "constants": module}
+        exec(bodies[place], names)
+        return stamp(names["f"], "")
+
+    assert stamped(was) == stamped(was)
+    assert stamped(was) != stamped(now)
+
+
+def test_the_stamp_changes_with_defaults_and_closures() -> None:
+    def made(*, inner: int = 1, default: int = 1) -> FunctionType:
+        def f(x: int, *, y: int = default) -> int:
+            return x + y + inner
+
+        return cast(FunctionType, f)
+
+    assert stamp(made(), "") == stamp(made(), "")
+    assert len({stamp(each, "") for each in (made(), made(inner=2), made(default=2))}) == 3
+
+
+def difference(pair: Any) -> Any:
+    return pair.a - pair.b
+
+
+@COMPILES
+@pytest.mark.parametrize("wrap", [lambda pair: pair, lambda pair: (pair,)], ids=["alone", "in a tuple"])
+def test_a_named_tuple_with_its_fields_in_another_order_is_compiled_again(
+    folder: Path, wrap: Callable[..., Any]
+) -> None:
+    function = difference if wrap(0) == 0 else lambda pairs: pairs[0].a - pairs[0].b
+    for pair in (Pair(a=3.0, b=1.0), Swapped(a=3.0, b=1.0)):
+        dispatcher: Any = numba.njit(function)
+        dispatcher._cache = KernelCache(cast(FunctionType, function), "", Folders(print))
+        assert dispatcher(wrap(pair)) == 2.0
+    assert len([*folder.iterdir()]) == 2
+
+
+def test_the_stamp_sees_every_global_of_every_kernel() -> None:
+    """What `described` does not know, machine code could depend on without a change of its stamp."""
+    for module in pkgutil.walk_packages(oddsengine.__path__, "oddsengine."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    modules = [each for name, each in [*sys.modules.items()] if name.partition(".")[0] == "oddsengine"]
+    kernels = {
+        each.__wrapped__ for module in modules for each in vars(module).values()
+        if isinstance(getattr(each, "__wrapped__", None), FunctionType) and hasattr(each, "options")
+    }  # fmt: skip
+    unseen = [
+        f"{kernel.__module__}.{kernel.__name__}: {step.argval}"
+        for kernel in kernels
+        for step in dis.get_instructions(kernel)
+        if step.opname == "LOAD_GLOBAL" and not _seen(kernel, step.argval)
+    ]
+    assert len(kernels) > 150
+    assert unseen == []
+
+
+def _seen(kernel: FunctionType, name: str) -> bool:
+    if name not in kernel.__globals__:
+        return hasattr(builtins, name)
+    value = kernel.__globals__[name]
+    return described(value) is not None or hasattr(value, "__wrapped__") or isinstance(value, ModuleType)

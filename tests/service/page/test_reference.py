@@ -5,6 +5,7 @@ from support.chromium import launched  # first: without Playwright it skips thes
 # isort: split
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser
@@ -36,10 +37,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.mark.parametrize("width", [390, 800, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_names_do_not_overlap(tmp_path: Path, browser: Browser, width: int, scheme: str) -> None:
+def test_names_do_not_overlap(tmp_path: Path, browser: Browser, width: int, scheme: Literal["light", "dark"]) -> None:
     path = tmp_path / "docs.html"
     path.write_text(pages.reference(document(ENDPOINTS, BASE)), encoding="utf-8")
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.goto(path.as_uri())
     assert page.locator("nav a").count() == len(ENDPOINTS)
     assert page.evaluate(_OVERLAPS) == []
