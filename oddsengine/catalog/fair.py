@@ -24,7 +24,6 @@ class Constants(NamedTuple):
     vote_sum_low: float
     vote_sum_high: float
     vote_others: float
-    vote_alone: float
     vote_neighbour_points: float
     vote_neighbour_weight: float
     vote_clip: float
@@ -80,6 +79,15 @@ class Constants(NamedTuple):
     confidence_unknown_se: float
 
 
+class Alone(NamedTuple):
+    """A book that is enough as the only reference for some markets of a full game."""
+
+    book: str
+    families: tuple[str, ...]  # in every sport
+    props: tuple[str, ...]  # sports
+    measured: str  # what the EV shown was worth
+
+
 class FairTable(NamedTuple):
     """Constants of the estimator."""
 
@@ -90,7 +98,7 @@ class FairTable(NamedTuple):
     own: Mapping[str, float]  # factor of `own` by book
     lines: Mapping[str, Mapping[str, float]]  # league: sigma of spread and total, points
     measured: Mapping[str, tuple[str, ...]]  # sport: families of a full game
-    measured_props: tuple[str, ...]  # sports whose props are measured beside a sharp
+    alone: tuple[Alone, ...]  # books that are enough as the only reference
     hours: tuple[float, ...]  # before the start, of the columns of `sigma`
     sigma: Mapping[str, tuple[float, ...]]  # league, or "other": root mean square error in logits, at one hour
     scale: tuple[float, ...]  # by flag
@@ -138,7 +146,9 @@ def fair_content(table: FairTable) -> dict[str, Any]:
         section, _, name = field.partition("_")
         out.setdefault(section, {})[name] = value
     out["close"] |= {"hours": list(table.hours), "sigma": {league: list(of) for league, of in table.sigma.items()}}
-    out["props"]["beside_sharp"] = list(table.measured_props)
+    out["alone"] = [
+        {**right._asdict(), "families": list(right.families), "props": list(right.props)} for right in table.alone
+    ]
     out["sharp"]["books"], out["books"] = dict(table.sharps), {"own": dict(table.own)}
     out["lines"] |= {league: dict(of) for league, of in table.lines.items()}
     out["measured"] = {sport: list(families) for sport, families in table.measured.items()}
@@ -169,11 +179,11 @@ def _different(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 
 _EARLIER: dict[str, Any] = {
-    "vote": {"alone": 2.0},
+    "alone": [],
     "momentum": {"beside_sharp": 1.0},
     "fresh": {"beside_sharp": 1.0},
     "close": {"scale": 1.0, "degrees": 0.0},
-    "props": {"beside_sharp": [], "suspect_ev": 0.0, "suspect_others": 0.0},
+    "props": {"suspect_ev": 0.0, "suspect_others": 0.0},
     "flags": {"scale": {"one_reference": 1.0}},
     "confidence": {"factor": {"one_reference": 1.0}},
 }
@@ -182,7 +192,7 @@ _EARLIER: dict[str, Any] = {
 
 def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     """Parse and check a table in the form of fair.toml, or as on a tape of an earlier version."""
-    if "alone" not in content.get("vote", {}):
+    if "stands" not in content:  # a tape of before 2026-11-27
         usual = files.toml("fair.toml")
         same = {"stands": usual["stands"], "close": {"hours": usual["close"]["hours"]}}
         content = _filled(_filled(content, _EARLIER), same)
@@ -191,6 +201,7 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
         by_flag = {"flags": "scale", "confidence": "factor"}
         same = {name: {of: {flag: usual[name][of][flag]}} for name, of in by_flag.items()}
         content = _filled(content, {"margin": usual["margin"], **same})
+    content = _filled(content, {"alone": files.toml("fair.toml")["alone"]})
     numbers = {}
     for field in Constants._fields:
         section, _, name = field.partition("_")
@@ -227,7 +238,7 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
         measured=MappingProxyType(
             {sport: tuple(families) for sport, families in content["measured"].items() if isinstance(families, list)}
         ),
-        measured_props=tuple(content["props"]["beside_sharp"]),
+        alone=_alone(content["alone"]),
         hours=hours,
         sigma=MappingProxyType({league: _row(of, hours, f"close.sigma.{league}") for league, of in sigma.items()}),
         scale=scale,
@@ -236,6 +247,7 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     )
 
 
+_MOST_ALONE = 64  # a bit for each
 _SIGNED = frozenset({"stands_base", "stands_stood", "stands_hours", "stands_ev", "stands_momentum"})
 
 
@@ -245,6 +257,24 @@ def _filled(content: Mapping[str, Any], missing: Mapping[str, Any]) -> dict[str,
     for name, value in missing.items():
         out[name] = _filled(out.get(name, {}), value) if isinstance(value, Mapping) else out.get(name, value)
     return out
+
+
+def _alone(content: Any) -> tuple[Alone, ...]:
+    rights = []
+    for at, entry in enumerate(content if isinstance(content, list) else [content]):
+        name = f"alone[{at}]"
+        if not isinstance(entry, Mapping) or entry.keys() != set(Alone._fields):
+            raise ValueError(f"{name} must be a table with the keys {', '.join(Alone._fields)}, got {entry!r:.200}")
+        for key in ("families", "props"):
+            if not isinstance(entry[key], list) or not all(isinstance(each, str) for each in entry[key]):
+                raise ValueError(f"{name}.{key} must be a list of names, got {entry[key]!r:.80}")
+        for key in ("book", "measured"):
+            if not isinstance(entry[key], str):
+                raise ValueError(f"{name}.{key} must be text, got {entry[key]!r:.80}")
+        rights.append(Alone(entry["book"], tuple(entry["families"]), tuple(entry["props"]), entry["measured"]))
+    if len(rights) > _MOST_ALONE:
+        raise ValueError(f"alone can have {_MOST_ALONE} entries, got {len(rights)}")
+    return tuple(rights)
 
 
 def _increasing(values: Any, name: str) -> tuple[float, ...]:

@@ -5,12 +5,14 @@ The input is unusable, or there is no fair price to compare with; otherwise the 
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from oddsengine.columns import SECOND
 from oddsengine.detection import arbitrage, ev
 from oddsengine.detection.question import Question, set_aside
 from oddsengine.detection.sweep import Wants
+from oddsengine.pricing.close import SUSPECT
 from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.one_sided import quoted
 from oddsengine.pricing.references import CLOSE
@@ -86,8 +88,9 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
         return f"no fair price: the model has a probability for none of the usable prices here{also}"
     if v.method == CLOSE:
         return (
-            "no fair price: +EV compares a price with two other books that quote the whole market, or with one sharp "
-            f"book, and no usable price here has them; {option} names a reference instead{_one_sided(question)}{also}"
+            "no fair price: +EV compares a price with two other books that quote the whole market, or with a sharp "
+            f"book that was measured alone, and no usable price here has them; {option} names a reference instead"
+            f"{_suspect(question)}{_one_sided(question)}{also}"
         )
     wide = f", with a hold of at most {100.0 * v.limits.reference_wide:g} %"
     if sharp is not None:
@@ -96,6 +99,14 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
         f"no fair price: no usable price here is in a market that a sharp book of the catalog quotes in full{wide}; "
         f"{option} names a reference{also}"
     )
+
+
+def _suspect(question: Question) -> str:
+    """Name the option for prices that have an estimate which is not trusted, if there are some."""
+    v = question.view
+    if v.close is None or not ((v.close.flags & SUSPECT != 0) & ~np.isnan(v.close.row)).any():
+        return ""
+    return ", and suspect in include uses a sharp book that was not measured alone"
 
 
 def _one_sided(question: Question) -> str:

@@ -683,8 +683,8 @@ class Engine(Readable):
             Kinds to search for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
             alone cost least.
         include
-            `suspect` also lists pre-match prices that are too good to be true as +EV, `one_sided` those whose fair
-            price needs books that quote one side only.
+            `suspect` also lists +EV that is too good to be true or has one sharp book as its only reference,
+            `one_sided` that whose fair price needs books that quote one side only.
         model
             Your own probabilities, as for `find_ev`, but no column. Teams and sports that it does not name are those
             of the events on the board now. The view is neither in tapes nor in snapshots.

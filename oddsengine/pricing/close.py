@@ -15,7 +15,8 @@ book's own prices (a market of three outcomes has one x per outcome):
 
 `m` is the mean of the books that are not sharp; if only sharp books quote the line, it is theirs. Beside a sharp kappa
 and phi shrink by its weight. Books of one feed share one vote, and the feed of the judged book has none. At least two
-feeds are needed on the line, or a sharp of full weight. The constants are in `catalog/fair.toml`.
+feeds are needed on the line, or a sharp that was measured alone on that kind of market. Any other sharp alone makes a
+price `suspect`, and no fair price of the market. The constants are in `catalog/fair.toml`.
 
 **Updates.** Prices take effect at once, time once a minute: M, the ages of votes and changes and the hours left are
 evaluated at the event's own minute, whose offset within the minute is derived from its id. So each second only a
@@ -82,7 +83,7 @@ _CENTRAL = {  # standard errors on each side of a central range: normal, Student
 }
 BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
 _THIN, _NO_SHARP, _EARLY, _LONG, _, _UNMEASURED, SUSPECT, _LIVE, _ONE_REFERENCE, _ = BITS.values()
-_PROP, _MEASURED_BESIDE_SHARP = np.uint16(1 << 14), np.uint16(1 << 15)  # of a kind of market; not stored with prices
+_PROP = np.uint16(1 << 15)  # of a kind of market; not stored with prices
 _LIVE_BIT = FLAGS.index("live")
 SKIP, MARKET, EVERY_ROW = 0, 1, 2  # what is needed of a market, see `estimate`
 _CENTRES = 4  # values that the median can have with at most one feed left out
@@ -100,6 +101,7 @@ class KindParameters(NamedTuple):
     slope: Floats  # (kinds, sports): logits of the first outcome per point, nan where unknown
     reach: Longs  # (kinds, sports): largest move of a line that momentum follows, hundredths
     flags: npt.NDArray[np.uint16]  # (kinds, sports)
+    alone: Words  # (kinds, sports): bit i is set if the table's `alone[i]` is for such markets
     sigma: Floats  # (sports, hours): as `sigma` of the table
 
 
@@ -108,6 +110,7 @@ class Voters(NamedTuple):
 
     own: Floats  # b_j
     sharp: Floats  # weight as a sharp, else 0
+    alone: Words  # bit i is set if the table's `alone[i]` is for the book
 
 
 class BookLogits(NamedTuple):
@@ -145,7 +148,7 @@ class Fair(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def _line(table_id: int, kind: MarketKind, sport: str, league: str) -> tuple[float, int, int]:
+def _line(table_id: int, kind: MarketKind, sport: str, league: str) -> tuple[float, int, int, int]:
     table = _TABLES[table_id]
     known = catalog.league(league, sport) if league else None
     measured = kind.period == catalog.FULL_GAME and not kind.prop
@@ -155,12 +158,14 @@ def _line(table_id: int, kind: MarketKind, sport: str, league: str) -> tuple[flo
         flags |= int(BITS["total"])
     if kind.prop:
         flags |= int(_PROP)
-    if kind.prop and kind.period == catalog.FULL_GAME and sport in table.measured_props:
-        flags |= int(_MEASURED_BESIDE_SHARP)
+    alone = 0
+    for at, right in enumerate(table.alone if kind.period == catalog.FULL_GAME else ()):
+        if sport in right.props if kind.prop else kind.family in right.families:
+            alone |= 1 << at
     of = table.lines.get(known.id if known else "", {})
     if kind.period != catalog.FULL_GAME or kind.family not in ("spread", "total") or kind.family not in of:
-        return np.nan, 0, flags
-    return -table.constants.lines_logit / of[kind.family], round(of.get("points", 0.0) * 100.0), flags
+        return np.nan, 0, flags, alone
+    return -table.constants.lines_logit / of[kind.family], round(of.get("points", 0.0) * 100.0), flags, alone
 
 
 _TABLES: dict[int, FairTable] = {}
@@ -173,11 +178,13 @@ def lines(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str
     of_event = [columns.setdefault((sport.id, league), len(columns)) for sport, league in sports]
     size = len(kinds), max(len(columns), 1)
     slope, reach, flags = np.full(size, np.nan), np.zeros(size, np.int64), np.zeros(size, np.uint16)
+    alone = np.zeros(size, np.uint64)
     for row, kind in enumerate(kinds):
         for (sport_id, league), column in columns.items():
-            slope[row, column], reach[row, column], flags[row, column] = _line(id(table), kind, sport_id, league)
+            at = row, column
+            slope[at], reach[at], flags[at], alone[at] = _line(id(table), kind, sport_id, league)
     sigma = np.array([league_sigma(table, *of) for of in columns] or [table.sigma[OTHER]])
-    return KindParameters(np.array(of_event, np.int32), slope, reach, flags, sigma)
+    return KindParameters(np.array(of_event, np.int32), slope, reach, flags, alone, sigma)
 
 
 def league_key(sport: str | None, league: str | None) -> str:
@@ -199,6 +206,9 @@ def voters(books: Sequence[str], table: FairTable) -> Voters:
     return Voters(
         own=np.array([table.own.get(b.id, 1.0) for b in known], np.float64),
         sharp=np.array([table.sharps.get(b.id, w) for b, w in zip(known, usual, strict=True)], np.float64),
+        alone=np.array(
+            [sum(1 << at for at, right in enumerate(table.alone) if right.book == b.id) for b in known], np.uint64
+        ),
     )
 
 
@@ -495,31 +505,37 @@ def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, o
 
 
 @kernel
-def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen):
-    """Mean logit of the sharps without ballot v (nan if there is none), their largest weight, and their number."""
-    weight, x, most, count = 0.0, 0.0, 0.0, 0
+def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen, b_feed, alone, market_alone):
+    """Mean logit of the sharps without ballot v (nan if there is none), their largest weight, and their number.
+
+    Also returns whether one of them is enough as the only reference: its feed shares a bit of `alone` with the market's
+    ladder, whose bits are `market_alone`.
+    """
+    weight, x, most, count, is_enough = 0.0, 0.0, 0.0, 0, False
     for i in range(same):
         if i != v and b_sharp[i] > 0.0 and b_seen[i] >= earliest:
             weight += b_sharp[i]
             x += b_sharp[i] * b_x[i, k]
             most = max(most, b_sharp[i])
             count += 1
-    return (x / weight if weight > 0.0 else np.nan), most, count
+            is_enough |= (alone[b_feed[i]] & market_alone) != 0
+    return (x / weight if weight > 0.0 else np.nan), most, count, is_enough
 
 
 @inlined
-def _posterior(m, f, others, sharp_x, sharp_weight, sharps, own_x, own, least_weight, push, c):
+def _posterior(m, f, others, sharp_x, sharp_weight, sharps, is_enough, own_x, own, least_weight, push, c):
     """Combine the parts, in logits; nan if too few books vote.
 
     - `m`, `f`: the mean and the fresh movers' part
     - `others`: number of feeds on the line
     - `sharp_x`, `sharp_weight`, `sharps`: the sharps' mean, their largest weight and their number
+    - `is_enough`: whether one book may be the only reference
     - `own_x`, `own`: logit of the judged book (nan: none) and its weight
     - `least_weight`: least weight of its own price
     - `push`: the momentum's part
     """
     only_sharps = np.isnan(m)
-    if others + sharps < c.vote_others and not (sharps > 0 and sharp_weight >= c.vote_alone):
+    if others + sharps < c.vote_others and not is_enough:
         return np.nan
     if only_sharps:
         m = sharp_x
@@ -562,10 +578,10 @@ def standard_errors(
 @kernel
 def _estimate(
     needed, estimates, row, segments, rows, markets, row_book, row_seen, net, reason, live, threshold, slope,
-    neighbour_distance, minute, start, momentum, base_flags, v_start, v_book, v_x, v_total, v_seen, v_latest, v_changed,
-    feed, own, sharp, exchange, barred, scale, c, outlier, place, b_from, b_feed, b_x, b_total, b_seen, b_weight,
-    b_fresh, b_sharp, ordered, sorted_x, tallies, centres, sharp_parts, post, stamp, own_vote, fair, flags, counts,
-    width, segment,
+    neighbour_distance, minute, start, momentum, base_flags, ladder_alone, v_start, v_book, v_x, v_total, v_seen,
+    v_latest, v_changed, feed, own, sharp, alone, exchange, barred, scale, c, outlier, place, b_from, b_feed, b_x,
+    b_total, b_seen, b_weight, b_fresh, b_sharp, ordered, sorted_x, tallies, centres, sharp_parts, post, stamp,
+    own_vote, fair, flags, counts, width, segment,
 ):  # fmt: skip
     """Fair probabilities of the needed prices; the module docstring has the formula.
 
@@ -575,12 +591,15 @@ def _estimate(
     - `slope` (float64 per ladder): as in `KindParameters`
     - `momentum` (float64, ladders by components), `base_flags` (uint16 per ladder): momentum, and flags of the
       ladder's kind
+    - `ladder_alone` (uint64 per ladder), `alone` (uint64 per feed): as in `KindParameters` and `Voters`; a feed that
+      shares a bit with a ladder is enough as the only reference
     - `barred` (uint8 per book): 1 if its prices are not judged
     - `scale` (float64 per flag): factor of an edge
     - `outlier`: code of the guard whose prices are judged too
     - `sorted_x`, `tallies`, `centres`, `sharp_parts`, `post`, `stamp`, `own_vote`: scratch arrays: by component, the
-      sorted ballots, sums per possible median, these medians, and the sharps; by book, its probabilities, number of
-      others, largest sharp weight and number of sharps, the market these are of, and its vote
+      sorted ballots, sums per possible median, these medians, and what `_sharps` returns; by book, its probabilities,
+      number of others, largest sharp weight, number of sharps and whether one is enough, the market these are of, and
+      its vote
     - `fair`, `flags`, `counts`, `width` (per row), `segment` (per segment): the columns of `Fair` to write
     """
     no_time, no_ballot = np.int64(NO_TIME), NONE
@@ -648,10 +667,13 @@ def _estimate(
                     same, n, k, no_ballot, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
                     tallies[k, _DIRECT],
                 )  # fmt: skip
-                x, sharp_weight, sharps = _sharps(same, k, no_ballot, earliest, b_x, b_sharp, b_seen)
+                x, sharp_weight, sharps, is_enough = _sharps(
+                    same, k, no_ballot, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
+                )
                 sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2] = x, sharp_weight, sharps
+                sharp_parts[k, 3] = is_enough
                 push = kappa * clip(momentum[at, k], c.momentum_clip)
-                y = _posterior(mean, f, others, x, sharp_weight, sharps, np.nan, 0.0, 0.0, push, c)
+                y = _posterior(mean, f, others, x, sharp_weight, sharps, is_enough, np.nan, 0.0, 0.0, push, c)
                 segment[s0 + k] = 1.0 / (1.0 + np.exp(-y))
                 sum_p += segment[s0 + k]
             if comps == 1:
@@ -703,15 +725,19 @@ def _estimate(
                                     tallies[k, _DIRECT],
                                 )  # fmt: skip
                             if is_live or (ballot >= 0 and b_sharp[ballot] > 0.0):
-                                x, sharp_weight, sharps = _sharps(same, k, ballot, earliest, b_x, b_sharp, b_seen)
+                                x, sharp_weight, sharps, is_enough = _sharps(
+                                    same, k, ballot, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
+                                )
                             else:
                                 x, sharp_weight, sharps = sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2]
+                                is_enough = sharp_parts[k, 3] != 0.0
                             own_logit = v_x[own_vote[b], k] if own_vote[b] >= 0 else np.nan
                             push = kappa * clip(momentum[at, k], c.momentum_clip)
                             least_weight = 1.0 if exchange[b] != 0 else c.sharp_share * sharp[b]
                             y = _posterior(
-                                mean, f, others, x, sharp_weight, sharps, own_logit, own[b], least_weight, push, c
-                            )
+                                mean, f, others, x, sharp_weight, sharps, sharps > 0, own_logit, own[b], least_weight,
+                                push, c,
+                            )  # fmt: skip
                             post[b, k] = 1.0 / (1.0 + np.exp(-y))
                             total += post[b, k]
                         if comps > 1:
@@ -720,17 +746,19 @@ def _estimate(
                         post[b, size] = others
                         post[b, size + 1] = sharp_weight
                         post[b, size + 2] = sharps
+                        post[b, size + 3] = is_enough
                     p = post[b, 0] if comps > 1 or side == 0 else 1.0 - post[b, 0]
                     if comps > 1:
                         p = post[b, side]
                     if np.isnan(p):
                         continue
                     others, sharp_weight, sharps = int(post[b, size]), post[b, size + 1], int(post[b, size + 2])
+                    is_enough = post[b, size + 3] != 0.0
                     flag = base_flags[at]
                     is_prop = (flag & _PROP) != 0
-                    if (flag & _MEASURED_BESIDE_SHARP) != 0 and sharp_weight >= c.vote_alone:
+                    flag &= ~_PROP
+                    if is_prop and is_enough:
                         flag &= ~_UNMEASURED
-                    flag &= ~(_PROP | _MEASURED_BESIDE_SHARP)
                     if others + sharps == 1:
                         flag |= _ONE_REFERENCE
                     elif others <= c.flags_thin_others and (sharp_weight == 0.0 or others == 0):
@@ -745,7 +773,8 @@ def _estimate(
                         flag |= _LIVE
                     edge = p * net[i] - 1.0
                     is_far = is_prop and sharp_weight == 0.0 and others <= c.props_suspect_others
-                    if reason[i] == outlier or (is_far and edge * 100.0 > c.props_suspect_ev):
+                    is_unproven = others + sharps < c.vote_others and not is_enough
+                    if reason[i] == outlier or is_unproven or (is_far and edge * 100.0 > c.props_suspect_ev):
                         flag |= SUSPECT
                     if edge > 0.0:
                         for bit in range(scale.size):
@@ -841,6 +870,8 @@ def estimate(
     g, c = groups, of.table.constants
     n, ladders = g.row.size, g.event.size
     widest, most = ballot.x.shape[1], traits.feed.size + 1
+    alone = np.zeros(most, np.uint64)
+    np.bitwise_or.at(alone, traits.feed, of.voters.alone)
     sport = of.lines.sport[g.event]
     hours = np.where((times.start != NO_TIME) & (g.live == 0), (times.start - times.minute) / 3.6e9, np.nan)
     se = _standard_errors(hours, of.lines.sigma[sport], of.table)
@@ -851,13 +882,14 @@ def estimate(
     _estimate(
         needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, reason, g.live, g.threshold,
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
-        of.lines.flags[g.kind, sport] | flag, ballot.start, ballot.book, ballot.x, ballot.total, ballot.seen,
-        ballot.latest, ballot.changed, traits.feed, of.voters.own, of.voters.sharp, traits.exchange, barred,
+        of.lines.flags[g.kind, sport] | flag, of.lines.alone[g.kind, sport], ballot.start, ballot.book, ballot.x,
+        ballot.total, ballot.seen, ballot.latest, ballot.changed, traits.feed, of.voters.own, of.voters.sharp, alone,
+        traits.exchange, barred,
         np.array(of.table.scale), c, _OUTLIER,
         np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
         np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
-        np.empty((widest, most)), np.empty((widest, 5, 4)), np.empty((widest, 4)), np.empty((widest, 3)),
-        np.empty((most, widest + 3)), np.full(most, -1, np.int64), np.full(most, -1, np.int64),
+        np.empty((widest, most)), np.empty((widest, 5, 4)), np.empty((widest, 4)), np.empty((widest, 4)),
+        np.empty((most, widest + 4)), np.full(most, -1, np.int64), np.full(most, -1, np.int64),
         *out[:4], out.segment,
     )  # fmt: skip
     return out

@@ -89,10 +89,11 @@ State = Annotated[
 Include = Annotated[
     Words,
     Param(
-        "`suspect` adds +EV prices that the guard `outlier` rejects as too generous, before the game, with the flag "
-        "`suspect`. `one_sided` adds those whose fair price needs books that quote one side only, such as anytime "
-        "scorers, before the game, with the flag `one_sided`. `refs` adds what the ids of rows and legs mean: home, "
-        "away, sport_ref, league_ref, market_ref, sportsbook_ref.",
+        "`suspect` adds +EV prices that the guard `outlier` rejects as too generous, before the game, and those that "
+        "have one exchange as their only reference, with the flag `suspect`. `one_sided` adds those whose fair price "
+        "needs books that quote one side only, such as anytime scorers, before the game, with the flag `one_sided`. "
+        "`refs` adds what the ids of rows and legs mean: home, away, sport_ref, league_ref, market_ref, "
+        "sportsbook_ref.",
         choices=("suspect", "one_sided", "refs"),
     ),
 ]

@@ -239,7 +239,7 @@ def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
     assert re.search(r"1,955 rows read: 12 books, 10 events, as of 2026-10-24T15:00:00Z; \d+\.\d\d s", out)
     assert "4 invalid: bad_price 2, bad_value 1, missing_value 1" in out
     assert re.search(r"\d+ rejected: price_mismatch 1, side_conflict 1, .*ambiguous_moneyline 2\n", out)
-    assert "2 above the plausibility cap: ev_cap 1, profit_cap 1" in out
+    assert "1 above the plausibility cap: profit_cap 1" in out
     assert "\x1b" not in out
 
 

@@ -27,6 +27,7 @@ from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Callers, Offers, Scope, Wants, offers
 from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
+from oddsengine.pricing.close import BITS
 from oddsengine.pricing.references import fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
@@ -224,7 +225,10 @@ def close_edges(v: Offers, who: Longs, markets: Longs, least: npt.NDArray[np.flo
             best: dict[int, tuple[float, ...]] = {}
             for r in range(g.rows[s], g.rows[s + 1]):
                 b, x = int(g.book[r]), float(v.net[r])
-                if v.reason[r] in allowed and v.wanted[c, b] and not np.isnan(close.row[r]) and g.seen[r] >= oldest:
+                doubted = v.reason[r] == 0 and int(close.flags[r]) & BITS["suspect"] and not v.suspects[c]
+                if v.reason[r] not in allowed or doubted:
+                    continue
+                if v.wanted[c, b] and not np.isnan(close.row[r]) and g.seen[r] >= oldest:
                     p = min([float(close.row[r]), *(q for q in others if not np.isnan(q))])
                     if p * x >= 1.0 + least[c] and (b not in best or x > v.net[int(best[b][1])]):
                         best[b] = (c, r, p, float(close.width[r]), float(g.seen[r]), float(v.doubt[r]))

@@ -43,6 +43,7 @@ class Books:
     sharp: Mapping[str, float]
     own: Mapping[str, float]
     exchange: frozenset[str]
+    alone: frozenset[str] = frozenset()  # enough as the only reference in the market in question
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Ballot:
     fresh: float
     seen: float
     sharp: float
+    alone: bool
     same: bool
     margin: float
 
@@ -114,6 +116,7 @@ def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: B
                 fresh=weight * sum(fresh) / len(fresh),
                 seen=min(p.seen for p in nearest),
                 sharp=books.sharp[nearest[0].book],
+                alone=any(book in books.alone for book, of in books.feed.items() if of == feed),
                 same=distance == 0.0,
                 margin=nearest[0].total - 1.0,
             )
@@ -153,7 +156,8 @@ def fair(
     soft, sharp = [b for b in votes if b.sharp == 0.0], [b for b in votes if b.sharp > 0.0 and b.same]
     others = sum(b.same for b in soft)
     most = max((b.sharp for b in sharp), default=0.0)
-    if others + len(sharp) < params["vote"]["others"] and most < params["vote"]["alone"]:
+    enough = bool(sharp) if judged else any(b.alone for b in sharp)
+    if others + len(sharp) < params["vote"]["others"] and not enough:
         return None
     momentum, freshness = (1.0 - most * (1.0 - params[of]["beside_sharp"]) for of in ("momentum", "fresh"))
     mine = [p for p in prices if p.book == judged and p.line == line]
@@ -197,17 +201,19 @@ def flags(
 ) -> set[str]:  # fmt: skip
     """What is said of a price by its odds, time, probability and the votes on its line; `prop` is the sport of one."""
     of, props = params["flags"], params["props"]
-    others, sharps = sum(b.same and b.sharp == 0.0 for b in votes), [b.sharp for b in votes if b.same and b.sharp > 0.0]
-    sharp = bool(sharps)
+    others, sharps = sum(b.same and b.sharp == 0.0 for b in votes), [b for b in votes if b.same and b.sharp > 0.0]
+    sharp, enough = bool(sharps), any(b.alone for b in sharps)
     one = others + len(sharps) == 1
     said = {
         "one_reference": one,
-        "unmeasured": prop is not None
-        and not (prop in props["beside_sharp"] and max(sharps, default=0.0) >= params["vote"]["alone"]),
-        "suspect": prop is not None
-        and not sharp
-        and others <= props["suspect_others"]
-        and 100.0 * (p * odds - 1.0) > props["suspect_ev"],
+        "unmeasured": prop is not None and not enough,
+        "suspect": (one and not enough)
+        or (
+            prop is not None
+            and not sharp
+            and others <= props["suspect_others"]
+            and 100.0 * (p * odds - 1.0) > props["suspect_ev"]
+        ),
         "thin": others <= of["thin_others"] and not (sharp and others) and not one,
         "no_sharp": outcomes > 2 and not sharp,
         "early": at.hours is not None and at.hours > of["early_h"],

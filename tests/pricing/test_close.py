@@ -111,7 +111,8 @@ class Board:
         return [float(self.plain.row[i]) for i in rows[np.argsort(g.side[rows])]]
 
 
-def books_of(prepared: PreparedTable) -> naive.Books:
+def books_of(prepared: PreparedTable, market: str = "moneyline") -> naive.Books:
+    """The books of a board; Pinnacle is enough alone for `market`, but for props of basketball."""
     known = {name: catalog.book(name) for name in prepared.identity.books}
     table = catalog.fair_table()
     usual = {
@@ -123,6 +124,7 @@ def books_of(prepared: PreparedTable) -> naive.Books:
         sharp={name: table.sharps.get(name, usual[name]) for name in known},
         own={name: PARAMS["books"]["own"].get(name, 1.0) for name in known},
         exchange=frozenset(name for name, b in known.items() if b.exchange),
+        alone=frozenset({"pinnacle"} if market != "player_points" else ()),
     )
 
 
@@ -204,10 +206,11 @@ def test_agreeing_books_are_their_twin(some: dict[str, Case]) -> None:
 @given(boards())
 def test_it_is_its_twin(some: dict[str, Case]) -> None:
     board = board_of(some)
-    books, g = books_of(board.prepared), board.groups
+    g = board.groups
     of = PARAMS["lines"]["mlb"]
     for ladder, event in enumerate(board.events):
         _, market, rows, prices, pushed = some[event]
+        books = books_of(board.prepared, market)
         slope = {"total_runs": -1.6 / of["total"], "run_line": -1.6 / of["spread"]}.get(market)
         start = rows[0]["event_start_time"] if any(row["verdict"] is None for row in rows) else None
         start, live = None if start is None else start.timestamp(), rows[0]["is_live"]
@@ -424,19 +427,76 @@ def test_flags() -> None:
         assert flags(moneylines(even, hours=hours), "fanduel") == early
 
 
-def test_one_sharp_book_is_enough_and_one_other_book_is_not() -> None:
-    for alone in ("draftkings", "circa"):  # the second is a sharp that was not measured
-        assert np.isnan(Board(moneylines({"fanduel": 0.0, alone: 0.2})).of("fanduel")).all()
-    for alone in ("pinnacle", "betfair_exchange"):
-        for pushed in ([0.0] * 3, [0.1] * 3):  # and it moves without momentum
-            board = Board(moneylines({"fanduel": 0.0, alone: 0.2}), pushed)
-            assert logit(board.of("fanduel")[0]) == pytest.approx(0.2 - 0.08 * 0.2, abs=1e-9)
-            assert np.isnan(board.of(alone)).all() or alone == "betfair_exchange"
-            g = board.groups
-            at = np.flatnonzero(g.book == board.prepared.identity.books.index("fanduel"))[0]
-            assert fair_close.named(board.fair.flags[at]) == ["one_reference"]
-            line = Board(moneylines({alone: 0.2}), pushed)
-            assert logit(line.fair.segment[0]) == pytest.approx(0.2, abs=1e-9)
+def flags_of(board: Board, book: str) -> list[str]:
+    """The flags of a book's price of the first outcome."""
+    g = board.groups
+    at = np.flatnonzero((g.book == board.prepared.identity.books.index(book)) & (g.side == 0))
+    return fair_close.named(board.fair.flags[at[0]])
+
+
+@pytest.mark.parametrize("pushed", [[0.0] * 3, [0.1] * 3])  # it moves without momentum
+def test_pinnacle_is_enough_as_the_only_reference(pushed: list[float]) -> None:
+    board = Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}), pushed)
+    assert logit(board.of("fanduel")[0]) == pytest.approx(0.2 - 0.08 * 0.2, abs=1e-9)
+    assert np.isnan(board.of("pinnacle")).all(), "a soft book is no reference"
+    assert flags_of(board, "fanduel") == ["one_reference"]
+    assert logit(Board(moneylines({"pinnacle": 0.2}), pushed).fair.segment[0]) == pytest.approx(0.2, abs=1e-9)
+
+
+@pytest.mark.parametrize("alone", ["betfair_exchange", "novig", "kalshi", "circa"])
+def test_another_sharp_alone_is_suspect_and_no_fair_price_of_the_market(alone: str) -> None:
+    board = Board(moneylines({"fanduel": 0.0, alone: 0.2}))
+    assert not np.isnan(board.of("fanduel")).any()
+    assert flags_of(board, "fanduel") == ["suspect", "one_reference"]
+    assert np.isnan(Board(moneylines({alone: 0.2})).fair.segment).all()
+    odds = pl.DataFrame(moneylines({"fanduel": 0.0, alone: 0.2}))
+    with pytest.warns(oddsengine.OddsWarning, match="suspect"):
+        assert not oddsengine.find_ev(odds, now=NOW).height
+    listed = oddsengine.find_ev(odds, now=NOW, include=["suspect"])
+    assert listed.filter(sportsbook="fanduel")["flags"].to_list() == [["suspect", "one_reference"]]
+    reference = oddsengine.find_ev(odds, now=NOW, sharp=alone, commission={alone: 0.0})
+    assert reference["sportsbook"].to_list() == ["fanduel"]
+    beside = Board(moneylines({"fanduel": 0.0, alone: 0.2, "betmgm": 0.2}))
+    assert "suspect" not in flags_of(beside, "fanduel"), "two feeds are enough"
+
+
+def test_one_soft_book_is_no_reference() -> None:
+    assert np.isnan(Board(moneylines({"fanduel": 0.0, "draftkings": 0.2})).of("fanduel")).all()
+
+
+@pytest.mark.parametrize(
+    ("market", "sharp", "said"),
+    [
+        ("match_result", "pinnacle", ["one_reference"]), ("total_points", "pinnacle", ["total", "one_reference"]),
+        ("run_line", "pinnacle", ["one_reference"]), ("player_shots_on_goal", "pinnacle", ["one_reference"]),
+        ("player_points", "pinnacle", ["unmeasured", "suspect", "one_reference"]),
+        ("player_shots_on_goal", "novig", ["unmeasured", "suspect", "one_reference"]),
+        ("match_result", "novig", ["suspect", "one_reference"]),
+    ],
+)  # fmt: skip
+def test_the_right_to_be_the_only_reference_is_of_a_book_and_a_kind_of_market(
+    market: str, sharp: str, said: list[str]
+) -> None:
+    line = None if market == "match_result" else 8.5
+    odds = (2.8, 3.2, 2.6) if market == "match_result" else two(0.0)
+    board = Board([row for book in ("fanduel", sharp) for row in price(book, market, line, odds)])
+    assert sorted(flags_of(board, "fanduel")) == sorted(said)
+
+
+def test_a_table_can_give_another_book_the_right_to_be_the_only_reference() -> None:
+    right = {"book": "novig", "families": ["moneyline"], "props": [], "measured": "here"}
+    table = catalog.amended_fair_table({"alone": [right]})
+    assert flags_of(Board(moneylines({"fanduel": 0.0, "novig": 0.2}), table=table), "fanduel") == ["one_reference"]
+    assert "suspect" in flags_of(Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}), table=table), "fanduel")
+    assert catalog.amended_fair_table(catalog.fair_changes(table)) == table
+    wrong: list[tuple[Any, str]] = [
+        ([{"book": "novig"}], r"alone\[0\] must be a table with the keys book, families, props, measured, got"),
+        ([{**right, "families": "moneyline"}], r"alone\[0\]\.families must be a list of names, got 'moneyline'"),
+        ([right, {**right, "book": 1}], r"alone\[1\]\.book must be text, got 1"), ([right] * 65, "64 entries, got 65"),
+    ]  # fmt: skip
+    for entries, why in wrong:
+        with pytest.raises(ValueError, match=why):
+            catalog.amended_fair_table({"alone": entries})
 
 
 @pytest.mark.parametrize(("sharp", "left"), [("pinnacle", 0.0), ("circa", 0.5), ("mybookie", 1.0)])
@@ -892,16 +952,16 @@ def test_errors_at_the_close_are_by_league_and_may_be_one_number_as_before() -> 
 def test_a_table_of_before_gives_the_fair_prices_of_before() -> None:
     """As on tapes: no sharp alone, momentum beside a sharp, a normal distribution."""
     content = catalog.fair_content(catalog.fair_table())
-    for section, names in (("vote", ["alone"]), ("momentum", ["beside_sharp"]), ("fresh", ["beside_sharp"]),
+    for section, names in (("momentum", ["beside_sharp"]), ("fresh", ["beside_sharp"]),
                            ("close", ["scale", "degrees", "hours"])):  # fmt: skip
         for name in names:
             del content[section][name]
-    del content["props"], content["stands"]
+    del content["props"], content["stands"], content["alone"]
     for section, name in (("flags", "scale"), ("confidence", "factor")):
         del content[section][name]["one_reference"]
     content["close"]["sigma"] = 0.05
     old = catalog.read_fair_table(content)
-    assert np.isnan(Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}), table=old).of("fanduel")).all()
+    assert "suspect" in flags_of(Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}), table=old), "fanduel")
     said = dict.fromkeys((*SOME[:4], "pinnacle"), 0.0)
     assert logit(Board(moneylines(said), [0.1] * 3, table=old).of(SOME[0])[0]) == pytest.approx(0.06, abs=1e-9)
     assert Board(moneylines(said), table=old).fair.se[0] == pytest.approx(0.05 * 2.0, rel=1e-3)

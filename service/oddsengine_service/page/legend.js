@@ -2,14 +2,14 @@
 
 // Flags of +EV rows: the text of the chip, and its meaning.
 const FLAGS = {
-  one_reference: ["One reference", "The price can be compared with one sharp book only"],
+  one_reference: ["One reference", "One sharp book is all there is to compare the price with"],
   thin: ["Two books", "Only two other books quote this line, and no sharp one"],
   no_sharp: ["No sharp book", "No sharp book quotes this three-way market; 40 % of the EV is shown"],
   early: ["Early", "The game starts in more than three days; prices are less certain"],
   long: ["Long odds", "Odds of 4.00 (+300) or longer: small errors in the fair price matter more"],
   total: ["Over/under", "Three quarters of the EV is shown: estimates for over/unders have been too high"],
   unmeasured: ["Untested market", "The fair price is estimated as usual, but has not been tested against closing prices in this kind of market"],
-  suspect: ["Suspect", "The price is far better than those of the other books, and is probably an error"],
+  suspect: ["Suspect", "The price is far better than those of the other books, and is probably an error; or one exchange is all there is to compare it with"],
   one_sided: ["One-sided", "The fair price needs books that quote one side only, with margins estimated from similar prices in the same game; three fifths of the EV is shown"],
   live: ["In play", "In play the fair price is not calibrated; a third of an EV below 6 % is shown"],
 };
