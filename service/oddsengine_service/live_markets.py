@@ -11,6 +11,7 @@ API, and only the demo of `oddsengine serve` has them.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Protocol
 from urllib.parse import parse_qs
@@ -27,7 +28,7 @@ from oddsengine_service.http.middleware import refusal
 from oddsengine_service.http.problems import Problem, must_be, one_of, origin_of, quoted, wrong_method
 from oddsengine_service.http.responses import EncodedResponse, json_response
 from oddsengine_service.monitoring import log
-from oddsengine_service.node import Node, collect_rarely
+from oddsengine_service.node import Node
 
 PATH = "/live"
 STATE = f"{PATH}/state"
@@ -179,7 +180,7 @@ class LiveMarkets:
             end = LiveState(_FAILED, league, reason=str(error) or type(error).__name__)
         self.state = end
         running = None  # type: ignore[assignment]  # so that its memory can be freed
-        await asyncio.to_thread(collect_rarely)
+        await asyncio.to_thread(gc.collect)
         log.event("live markets", state=end.state, league=league, reason=end.reason)
 
     async def _follow(self, node: Node, league: str) -> LiveState:

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import gc
 import logging
 import os
 import threading
@@ -210,7 +209,6 @@ class Node(Writer):
         for delay in self._delays:
             self._late[delay] = self.engine.delayed(delay)
         self.engine.keep_replica()
-        collect_rarely()
         self.ready = not self.waits_for
 
     def wait_for(self, what: str) -> None:
@@ -342,11 +340,3 @@ def _log_failure(name: str, failure: str) -> None:
         log.event("failing", logging.WARNING, what=name, error=failure)
     else:
         log.event("works again", what=name)
-
-
-def collect_rarely() -> None:
-    """Make full garbage collections rare: each walks all texts of the board, 0.1 s for 100,000 prices."""
-    gc.unfreeze()  # what an earlier node of this process has left
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)

@@ -48,7 +48,7 @@ from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.gauges import Gauges
-from oddsengine_service.monitoring.memory import share_arenas, trim
+from oddsengine_service.monitoring.memory import collect_rarely, share_arenas, trim
 from oddsengine_service.monitoring.metrics import Listener, Metrics
 from oddsengine_service.node import Node, StalledError, open_node
 from oddsengine_service.routes.filters import LISTS
@@ -76,8 +76,9 @@ class Service:
     def __init__(
         self, node: Node, settings: Settings, environ: Mapping[str, str], run: Callable[["Service"], Any],
         authenticate: Authenticate | None = None, *, sender: Sender, fair: FairFile | None, ends: contextlib.ExitStack,
-        live: str | None = None,
+        live: str | None = None, owns_process: bool = False,
     ) -> None:  # fmt: skip
+        self._owns_process = owns_process
         self.node, self.settings, self.environ = node, settings, environ
         self.metrics = Metrics()
         options = settings.service
@@ -238,6 +239,8 @@ class Service:
         """Warm up, then feed the board; runs in its own thread."""
         try:
             self.node.warm()
+            if self._owns_process:
+                collect_rarely()
             if self.node.ready:  # a gateway logs it once it has caught up
                 log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self.node.replication.run(self, self._run)
@@ -308,8 +311,9 @@ async def _until(node: Node, work: Coroutine[Any, Any, None]) -> None:
 def build(
     settings: Settings, environ: Mapping[str, str], *, demonstration: bool,
     clock: Clock | None = None, authenticate: Authenticate | None = None, live: str | None = None,
+    owns_process: bool = False,
 ) -> Service:  # fmt: skip
-    """Build a node; `live` as in `Site`."""
+    """Build a node; `live` as in `Site`. One that owns its process collects garbage as suits a node."""
     clock = Clock() if clock is None else clock
     clock.on_fault = lambda text: log.event("clock", message=text)
     follows = settings.scale is not None and settings.scale.role == "gateway"
@@ -326,13 +330,14 @@ def build(
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         followed = None if demonstration else fair
         service = Service(
-            node, settings, environ, run, authenticate, sender=sender, fair=followed, ends=stack, live=live
-        )
+            node, settings, environ, run, authenticate, sender=sender, fair=followed, ends=stack, live=live,
+            owns_process=owns_process,
+        )  # fmt: skip
         guard.pop_all()  # from here on, it is the service that closes the stack
     return service
 
 
-def build_demo(settings: Settings, environ: Mapping[str, str]) -> Service:
+def build_demo(settings: Settings, environ: Mapping[str, str], *, owns_process: bool = False) -> Service:
     """Build the demo of `oddsengine serve`, which offers live prediction markets."""
 
     def make(league: str) -> Service:
@@ -342,7 +347,7 @@ def build_demo(settings: Settings, environ: Mapping[str, str]) -> Service:
         make_folder(there)
         return build(there, environ, demonstration=True, live="")
 
-    service = build(settings, environ, demonstration=True, live=LIVE)
+    service = build(settings, environ, demonstration=True, live=LIVE, owns_process=owns_process)
     service.offer_live(make)
     return service
 
@@ -380,9 +385,9 @@ def _serve(
     options = settings.service
     share_arenas()
     if demonstration and not settings.feeds:
-        service = build_demo(settings, environ)
+        service = build_demo(settings, environ, owns_process=True)
     else:
-        service = build(settings, environ, demonstration=demonstration)
+        service = build(settings, environ, demonstration=demonstration, owns_process=True)
 
     def listens(at: str) -> None:
         try:

@@ -80,10 +80,13 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
     Raises `TypeError` if a body or response has a type without a schema; the message names the operation.
     """
     every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
-    for endpoint in every:
-        _check_types(endpoint)
     types = [ErrorBody, V4Error, *(t for endpoint in every for t in (endpoint.returns, endpoint.body) if t is not None)]
-    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    try:
+        schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    except TypeError:
+        for endpoint in every:
+            _check_types(endpoint)  # says which
+        raise
     of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in every:

@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -28,6 +29,35 @@ _METHODS = ("GET", "HEAD")
 _MOST_ROOTS = 8  # paths that the application is mounted at, whose pages are kept
 
 
+class Documents(NamedTuple):
+    """What describes the API; the same for every node that is mounted at one path."""
+
+    description: CachedResponse
+    streams: CachedResponse
+    reference: CachedResponse
+
+
+@cache
+def description() -> dict[str, Any]:
+    """The OpenAPI document of a node at the root of a host.
+
+    Raises `TypeError` if an endpoint cannot be described; the message names the operation.
+    """
+    return document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
+
+
+@lru_cache(maxsize=_MOST_ROOTS)
+def documents(root: str) -> Documents:
+    """The documents of an application that is mounted at a path."""
+    described = {**description(), "servers": [{"url": root + BASE}]}
+    streams = asyncapi.document(ENDPOINTS, root + BASE, msgspec.json.decode(STREAM_EXAMPLES.read_bytes()))
+    return Documents(
+        CachedResponse(Answer(encode(described))),
+        CachedResponse(Answer(encode(streams))),
+        CachedResponse(Answer(pages.reference(described).encode(), type="text/html; charset=utf-8")),
+    )
+
+
 class Site:
     """The pages; without `token`, metrics are not among them.
 
@@ -36,11 +66,8 @@ class Site:
 
     def __init__(self, api: Api, metrics: Metrics, token: str, live: str | None = None) -> None:
         self._api, self._metrics, self._token, self._live_path = api, metrics, token, live
-        # Fails at startup, with a name, if an endpoint cannot be described.
-        self.document = document(ENDPOINTS, BASE, msgspec.json.decode(EXAMPLES.read_bytes()))
-        self._streams = msgspec.json.decode(STREAM_EXAMPLES.read_bytes())
-        self.page = pages.reference(self.document)
-        self._by_root = {"": self._texts("")}
+        self._live_pages = {"": self._live_page("")}
+        documents("")  # fails at startup, with a name, if an endpoint cannot be described
         answers: dict[str, Callable[[Request], Awaitable[EncodedResponse]]] = {
             "/": self._live,
             "/openapi.json": self._described,
@@ -50,38 +77,30 @@ class Site:
         }
         self.apps: dict[str, ASGIApp] = {path: _Page(path, answer) for path, answer in answers.items()}
 
-    def _texts(self, root: str) -> "_Texts":
-        """The pages of an application that is mounted at a path."""
-        document = {**self.document, "servers": [{"url": root + BASE}]}
-        reference = pages.reference(document).encode()
-        return _Texts(
-            CachedResponse(Answer(encode(document))),
-            CachedResponse(Answer(encode(asyncapi.document(ENDPOINTS, root + BASE, self._streams)))),
-            CachedResponse(Answer(reference, type="text/html; charset=utf-8")),
-            pages.live(
-                root + BASE,
-                "demo_enterprise" if self._api.node.demo else "",
-                simulated=self._api.node.simulated,
-                live="" if self._live_path is None else root + self._live_path,
-            ),
+    def _live_page(self, root: str) -> pages.Live:
+        return pages.live(
+            root + BASE,
+            "demo_enterprise" if self._api.node.demo else "",
+            simulated=self._api.node.simulated,
+            live="" if self._live_path is None else root + self._live_path,
         )
 
-    def _at(self, request: Request) -> "_Texts":
-        found = self._by_root.get(request.root)
+    def _live_at(self, root: str) -> pages.Live:
+        found = self._live_pages.get(root)
         if found is None:
-            if len(self._by_root) >= _MOST_ROOTS:
-                del self._by_root[next(iter(self._by_root))]
-            found = self._by_root[request.root] = self._texts(request.root)
+            if len(self._live_pages) >= _MOST_ROOTS:
+                del self._live_pages[next(iter(self._live_pages))]
+            found = self._live_pages[root] = self._live_page(root)
         return found
 
     async def _described(self, request: Request) -> EncodedResponse:
-        return await self._limited(self._at(request).document, request)
+        return await self._limited(documents(request.root).description, request)
 
     async def _streamed(self, request: Request) -> EncodedResponse:
-        return await self._limited(self._at(request).streams, request)
+        return await self._limited(documents(request.root).streams, request)
 
     async def _referred(self, request: Request) -> EncodedResponse:
-        return await self._limited(self._at(request).reference, request)
+        return await self._limited(documents(request.root).reference, request)
 
     async def _limited(self, whole: CachedResponse, request: Request) -> EncodedResponse:
         """Serve a large document, with a limit per address."""
@@ -91,7 +110,7 @@ class Site:
         return await run_in_threadpool(whole.sent, request.etag, request.codings)
 
     async def _live(self, request: Request) -> EncodedResponse:
-        live = self._at(request).live
+        live = self._live_at(request.root)
         request.headers[:] = [pair for pair in request.headers if pair[0] != POLICY]
         policy = (POLICY, live.policy.encode())
         return page("text/html; charset=utf-8", live.html.encode(), policy, (b"cache-control", b"no-cache"))
@@ -104,15 +123,6 @@ class Site:
         if not allowed(request.received.get(b"authorization", b"").decode("latin-1"), self._token):
             raise Problem(401, "unauthorized", UNAUTHORIZED)
         return page(CONTENT_TYPE, self._metrics.text())
-
-
-class _Texts(NamedTuple):
-    """The pages as they are under one path."""
-
-    document: CachedResponse
-    streams: CachedResponse
-    reference: CachedResponse
-    live: pages.Live
 
 
 class _Page:

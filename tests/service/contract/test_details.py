@@ -12,6 +12,7 @@ from websockets.sync.client import connect
 
 from oddsengine import catalog
 from oddsengine_service.http.cors import METHODS
+from oddsengine_service.http.site import description, documents
 from oddsengine_service.routes import history
 
 Json = dict[str, Any]
@@ -36,7 +37,7 @@ NAMES = [
 def test_parameters_have_the_names_of_the_interface(
     service: Running, path: str, name: str, others: tuple[str, ...]
 ) -> None:
-    declared = service.service.site.document["paths"][path]["get"]["parameters"]
+    declared = description()["paths"][path]["get"]["parameters"]
     (found,) = [param for param in declared if param["name"] == name]
     for other in others:
         assert f"`{other}`" in found["description"]
@@ -142,7 +143,7 @@ def test_a_socket_needs_an_upgrade(service: Running, path: str) -> None:
     assert "upgrade" in answer.headers["connection"].lower()
     assert httpx2.get(service.origin + path, timeout=PATIENCE_S).status_code == 401
     for code in ("upgrade_required", "origin_not_allowed"):
-        assert f'id="{code}"' in service.service.site.page, "what the error's docs point at"
+        assert f'id="{code}"'.encode() in documents("").reference.answer.body, "what the error's docs point at"
 
 
 # ---- links ----
@@ -240,7 +241,7 @@ def test_an_arbitrage_names_the_reference_of_its_ev(service: Running) -> None:
 
 def test_closing_lines_have_the_limits_of_other_lists(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = service.ids()
-    declared = service.service.site.document["paths"]["/historical/odds/closing"]["get"]["parameters"]
+    declared = description()["paths"]["/historical/odds/closing"]["get"]["parameters"]
     (limit,) = [param["schema"] for param in declared if param["name"] == "limit"]
     assert (limit["default"], limit["minimum"], limit["maximum"]) == (50, 1, 200)
     with service.client() as client:
