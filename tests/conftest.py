@@ -1,22 +1,29 @@
-"""Hypothesis profiles, of more and more examples; HYPOTHESIS_PROFILE chooses one.
+"""Which tests run and in which order, and what all of them share.
 
-The first three draw the same examples every time, so that a change is judged by what it changed; the others explore.
-`make test` uses `quick` and leaves out what is marked `exhaustive`; `make test-all` uses `dev` and leaves out nothing.
+Hypothesis profiles have more and more examples; HYPOTHESIS_PROFILE chooses one. The first three draw the same examples
+every time, so that a change is judged by what it changed; the others explore. `support/effort.py` says how much runs.
 """
 
 import gc
 import os
+import random
+import shutil
 import sys
+import tempfile
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from support.effort import ALL
+from support import times
+from support.effort import ALL, LEVEL
 
 import oddsengine
 from oddsengine import query
+from oddsengine._cache import PREBUILT
+from oddsengine._installation import VARIABLE
 
 if sys.platform != "win32":
     import fcntl
@@ -43,21 +50,31 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "qu
 
 
 TESTS = Path(__file__).parent
-LONGEST = (
-    "test_golden", "service/stream/test_slow", "service/test_alerts", "service/scale/test_scale", "commands/test_cli",
-    "backtesting/test_audit", "service/contract/test_fuzz", "test_docs", "tape/test_tape", "pricing/test_close",
-    "backtesting/test_strategy", "service/test_asyncapi", "service/test_http", "live/test_engine",
-    "simulate/test_world", "history/test_clv", "service/v4/test_v4", "board/test_open", "plot/test_labels",
-    "guards/test_units", "feeds/test_fuzz", "service/routes/test_opportunities", "service/routes/test_odds",
-    "compiling/test_compilation", "guards/test_verdicts", "compiling/test_prebuild", "backtesting/test_prices",
-    "sources/test_polling", "guards/test_other_games", "test_packaging", "backtesting/test_scan",
-    "detection/test_model_input", "detection/test_laws", "service/routes/test_history", "simulate/test_scoreboards",
-    "live/test_exact", "backtesting/test_graded", "service/scale/test_contract", "service/test_strangers",
-    "live/test_reading", "futures/test_futures", "live/test_interruption", "service/stream/test_stream",
-    "service/contract/test_conformance", "deploy/test_deploy", "matching/test_index", "service/test_app",
-    "service/stream/test_replay", "live/test_rows",
-)  # fmt: skip
-"""Files that take longest: they begin first, so that no worker is left with one of them at the end."""
+TIMES = times.read()
+RECORDER = times.Recorder()
+PASSED = "oddsengine/passed"  # in pytest's cache: the tests that passed in the last run of `make test`
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", metavar="FILE", help="write the processor time of each test to a file")
+    parser.addoption("--shuffle", metavar="SEED", help="run the files in a random order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure each test, and give kernels that are compiled a folder of their own: none of the package may be in it."""
+    config.pluginmanager.register(RECORDER)
+    if not hasattr(config, "workerinput") and _watches_kernels():
+        folder = tempfile.mkdtemp(prefix="oddsengine-tests-")
+        os.environ[VARIABLE] = folder
+        config.stash[COMPILED] = folder
+
+
+COMPILED = pytest.StashKey[str]()
+
+
+def _watches_kernels() -> bool:
+    plain = os.environ.get("NUMBA_DISABLE_JIT") or os.environ.get("KERNELS") == "lazy" or VARIABLE in os.environ
+    return not plain and any(PREBUILT.glob("*.nbc"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,13 +84,50 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first; without what is exhaustive, unless it is asked for."""
-    order = {TESTS / f"{name}.py": number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path, len(order)))
-    if not ALL:
-        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    """Mark what is slow, choose what runs, and put the longest files first, so that none is left at the end."""
+    took: defaultdict[Path, float] = defaultdict(float)
+    for item in items:
+        took[item.path] += TIMES.get(item.nodeid, 0.0)
+        if TIMES.get(item.nodeid, 0.0) >= times.SLOW_S and item.path.name != "test_golden.py":
+            item.add_marker("slow")
+    files = sorted(took, key=lambda path: -took[path])
+    if seed := config.getoption("--shuffle"):
+        random.Random(seed).shuffle(files)
+    order = {path: at for at, path in enumerate(files)}
+    items.sort(key=lambda item: order[item.path])
+    passed = set(config.cache.get(PASSED, [])) if LEVEL == "rest" and config.cache is not None else set()
+    marks = {"quick": ("exhaustive", "slow"), "all": ()}.get(LEVEL, ("exhaustive",))
+    left_out = [item for item in items if item.nodeid in passed or any(map(item.get_closest_marker, marks))]
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" and report.passed:
+        RAN.append(report.nodeid)
+
+
+RAN: list[str] = []
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what was measured, and fail if a kernel of the package was compiled."""
+    config = session.config
+    if hasattr(config, "workerinput"):
+        return
+    if path := config.getoption("--times"):
+        times.write(RECORDER.times(), Path(path))
+    if LEVEL == "quick" and config.cache is not None:
+        config.cache.set(PASSED, sorted(RAN))
+    if folder := config.stash.get(COMPILED, ""):
+        compiled = sorted({path.name.partition("-")[0] for path in Path(folder).glob("oddsengine.*.nbc")})
+        shutil.rmtree(folder, ignore_errors=True)
+        os.environ.pop(VARIABLE, None)
+        if compiled:
+            print(f"\nkernels of the package were compiled, which `make setup` should have made: {', '.join(compiled)}")
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import oddsengine
+from oddsengine._cache import PREBUILT
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -164,6 +165,8 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for distribution in needed(PROJECT["dependencies"]):
         for part in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
             (site / part).symlink_to(Path(str(distribution.locate_file(part))))
+    if PREBUILT.is_dir() and not (site / "oddsengine" / "kernels").exists():
+        (site / "oddsengine" / "kernels").symlink_to(PREBUILT)  # else 49 kernels are compiled, 40 s
     return site
 
 

@@ -52,6 +52,7 @@ def compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, function: Callable[[
     return sum(dispatcher.stats.cache_misses.values())
 
 
+@pytest.mark.exhaustive  # .ci/smoke runs the same beside the wheel
 def test_nothing_is_compiled() -> None:
     """Finders, views, backtests, audits, futures and the start of a node, without any cache."""
     if not any(PREBUILT.glob("*.nbc")):

@@ -7,7 +7,7 @@ from support.effort import less
 import oddsengine as oe
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def past() -> pl.DataFrame:
     """An afternoon of simulated prices."""
     books = ["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]

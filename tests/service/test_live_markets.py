@@ -147,7 +147,7 @@ def closed_port() -> int:
 def test_hosts_that_cannot_be_reached_are_named_with_the_reason(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{closed_port()}"
     environ = {**led_to("kalshi", {"url": url}), **led_to("polymarket", {"url": url})}
-    with running(tmp_path, offers_live=True, settings=environ) as server:
+    with running(tmp_path, offers_live=True, events=2, settings=environ) as server:
         said = started(server)
         assert said["state"] == "failed"
         kalshi, _, polymarket = said["reason"].partition("; ")
@@ -168,7 +168,7 @@ def test_one_source_is_enough_and_is_waited_for(
 
     monkeypatch.setitem(venues.kalshi.answers, "/events", late)
     environ = {**venues.environ, **led_to("polymarket", {"url": f"http://127.0.0.1:{closed_port()}"})}
-    with running(tmp_path, offers_live=True, settings=environ) as server:
+    with running(tmp_path, offers_live=True, events=2, settings=environ) as server:
         assert {k: v for k, v in started(server).items() if k in ("state", "games")} == {"state": "ready", "games": 1}
         with of_live(server) as client:
             feeds = {feed["name"]: feed["status"] for feed in client.get("/feeds").json()["data"]}
@@ -221,7 +221,7 @@ def test_nothing_of_it_is_in_the_api_or_in_another_node(demo: Running, tmp_path:
     document = httpx2.get(f"{demo.origin}/openapi.json").json()
     assert not [path for path in document["paths"] if "live" in path.split("/")]
     for demonstration in (True, False):
-        with running(tmp_path / str(demonstration), demonstration=demonstration) as server:
+        with running(tmp_path / str(demonstration), events=2, demonstration=demonstration) as server:
             assert httpx2.get(f"{server.origin}/live/state").status_code == 404
             assert httpx2.post(f"{server.origin}/live/state?league=nfl").status_code == 404
             assert httpx2.get(f"{server.origin}/openapi.json").json()["paths"] == document["paths"]
@@ -229,7 +229,7 @@ def test_nothing_of_it_is_in_the_api_or_in_another_node(demo: Running, tmp_path:
 
 
 def test_the_end_of_the_demo_ends_it_too(tmp_path: Path, venues: Exchanges) -> None:
-    with running(tmp_path, offers_live=True, settings=venues.environ) as server:
+    with running(tmp_path, offers_live=True, events=2, settings=venues.environ) as server:
         started(server)
         with of_live(server) as client, client.stream("GET", "/stream/opportunities") as stream:
             next(iter(stream.iter_lines()))

@@ -1,4 +1,10 @@
-"""How much the tests do: `make test` a part of what is exhaustive, `make test-all` all of it."""
+"""How much the tests do, by the variable TESTS.
+
+- `quick`, of `make test`: all but what is marked `slow`, by the record of times, or `exhaustive`
+- `rest`, of `make test-slow`: what `quick` has left out or skipped, but nothing exhaustive
+- `most`, unless another is named: everything but what is exhaustive
+- `all`, of `make test-all`: everything, longer and with more examples
+"""
 
 import os
 import time
@@ -7,7 +13,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-ALL = os.environ.get("TESTS") == "all"
+LEVELS = ("quick", "rest", "most", "all")
+LEVEL = os.environ.get("TESTS") or "most"
+if LEVEL not in LEVELS:
+    raise ValueError(f"TESTS must be one of {', '.join(LEVELS)}, got {LEVEL!r}")
+ALL = LEVEL == "all"
 
 
 def some(values: Iterable[T], most: int) -> list[T]:

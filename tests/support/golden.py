@@ -4,7 +4,8 @@ A rebuild of the engine replays them to the same updates. `tapes/NAME` is a tape
 step: a digest of what became of the board's rows, for every one of `VIEWS` what was detected and what expired, and for
 every one of `CROWD` a digest of that. Figures are compared to nine digits, so that sums may be taken in another order.
 
-    PYTHONPATH=tests python tests/support/golden.py NAME ...     records them anew (all without a name); say why in the commit
+    PYTHONPATH=tests python tests/support/golden.py NAME ...     records them anew, all without a name; say why in the
+                                                                 commit
 """
 
 import hashlib

@@ -10,9 +10,10 @@ import httpx2
 import pytest
 import yaml
 from service.contract import test_conformance as contract_tests
-from support.effort import ALL
+from support.contract import READ
+from support.effort import ALL, some
 from support.nats_running import Servers, servers, wait_for
-from support.service_running import PATIENCE_S, Running
+from support.service_running import PATIENCE_S, TIER_IDS, Running
 
 from oddsengine_service.scale.roles import Member
 from oddsengine_service.stream import hub
@@ -87,12 +88,21 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Behind]:
 
 bodies, ids = contract_tests.bodies, contract_tests.ids
 for name in (
-    "test_every_field_of_the_contract", "test_prices_are_whole_wherever_they_stand",
+    "test_prices_are_whole_wherever_they_stand",
     "test_pages_are_50_and_at_most_200",
     "test_what_is_posted_is_never_stored", "test_no_answer_names_a_book_above_the_tier",
     *(("test_a_free_key_sees_everything_a_minute_late", "test_a_free_key_does_not_see_what_is_new") if ALL else ()),
 ):  # fmt: skip
     globals()[name] = getattr(contract_tests, name)
+OF_EACH = {read[2]: read for read in READ}  # one for each kind of what is answered
+every_field = contract_tests.test_every_field_of_the_contract
+
+
+@pytest.mark.parametrize("tier", some(TIER_IDS, 1))
+@pytest.mark.parametrize("read", READ if ALL else OF_EACH.values(), ids=lambda each: each[0])
+def test_every_field_of_the_contract(service: Behind, ids: dict[str, str], tier: str, read: tuple[str, ...]) -> None:
+    """In `make test` some: the single node is asked for all, and the handlers are the same."""
+    every_field(service, ids, tier, *read)
 
 
 @pytest.mark.exhaustive

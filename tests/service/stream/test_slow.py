@@ -1,5 +1,6 @@
 """Readers that are slow get every event up to a bound, and are cut off beyond it; those that stop are cut off too."""
 
+import re
 import socket
 import struct
 import time
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.effort import some
+from support.effort import less, some
 from support.socket_running import SocketClient
 from support.stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
 from oddsengine_service.http.request import BASE
+from oddsengine_service.stream.subscriber import ReaderLimits
 
 
 @contextmanager
@@ -28,6 +30,7 @@ def serving(folder: Path, **settings: Any) -> Iterator[Served]:
 
 
 LINES = [100.5 + at for at in range(300)]
+MOST = less(ReaderLimits().reader_bytes, 3 << 19)  # bytes that may be pending for a reader
 
 
 def board(odds: float, event: str = "slow", book: str = "fanduel") -> list[dict[str, Any]]:
@@ -129,11 +132,11 @@ class Moving:
 
 @pytest.mark.parametrize("kind", some(["websocket", "sse"], 1))
 def test_a_reader_that_pauses_gets_every_event(tmp_path: Path, kind: str) -> None:
-    with serving(tmp_path, stalled=1000.0, send_buffer=8192) as served:
+    with serving(tmp_path, stalled=1000.0, send_buffer=8192, reader_bytes=MOST) as served:
         moving = Moving(served)
         steady, paused = follow(served, kind, "pro"), follow(served, kind, "sharp")
         paused.reading.clear()
-        moving.until(lambda: sum(pending(served, "sharp")) > 2_500_000)
+        moving.until(lambda: sum(pending(served, "sharp")) > 0.6 * MOST)
         moving.checked()
         assert served.hub.lines.cuts == 0
         assert len(paused.names) < len(steady.names) / 2
@@ -148,19 +151,25 @@ def test_a_reader_that_pauses_gets_every_event(tmp_path: Path, kind: str) -> Non
             client.close()
 
 
-def test_a_reader_with_four_megabytes_pending_is_cut_off_and_resumes(tmp_path: Path, kind: str) -> None:
-    with serving(tmp_path, stalled=1000.0, send_buffer=8192) as served:
+def test_the_bounds_are_those_of_the_docs() -> None:
+    most = ReaderLimits()
+    assert (most.reader_bytes, most.account_bytes, most.node_bytes) == (4 << 20, 16 << 20, 256 << 20)
+
+
+def test_a_reader_with_too_much_pending_is_cut_off_and_resumes(tmp_path: Path, kind: str) -> None:
+    with serving(tmp_path, stalled=1000.0, send_buffer=8192, reader_bytes=MOST) as served:
         moving = Moving(served)
         lines = served.hub.lines
         steady, slow = follow(served, kind, "pro"), follow(served, kind, "sharp")
         slow.reading.clear()
-        moving.until(lambda: sum(pending(served, "sharp")) > 3_500_000)
+        moving.until(lambda: sum(pending(served, "sharp")) > MOST - (600 << 10))
         moving.checked()
         assert lines.cuts == 0
-        moving.until(lambda: lines.cuts)
+        moving.until_cut()
         wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
         assert (lines.cuts, lines.streams) == (1, 2)
         assert '"the client is too slow"' in served.logged.text
+        assert MOST < int(re.findall(r'"waiting":(\d+)', served.logged.text)[0]) < 2 * MOST
         slow.reading.set()
         assert slow.ended.wait(PATIENCE_S)
         assert not slow.faults
@@ -174,12 +183,12 @@ def test_a_reader_with_four_megabytes_pending_is_cut_off_and_resumes(tmp_path: P
 
 def test_the_websockets_of_another_server_have_the_same_bounds(tmp_path: Path) -> None:
     """What counts is what that server has not accepted."""
-    with serving(tmp_path, plain=True, stalled=1000.0) as served:
+    with serving(tmp_path, plain=True, stalled=1000.0, reader_bytes=MOST) as served:
         moving = Moving(served)
         lines = served.hub.lines
         steady, paused = follow(served, "websocket", "pro"), follow(served, "websocket", "sharp")
         paused.reading.clear()
-        moving.until(lambda: sum(pending(served, "sharp")) > 2_500_000)
+        moving.until(lambda: sum(pending(served, "sharp")) > 0.6 * MOST)
         moving.checked()
         assert lines.cuts == 0
         paused.reading.set()
@@ -232,13 +241,13 @@ def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
 
 @pytest.mark.parametrize("kind", some(["sse", "websocket"], 1))
 def test_the_largest_reader_of_a_node_with_too_much_pending_is_cut_off(tmp_path: Path, kind: str) -> None:
-    with serving(tmp_path, stalled=1000.0, send_buffer=8192, node_bytes=2 << 20) as served:
+    with serving(tmp_path, stalled=1000.0, send_buffer=8192, node_bytes=less(2 << 20, 1 << 20)) as served:
         moving = Moving(served)
         lines = served.hub.lines
         largest, small = follow(served, kind, "sharp"), follow(served, kind, "pro", sportsbook="betmgm")
         for client in (largest, small):
             client.reading.clear()
-        moving.until(lambda: sum(pending(served, "sharp")) > 2 << 20 or lines.cuts)
+        moving.until(lambda: sum(pending(served, "sharp")) > less(2 << 20, 1 << 20) or lines.cuts)
         moving.until_cut()
         wait_for(lambda: lines.streams == 2)
         assert (len(pending(served, "sharp")), len(pending(served, "pro"))) == (0, 1)

@@ -12,7 +12,8 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.service_running import PATIENCE_S, Running
+from support.effort import less
+from support.service_running import PATIENCE_S, Running, running
 from support.stream_running import Served
 
 from oddsengine_service.accounts.limits import Room
@@ -264,7 +265,12 @@ def test_scores(service: Running) -> None:
 # ---- the past ----
 
 
-def test_the_past_is_what_was_shown(service: Running) -> None:
+def test_the_past_is_what_was_shown(tmp_path: Path) -> None:
+    with running(tmp_path, events=less(12, 6)) as server:
+        past_is_what_was_shown(server)
+
+
+def past_is_what_was_shown(service: Running) -> None:
     now = service.node.engine.now
     assert now is not None
     words = {"regions": "us,eu,us_ex,uk", "markets": "h2h"}

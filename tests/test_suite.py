@@ -1,0 +1,115 @@
+"""Which tests run: the record of times, what is slow, and what a change reaches."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import affected, times
+
+ROOT = Path(__file__).parents[1]
+FILE = """
+import time
+import pytest
+
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+@pytest.fixture(scope="module")
+def shared():
+    work(0.4)
+
+@pytest.fixture
+def own():
+    work(0.2)
+
+def test_one(shared, own):
+    pass
+
+def test_two(shared):
+    work(0.1)
+
+def test_three():
+    pass
+"""
+
+
+def test_a_test_has_its_own_seconds_and_its_part_of_what_it_shares(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(FILE)
+    (tmp_path / "conftest.py").write_text(
+        "from support import times\nfrom pathlib import Path\nRECORDER = times.Recorder()\n"
+        "def pytest_configure(config): config.pluginmanager.register(RECORDER)\n"
+        "def pytest_sessionfinish(): times.write(RECORDER.times(), Path('times.tsv'))\n"
+    )
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"], cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_ADDOPTS": ""}, check=True,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    found = times.read(tmp_path / "times.tsv")
+    assert found.keys() == {"test_it.py::test_one", "test_it.py::test_two"}, "what takes no time has no line"
+    assert found["test_it.py::test_one"] >= 0.4
+    assert found["test_it.py::test_two"] >= 0.3
+    assert sum(found.values()) >= 0.7
+
+
+def test_a_comparison_knows_that_one_run_was_slower() -> None:
+    old = {"a/x::1": 1.0, "a/x::2": 2.0, "b/y::3": 3.0, "b/y::4": 0.5}
+    new = {"a/x::1": 2.0, "a/x::2": 4.0, "b/y::3": 6.0, "b/y::5": 0.9}
+    lines = times.moved(old, new)
+    assert lines[0] == "13 s in all; 2.00 times as long as in the record, in the median"
+    assert lines[1:3] == ["  -1.0 s  1.0 -> 0.0  b/y::4", "  +0.9 s  0.0 -> 0.9  b/y::5"]
+    assert lines[-2:] == ["    6.9 s  b", "    6.0 s  a"]
+
+
+def test_the_record_is_of_files_that_there_are() -> None:
+    files = {test.partition("::")[0] for test in times.read()}
+    assert files
+    missing = sorted(file for file in files if not (ROOT / file).is_file())
+    assert missing == [], "run `make times`"
+
+
+def test_a_change_reaches_its_importers_its_folder_and_its_examples() -> None:
+    chosen = affected.select(["oddsengine/maths/calculators.py"], unchanged("oddsengine/maths/calculators.py"))
+    assert {"oddsengine/maths/calculators.py", "tests/maths", affected.GOLDEN} <= {*chosen}
+    assert "tests/maths/test_calculators.py" in chosen, "it uses the public names only"
+    assert "tests/feeds/test_kalshi.py" not in chosen
+
+
+def unchanged(name: str) -> dict[str, bytes]:
+    return {name: (ROOT / name).read_bytes()}
+
+
+@pytest.mark.parametrize(
+    "changed", ["oddsengine/catalog/fair.toml", "tests/conftest.py", "oddsengine/_jit.py", "pyproject.toml"]
+)
+def test_what_everything_depends_on_reaches_everything(changed: str) -> None:
+    assert affected.select([changed], {}) == affected.EVERYTHING
+
+
+def test_a_changed_kernel_reaches_everything_and_one_that_has_moved_does_not() -> None:
+    name = "oddsengine/maths/devig.py"
+    now = (ROOT / name).read_bytes()
+    assert affected.select([name], {name: b"\n\n" + now}) != affected.EVERYTHING
+    assert affected.select([name], {name: now.replace(b"@fused", b"@kernel", 1)}) == affected.EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("changed", "reached"),
+    [
+        ("docs/ev.md", "tests/test_docs.py"), ("deploy/alerts.yaml", "tests/deploy"), (".ci/run", "tests/test_ci.py"),
+        ("service/oddsengine_service/page/lists.js", "tests/service"),
+        ("tests/maths/test_odds.py", "tests/maths/test_odds.py"),
+        ("tests/naive/close.py", "tests/pricing/test_close.py"), ("setup.py", "tests"),
+    ],
+)  # fmt: skip
+def test_what_is_no_module_reaches_the_tests_that_read_it(changed: str, reached: str) -> None:
+    before = unchanged(changed) if changed.endswith(".py") else {}
+    assert reached in affected.select([changed], before)
+
+
+def test_a_module_that_is_gone_reaches_its_folder() -> None:
+    assert "tests/maths" in affected.select(["oddsengine/maths/gone.py"], {"oddsengine/maths/gone.py": b"x = 1\n"})
