@@ -8,6 +8,7 @@ WORKERS ?= 3
 BENCH ?= benchmarks
 RUNS ?= $(shell ls -tr .benchmarks/*/*.json 2>/dev/null | tail -n 2)
 BIN := $(VENV)/bin
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # Modules are compiled to bytecode when they are first imported: most of numba, numpy and polars never are.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,7 +20,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test pytest test-all mutate coverage bench bench-compare soak demo serve page site dist clean
+.PHONY: help setup fmt check test pytest test-slow test-all affected times mutate coverage bench bench-compare soak demo serve page site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,13 +78,23 @@ check: setup ## lint, check the format and the types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-test: check pytest ## all checks, then the tests, in WORKERS processes (beside each other with `make -j2 test`)
+test: check pytest ## all checks, and the tests that are not slow (four minutes on two idle cores)
 
 pytest: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	TESTS=quick $(PYTEST) --times build/times.quick
 
-test-all: setup $(VENV)/.test-all check ## the same with all that is exhaustive, and more examples (about ten minutes)
-	TESTS=all $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+test-slow: setup $(VENV)/.test-all ## then the tests that `make test` has left out or skipped (about five minutes)
+	TESTS=rest $(PYTEST) --times build/times.rest
+
+test-all: setup $(VENV)/.test-all check ## every test, with soaks, faults at each place, and more examples (an hour)
+	TESTS=all $(PYTEST)
+
+affected: setup ## first the tests that a change can reach: since the upstream branch, or since BASE (mostly under a minute)
+	PYTHONPATH=tests $(BIN)/python -m support.affected $(BASE) > .affected
+	TESTS=quick $(PYTEST) $$(cat .affected)
+
+times: setup $(VENV)/.test-all ## record how long each test takes, which says what `make test` leaves out
+	TESTS=most $(PYTEST) --times tests/times.tsv
 
 mutate: setup ## change the program at 200 places, one at a time, and run the tests that concern each
 	$(BIN)/python tests/mutate.py

@@ -4,7 +4,7 @@
 fixtures and the processes that it ended, and its id. What a fixture of a file, a folder or a run takes is divided among
 the tests that use it. `make times` writes the record; nobody edits it.
 
-    PYTHONPATH=tests python -m support.times OLD NEW      the ten tests that moved most between two records, and folders
+    PYTHONPATH=tests python -m support.times OLD NEW ...      the ten tests that moved most, and the seconds of folders
 """
 
 import os
@@ -39,6 +39,7 @@ def read(path: Path = RECORD) -> dict[str, float]:
 def write(times: Times, path: Path = RECORD) -> None:
     """Write a record, in order of the ids."""
     lines = [f"{seconds:.1f}\t{test}\n" for test, seconds in sorted(times.items()) if seconds >= _LEAST_S]
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(lines), encoding="utf-8")
 
 
@@ -136,6 +137,7 @@ def moved(old: Times, new: Times) -> list[str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(f"{__doc__}")
-    print(*moved(*(read(Path(path)) for path in sys.argv[1:])), sep="\n")
+    before, *after = (read(Path(path)) for path in sys.argv[1:])
+    print(*moved(before, {test: seconds for times in after for test, seconds in times.items()}), sep="\n")
