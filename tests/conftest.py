@@ -165,9 +165,12 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["SSL_CERT_FILE"] = str(file)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A server that answers on a socket; imported only where it is asked for."""
+    """A server that answers on a socket, for one file of tests: what others did to it would depend on their order.
+
+    Imported only where it is asked for.
+    """
     from support.service_running import running
 
     with running(tmp_path_factory.mktemp("service")) as server:

@@ -314,7 +314,7 @@ class Trader:
     def finish(self) -> None:
         """End a sparse history: orders that no update answered are filled, as `unobserved`."""
         if self._sparse and self._waiting:
-            self._answer(max(order.due for order in self._waiting) + (ANSWER_S + 1) * SECOND)
+            self._answer(max(order.due for order in self._waiting))  # none of their prices was seen since
 
     def _decide(self, now: int) -> int:
         try:

@@ -47,7 +47,12 @@ def test_edges_count_every_price_that_has_a_fair_price(odds: oe.OddsTable) -> No
     names = f"{usable.size:,} can be bet", f"{percent.len():,} rejected by guards"
     assert tuple(axes.get_legend_handles_labels()[1]) == names
     assert heights(axes, 1)[0] > 0  # beyond the left end
-    assert heights(axes, 1)[-1] > 0
+    wrong = pl.col("sportsbook").eq("bovada") & pl.col("selection").eq("Under 228.5")
+    odd = odds.with_columns(
+        odds_american=pl.when(wrong).then(None).otherwise("odds_american"),
+        odds_decimal=pl.when(wrong).then(3.3).otherwise("odds_decimal"),
+    )
+    assert heights(only(edges(odd)), 1)[-1] > 0  # beyond the right one
     assert axes.get_title(loc="left") == "EV of every price of all books"
 
 

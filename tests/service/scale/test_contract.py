@@ -105,6 +105,14 @@ def test_every_field_of_the_contract(service: Behind, ids: dict[str, str], tier:
     every_field(service, ids, tier, *read)
 
 
+def test_a_gateway_has_the_closing_lines_of_its_writer(service: Behind, ids: dict[str, str]) -> None:
+    with service.client() as client:
+        found = client.get(f"/odds/closing?event_id={ids['closed']}").json()["data"]
+    lines = {(book, each["selection_type"], each["odds_decimal"]) for book, of in found["books"].items() for each in of}
+    books = ("draftkings", "fanduel", "pinnacle", "sbobet")
+    assert lines == {(book, side, odds) for book in books for side, odds in (("home", 1.9), ("away", 2.0))}
+
+
 @pytest.mark.exhaustive
 def test_one_process_of_a_shard_leads(service: Behind) -> None:
     rules = yaml.safe_load((Path(__file__).parents[3] / "deploy" / "alerts.yaml").read_text())["groups"][0]["rules"]
