@@ -87,8 +87,8 @@ def find_ev(
 ) -> pl.DataFrame:
     """Find +EV prices: those that pay more than the fair price, which by default is estimated from the other books.
 
-    Two of them, from different feeds, must quote the whole market, or Pinnacle where it was measured alone
-    (docs/truth.md); a table of two other books needs `sharp`.
+    Two of them, from different feeds, must quote the whole market, or Pinnacle where it was measured alone; a table of
+    two other books needs `sharp`.
 
     Parameters
     ----------
@@ -111,8 +111,7 @@ def find_ev(
     guards
         Names of the guards to run, or changes: ``{"stale": 300, "flap": False}``; an empty list is none.
     include
-        ``"suspect"`` adds prices that are too generous or have one sharp book as their only reference, ``"one_sided"``
-        those of one side only (docs/one_sided.md).
+        ``"suspect"`` adds prices that are probably errors, ``"one_sided"`` those of one side only (docs/one_sided.md).
     now
         Time at which ages are evaluated; None is the newest `last_seen_at`.
 

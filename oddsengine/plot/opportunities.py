@@ -56,7 +56,7 @@ def edges(odds: IntoFrame, *, books: Iterable[str] | None = None) -> "Figure":
     >>> from oddsengine.tables.sample import SAMPLE_BOARD
     >>> figure = oe.plot.edges(oe.read_odds(SAMPLE_BOARD))
     >>> figure.axes[0].get_legend_handles_labels()[1]
-    ['1,847 can be bet', '57 rejected by guards']
+    ['1,847 can be bet', '56 rejected by guards']
     """
     table = check_odds(odds)
     priced = fair(pl.DataFrame(table).drop(FAIR_COLUMNS, strict=False)).drop_nulls("fair_probability")

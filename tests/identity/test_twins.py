@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from oddsengine import find_ev, prepare
-from oddsengine.detection.finders import find_all
+from oddsengine.detection.finders import find_arbitrage
 from oddsengine.detection.question import Question, ask
 from oddsengine.detection.sweep import Wants
 from oddsengine.live.engine import Engine
@@ -125,4 +125,4 @@ def test_twins_are_only_those_of_the_sport_and_event() -> None:
     assert linked([row | {"market_segment": "1st_half"} for row in board]) == 2
     halves = [row | ({"market_segment": "1st_half"} if row["line"] else {}) for row in board]
     assert linked(halves) == 0
-    assert find_all(pl.DataFrame(board, infer_schema_length=None), now=NOW).arbitrage.height == 0
+    assert find_arbitrage(pl.DataFrame(board, infer_schema_length=None), now=NOW).height == 0

@@ -94,8 +94,8 @@ def test_a_file_that_changes_is_in_force_within_a_running_node(tmp_path: Path, m
         assert fair()["table"] == "mine", "the old one stays in force"
 
         file.write_text(OWN.replace("1.1", "1.2"))
+        until(lambda: node.node.engine.fair.constants.own_weight == 1.2)
         until(lambda: "fair table" not in node.node.failures)
-        assert node.node.engine.fair.constants.own_weight == 1.2
 
         file.unlink()
         until(lambda: fair()["table"] == catalog.fair_table().name)

@@ -67,29 +67,28 @@ async def tcp(
     handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[int]:
     """Serve connections on some free port."""
-    tasks: set[asyncio.Task[None]] = set()
+    open_: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                await handle(reader, writer)
-        finally:
-            tasks.discard(task)
-            writer.close()
-            with suppress(OSError, asyncio.CancelledError):
-                await writer.wait_closed()
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await handle(reader, writer)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Close the connection at the end of its task, also if that is cancelled before it has begun."""
+        task = asyncio.create_task(serve(reader, writer))
+        open_[task] = writer
+        task.add_done_callback(lambda ended: open_.pop(ended).close())
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for task in list(tasks):
+        left = dict(open_)
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*(writer.wait_closed() for writer in left.values()), return_exceptions=True)
 
 
 @asynccontextmanager

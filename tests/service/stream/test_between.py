@@ -46,6 +46,7 @@ class Plain:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 self._loop.run_until_complete(task)
+        self._loop.run_until_complete(asyncio.sleep(0))  # connections are closed at the next turn of the loop
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -54,11 +55,13 @@ class Plain:
         out.write(head)
         passing = asyncio.ensure_future(self._forward(there, writer))
         leaving = asyncio.ensure_future(reader.read())  # until the client goes
-        await asyncio.wait([passing, leaving], return_when=asyncio.FIRST_COMPLETED)
-        passing.cancel()
-        leaving.cancel()
-        for each in (out, writer):
-            each.close()
+        try:
+            await asyncio.wait([passing, leaving], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            passing.cancel()
+            leaving.cancel()
+            for each in (out, writer):
+                each.close()
 
     async def _forward(self, there: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await there.readuntil(b"\r\n\r\n")).lower()
