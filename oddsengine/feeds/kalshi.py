@@ -12,7 +12,7 @@ in the catalog; `max_bet` is what the best level costs, p times its contracts.
 - **No** is another outcome, or none (`kalshi_outcomes`). Of two markets with the same bet the better price counts.
   Multivariate events, which are parlays, are left out.
 - **Suspended.** Prices of a market that is paused, closed or no longer listed are suspended, and so are those of a book
-  with a gap in its changes, or with a snapshot that is not valid, until the next snapshot.
+  with a gap in its changes, whose bids for Yes and No cross, or with a snapshot that is not valid, until the next one.
 """
 
 from collections import Counter
@@ -34,6 +34,7 @@ from oddsengine.feeds.kalshi_format import (
     book_ladders,
     decimal,
     fee_of,
+    is_crossed,
     is_draw,
     is_price,
     items,
@@ -215,7 +216,9 @@ class KalshiMarkets:
             self._of_event.setdefault(event, {})[ticker] = None
             self._series[event] = series
             if ticker not in self._streamed:
-                self._ladders[ticker] = listed_ladders(market, refused)
+                self._keep(ticker, listed_ladders(market, refused), refused)
+            elif ticker not in self._ladders:
+                self.doubtful[ticker] = None  # its snapshot was refused; another one is needed
         return self._emit(events, now, refused)
 
     def add_targets(self, body: bytes, requested: Iterable[str], now: datetime) -> Payload:
@@ -251,7 +254,7 @@ class KalshiMarkets:
                 refused["a book of an unknown market"] += 1
                 continue
             if book.ticker not in self._streamed:
-                self._ladders[book.ticker] = book_ladders(book, refused)
+                self._keep(book.ticker, book_ladders(book, refused), refused)
             events[self._markets[book.ticker].event_ticker] = None
         return self._emit(events, now, refused)
 
@@ -335,6 +338,14 @@ class KalshiMarkets:
             refused.update(wrong)
             self._ladders.pop(ticker, None)
         else:
+            self._keep(ticker, ladders, refused)
+
+    def _keep(self, ticker: str, ladders: dict[str, Ladder], refused: Counter[str]) -> None:
+        """Take the bids of a market; the book is not known if they cross."""
+        if is_crossed(ladders):
+            refused["a book whose prices cross"] += 1
+            self._ladders.pop(ticker, None)
+        else:
             self._ladders[ticker] = ladders
 
     def _change(self, ticker: str, change: BookChange, refused: Counter[str]) -> None:
@@ -351,6 +362,9 @@ class KalshiMarkets:
             ladder[price] = size
         else:
             ladder.pop(price, None)
+        if is_crossed(self._ladders[ticker]):
+            refused["a book whose prices cross"] += 1
+            self.doubtful[ticker] = None
 
     # ---- games ----
 

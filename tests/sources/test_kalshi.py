@@ -236,7 +236,7 @@ def test_polled_prices_follow_the_exchange() -> None:
         hub = new_hub()
         async with exchange(served_) as where, running(hub, source(where)):
             await until(lambda: cost(hub) == LISTED, "prices")
-            served_.markets["KXNFLGAME"] = [winners()[0] | {"yes_ask_dollars": "0.5500"}]
+            served_.markets["KXNFLGAME"] = [winners()[0] | {"yes_bid_dollars": "0.5400", "yes_ask_dollars": "0.5500"}]
             await until(lambda: cost(hub).get("Seattle") == 0.55, "the new price")
             served_.markets["KXNFLGAME"] = []
             await until(lambda: active(hub) == {False}, "suspended prices")
@@ -313,9 +313,9 @@ def test_with_a_key_books_come_from_the_stream(tmp_path: Path) -> None:
                 assert books["market_tickers"] == [SEA, DAL]
                 assert books["use_yes_price"] is False
                 await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                await served_.change(SEA, "0.4500", "3.00")
-                await until(lambda: cost(hub).get("Seattle") == 0.55, "a change")
-                await served_.change(SEA, "0.4500", "-3.00")
+                await served_.change(SEA, "0.4250", "3.00")
+                await until(lambda: cost(hub).get("Seattle") == 0.575, "a change")
+                await served_.change(SEA, "0.4250", "-3.00")
                 await until(lambda: cost(hub) == STREAMED, "its end")
                 assert [status.status for status in hub.statuses()] == ["ok"]
 
@@ -370,8 +370,8 @@ def test_a_lost_stream_is_suspended_then_listed_then_streamed_again(tmp_path: Pa
 
     async def check() -> None:
         async with streaming(served_, tmp_path) as hub:
-            await served_.change(SEA, "0.4500", "3.00")
-            await until(lambda: cost(hub).get("Seattle") == 0.55, "a change")
+            await served_.change(SEA, "0.4250", "3.00")
+            await until(lambda: cost(hub).get("Seattle") == 0.575, "a change")
             lists = served_.paths().count("/markets")
             served_.refuse = 503
             await served_.sockets[0].close()
