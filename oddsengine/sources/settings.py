@@ -157,7 +157,9 @@ class PolymarketSettings(FeedSettings, frozen=True, kw_only=True):
     interval: Seconds = 5.0  # between two polls
     events_interval: Seconds = 60.0  # between two lists of events
     silence: Seconds = 15.0
-    socket_tokens: Annotated[int, Meta(ge=2, le=500, description="a whole number from 2 to 500")] = 200
+    quiet_live: Seconds = 60.0  # without a book or change on a connection, until its books are read over REST
+    quiet_prematch: Seconds = 600.0
+    socket_tokens: Annotated[int, Meta(ge=2, le=200, description="a whole number from 2 to 200")] = 200
 
 
 class SxBetSettings(PolledSettings, frozen=True, kw_only=True):
