@@ -178,6 +178,14 @@ def test_a_rotated_key_keeps_both_secrets_for_a_while(server: Running, new: Any)
     with server.client(None, headers={"X-API-Key": made["key"]}) as renewed:
         assert saved(renewed)["bets"] == saved(client)["bets"] != []
         assert renewed.post(f"/account/keys/{key}/rotate?grace_seconds=9999999").status_code == 400
+        for method, path in (
+            ("POST", "/account/keys"), ("POST", f"/account/keys/{key}/rotate"), ("DELETE", f"/account/keys/{key}"),
+            ("POST", "/bets"), ("POST", "/account/restore"), ("POST", "/alerts"), ("PUT", "/marks/x"),
+            ("DELETE", "/filters/x"),
+        ):  # fmt: skip
+            refused = client.request(method, path, json={})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "secret_replaced")
+        assert client.post("/odds/batch", json={"event_ids": ["x"]}).status_code == 200, "it reads"
         (row,) = (each for each in renewed.get("/account/keys").json()["data"] if each["id"] == key)
         assert row["old_secret_until"] == made["old_secret_until"]
         last = renewed.post(f"/account/keys/{key}/rotate").json()["data"]

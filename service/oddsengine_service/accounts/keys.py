@@ -6,6 +6,7 @@ The file does not contain keys, but their hashes with a pepper, which is in a se
 alone is useless. A key is looked up by its id and compared in constant time, with a decoy for unknown ids.
 
 A key that was rotated may keep its old secret for a while: its hash, and until when it is valid, are in the same row.
+The old secret only reads: with it, nobody makes a key that outlives it, or takes the key from its owner.
 
 Since the same keys are used again and again, callers are cached by their key. A counter in the database that every
 change of a key increments keeps the cache valid: it is read at most four times a second, and when it has changed, the
@@ -309,7 +310,7 @@ class KeyStore:
             return None
         if len(cached) >= _REMEMBERED:
             cached = self._cached = dict(self._callers)
-        caller = cached[key] = record.caller
+        caller = cached[key] = record.caller if is_new else record.caller._replace(reads_only=True)
         if str(record.used) != self._day():
             self._stamps.submit(self._stamp, record.id)
         return caller

@@ -30,6 +30,7 @@ class Caller(NamedTuple):
     streams: int  # concurrent streams
     features: frozenset[str]
     signed_in: bool = False  # by the application that the node is part of; then there is no key
+    reads_only: bool = False  # with a secret that a rotation has replaced
 
     @property
     def rights(self) -> tuple[str, frozenset[str]]:

@@ -82,6 +82,11 @@ class Endpoint:
     envelope: type[msgspec.Struct] | None = None  # fields added to every message that it sends
 
     @property
+    def writes(self) -> bool:
+        """Whether a request changes the account's keys or records."""
+        return self.method != "GET" and (self.cache == "records" or self.tag == "Account")
+
+    @property
     def cacheable(self) -> bool:
         return self.cache not in ("never", "records")
 
