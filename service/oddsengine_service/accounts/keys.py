@@ -32,18 +32,16 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine_service.accounts.database import RETRY_S, WAIT_S, Database, StoreError
-from oddsengine_service.accounts.tiers import ADD_ON_STREAMS, TIERS, Caller
+from oddsengine_service.accounts.tiers import ADD_ON_STREAMS, DEMO, TIERS, Caller, check_account
 from oddsengine_service.http.problems import one_of, quoted
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings
 
-DEMO = "demo_"
 MOST_ACTIVE, MOST_REVOKED = 100, 100  # keys per account: more active ones are rejected; older revoked ones are deleted
 MOST_NAME, MOST_RATE, MOST_STREAMS = 100, 1_000_000, 100_000
 # No control characters, and no bidirectional or invisible ones.
 NAME_PATTERN = "^[^\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$"
 FEATURES = frozenset[str]().union(*(tier.features for tier in TIERS.values()))
-_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: see `limits.Limits`
 _MOST_KEY = 200  # maximum length of a key
 _LOOK_S = 0.25
 _REMEMBERED = 10_000
@@ -338,11 +336,10 @@ class KeyStore:
 
     def create(self, account: str, terms: KeyTerms, name: str = "") -> CreatedKey:
         """Create a key with any terms; for the operator."""
-        if not _ACCOUNT.fullmatch(account) or account.startswith(DEMO):
-            raise UnfitError(
-                "account must be 1 to 64 letters, digits and . _ @ + -, not beginning with a sign or with demo_, "
-                f"got {quoted(account)}"
-            )
+        try:
+            check_account(account)
+        except ValueError as error:
+            raise UnfitError(str(error)) from None
         terms, name = terms.checked(), _named(name)
         with self._writing() as writer:
             return self._insert(writer, account, terms, name)
