@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfoNotFoundError
 
 import httpx2
 import msgspec
@@ -455,15 +456,31 @@ def test_an_alert_that_breaks_holds_up_no_other(
     records = server.node.records
     assert isinstance(server.node.keys, KeyStore)
     owner = server.node.keys.create("another", KeyTerms("pro")).record.id
-    records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url]), "active")
-    records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
+    nowhere = {"quiet_from": "00:00", "quiet_to": "01:00", "time_zone": "Mars"}
+    records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url], **nowhere), "active")
     try:
-        with pytest.raises(msgspec.ValidationError):
+        with pytest.raises(ZoneInfoNotFoundError):
             alerts.check()
         assert len(hook.bodies) == 1
         alerts.check()  # it is put off
     finally:
         records.forget(owner, "alert", "b")
+
+
+def test_a_damaged_filter_is_named_by_its_alert(server: Running, alerts: rules.Alerts) -> None:
+    records = server.node.records
+    assert isinstance(server.node.keys, KeyStore)
+    owner = server.node.keys.create("another", KeyTerms("pro")).record.id
+    records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=["https://example.com"]), "active")
+    records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
+    try:
+        alerts.check()
+        error = records.get(owner, "alert", "b", rules.StoredAlert).error
+        assert error == "filter 'f': filter 'f' is damaged; restore it from a backup, or delete it"
+        assert "damaged records" in server.node.failures
+    finally:
+        records.drop({owner})
+    assert "damaged records" not in server.node.failures
 
 
 @pytest.mark.parametrize("page", ["format=csv", "offset=1000", "limit=1&offset=1"])

@@ -141,11 +141,16 @@ def bad(document: Any, where: str, at: int, **fields: Any) -> Any:
         (lambda d: bad(d, "alerts", 0, time_zone="Mars"), "nothing was restored: alerts[0]: time_zone must be a name"),
         (lambda d: bad(d, "alerts", 0, targets=["ftp://x"]), "nothing was restored: alerts[0]: "),
         (lambda d: bad(d, "marks", 0, note=3), "marks[0].note must be"),
+        (lambda d: bad(d, "bets", 0, placed_at="9999-12-31T23:59:59Z"), "bets[0]: placed_at must not be in the future"),
+        (lambda d: bad(d, "bets", 0, placed_at="0001-01-01T00:00:00+14:00"), "bets[0]: placed_at must not be in"),
+        (lambda d: bad(d, "bets", 0, closing_probability=7), "bets[0].closing_probability must be"),
+        (lambda d: bad(d, "bets", 0, closing_odds=-5), "bets[0].closing_odds must be"),
+        (lambda d: bad(d, "bets", 0, home_score=10**400), "bets[0].home_score must be"),
         (lambda d: {**d, "format": 2}, "format must be"),
         (lambda d: {**d, "bet": []}, "bet"),
         (lambda d: {**d, "marks": [{"id": f"m{n}"} for n in range(5_001)]}, "at most 5,000 marks"),
     ],
-    ids=range(12),
+    ids=range(17),
 )  # fmt: skip
 def test_a_bad_document_changes_nothing_and_says_what_is_wrong(
     server: Running, new: Any, change: Any, message: str

@@ -330,6 +330,12 @@ class KeyStore:
             rows = writer.execute(f"SELECT {_ALL} FROM keys {where} ORDER BY rowid", values).fetchall()
         return fixed + [_record(row) for row in rows]
 
+    @property
+    def used(self) -> bool:
+        """Whether a key of this file has been used."""
+        with self._writer.reading() as writer:
+            return writer.execute("SELECT 1 FROM keys WHERE used IS NOT NULL LIMIT 1").fetchone() is not None
+
     def record(self, ident: str, by: Caller | None = None) -> Record:
         with self._writer.reading() as writer:
             return self._own(writer, ident, by)

@@ -116,6 +116,12 @@ def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = 
     return meta
 
 
+def damaged(context: Context, *kinds: str) -> dict[str, Any]:
+    """`damaged` of a response's `meta`, if records of the key could not be read."""
+    names = context.node.records.damaged(context.caller.key, kinds)
+    return {"damaged": names} if names else {}
+
+
 def data(
     context: Context, contents: Any, unknown: Mapping[str, Sequence[str]] | None = None, **meta: Any
 ) -> dict[str, Any]:
