@@ -206,9 +206,9 @@ def test_slow_targets_delay_only_their_own_account(
             )
             for n in range(4)
         ]
-        for each in theirs:
+        for n, each in enumerate(theirs):
             each.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
-            made(each, targets=[slow.url], improve=500.0)
+            made(each, targets=[f"{slow.url}/{n}"], improve=500.0)
 
         def wait() -> None:
             begun.set()
@@ -394,6 +394,29 @@ def test_alerts_of_a_filter_without_a_minimum_begin_at_one_percent(
     assert hook.bodies[-1]["url"] == "/api/v1/opportunities/ev?sort=ev&min_ev=1"
     assert 0.0 <= min(values("min_ev=0&sort=ev")) < 1.0
     assert client.get("/opportunities/ev?sort=ev&limit=1").json()["data"][0]["ev_percentage"] < 1.0
+
+
+def test_a_target_that_is_not_confirmed_gets_three_messages_an_hour(
+    server: Running, client: httpx2.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    """Whoever asks, and however its address is spelled; a test that is refused sends to none of an alert's targets."""
+    with hooked() as other, client_of_another_key(client) as second:
+        second.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
+        one = client.post("/alerts", json={"filter": "mine", "targets": [hook.url]}).json()["data"]
+        Hook.codes.clear()
+        spelled = [hook.url.replace("localhost", "LOCALHOST") + "?x=1", other.url]
+        two = second.post("/alerts", json={"filter": "mine", "targets": spelled}).json()["data"]
+        sent = [client.post(f"/alerts/{one['id']}/test").status_code for _ in range(2)]
+        sent += [second.post(f"/alerts/{two['id']}/test").status_code for _ in range(2)]
+        assert (sent, len(Hook.codes)) == ([200, 200, 200, 429], 4), "three to one target, one to the other"
+        refused = client.post(f"/alerts/{one['id']}/test")
+        wanted = "http://localhost/... is not confirmed and gets at most 3 messages an hour; confirm it with the code"
+        assert refused.json()["error"]["message"].startswith(wanted)
+        assert 3000 < int(refused.headers["retry-after"]) <= 3600
+        client.post(f"/alerts/{one['id']}/confirm", json={"code": Hook.codes[0]}).raise_for_status()
+        assert client.post(f"/alerts/{one['id']}/test").status_code == 200, "confirmed"
+        alerts._clock = lambda: server.clock() + 3600.0
+        assert second.post(f"/alerts/{two['id']}/test").status_code == 200, "an hour later"
 
 
 def test_failures_are_shown_and_tried_again_later(
