@@ -479,8 +479,10 @@ def test_an_alert_that_breaks_holds_up_no_other(
     records = server.node.records
     assert isinstance(server.node.keys, KeyStore)
     owner = server.node.keys.create("another", KeyTerms("pro")).record.id
-    nowhere = {"quiet_from": "00:00", "quiet_to": "01:00", "time_zone": "Mars"}
-    records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url], **nowhere), "active")
+    broken = rules.Alert(
+        filter="f", id="b", targets=[hook.url], quiet_from="00:00", quiet_to="01:00", time_zone="Mars"
+    )  # fmt: skip
+    records.put(owner, "alert", "b", broken, "active")
     try:
         with pytest.raises(ZoneInfoNotFoundError):
             alerts.check()
