@@ -109,6 +109,7 @@ class KalshiMarkets:
         self._sequences: dict[int, int] = {}  # subscription -> last number
         self._streamed: dict[str, int] = {}  # market -> the subscription that its book comes from
         self.doubtful: dict[str, None] = {}  # streamed markets whose book is not known
+        self.updates = 0  # books and changes of the stream that were taken
         self.statuses_lost = False  # a change of a market's status may have been missed
         self.unnamed: dict[str, None] = {}  # targets whose names are needed
         self._fees: dict[str, float | None] = {}  # series -> F of its fee, None: of another form
@@ -312,6 +313,11 @@ class KalshiMarkets:
         """Whether the stream has sent a market's book."""
         return ticker in self._streamed
 
+    @property
+    def streamed(self) -> list[str]:
+        """The open markets whose books the stream has sent."""
+        return [ticker for ticker in self._streamed if self._status[ticker] == _OPEN]
+
     def alive(self, now: datetime) -> Payload:
         """Report that the stream is alive; returns rows to renew, usually none."""
         rows = self._held.due(now)
@@ -333,6 +339,7 @@ class KalshiMarkets:
             "yes": ladder_of(snapshot.yes_dollars_fp, wrong), "no": ladder_of(snapshot.no_dollars_fp, wrong),
         }  # fmt: skip
         self._streamed[ticker] = sid
+        self.updates += 1
         self.doubtful.pop(ticker, None)
         if wrong:
             refused.update(wrong)
@@ -356,6 +363,7 @@ class KalshiMarkets:
             refused["a change of an order book that is not valid"] += 1
             self.doubtful[ticker] = None
             return
+        self.updates += 1
         ladder = self._ladders[ticker][change.side]
         size = ladder.get(price, Decimal(0)) + delta
         if size > 0:

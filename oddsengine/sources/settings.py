@@ -135,6 +135,7 @@ class KalshiSettings(FeedSettings, frozen=True, kw_only=True):
     interval: Seconds = 30.0  # between two lists without the stream
     refresh: Seconds = 60.0  # and with it
     silence: Seconds = 30.0
+    quiet: Seconds = 60.0  # without a book or change of the stream, until books are requested again
     rate: Annotated[float, Meta(ge=10, le=100_000, description="a number of tokens from 10 up")] = 200.0  # a second
 
 
