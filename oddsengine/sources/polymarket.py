@@ -89,6 +89,7 @@ class PolymarketSource:
         self._numbers = 0
         self._ask_at: dict[str, float] = {}  # token in doubt -> time of the next request for its book
         self._checked_at: dict[str, float] = {}  # token of a quiet socket -> when its book was requested
+        self._check_at = -inf  # when to look for the next of these
         self._polled_at: datetime | None = None
 
     async def run(self, receiver: Receiver) -> None:
@@ -321,6 +322,8 @@ class PolymarketSource:
 
     def _unchecked(self, now: float) -> list[str]:
         """Return the tokens of quiet sockets whose books are to be requested."""
+        if now < self._check_at:
+            return []
         waits = {False: _CHECK_S, True: self.feed.interval}
         quiet = [
             (token, live)
@@ -331,7 +334,9 @@ class PolymarketSource:
             if self._is_quiet(socket, now, live=(live := self._reader.is_live(token)))
         ]
         self._checked_at = {token: self._checked_at[token] for token, _ in quiet if token in self._checked_at}
-        return [token for token, live in quiet if now >= self._checked_at.get(token, -inf) + waits[live]]
+        due = [token for token, live in quiet if now >= self._checked_at.get(token, -inf) + waits[live]]
+        self._check_at = now if due else now + _SETTLE_S
+        return due
 
     def _is_quiet(self, socket: _Socket, now: float, *, live: bool) -> bool:
         """Whether no book or change came for so long that the socket says nothing about its prices."""
