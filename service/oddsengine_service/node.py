@@ -283,7 +283,7 @@ def open_node(
     records = ends.enter_context(closing(Records(
         None if demonstration else folder / RECORDS, replication.records, partial(failures.report, "damaged records"),
     )))  # fmt: skip
-    if records.is_new and settings.scale is None and not demonstration and store.used:
+    if records.is_new and settings.scale is None and not demonstration and store.is_used:
         failures.report(
             "records file", f"{folder / RECORDS} was missing or empty, although keys of this folder have been used: if "
             "bets, filters and alerts were lost, stop the node and restore the file from a backup",

@@ -331,7 +331,7 @@ class KeyStore:
         return fixed + [_record(row) for row in rows]
 
     @property
-    def used(self) -> bool:
+    def is_used(self) -> bool:
         """Whether a key of this file has been used."""
         with self._writer.reading() as writer:
             return writer.execute("SELECT 1 FROM keys WHERE used IS NOT NULL LIMIT 1").fetchone() is not None
