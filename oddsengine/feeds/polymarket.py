@@ -83,7 +83,7 @@ class _Book:
     asks: dict[float, float] = field(default_factory=dict)
     stamp: int = 0  # of the last message about it that has one, milliseconds
     best: tuple[float, float] | None = None  # bid and ask in the last message that had them
-    read_at: datetime | None = None  # when a response had this book, if no message has changed it since
+    read_at: datetime | None = None  # when a response had this book, if no message has changed or doubted it since
 
 
 class PolymarketMarkets:
@@ -126,7 +126,7 @@ class PolymarketMarkets:
         return id_ in self._started or (id_ in self._markets and self._markets[id_].game.status == "live")
 
     def read_at(self, token: str) -> datetime | None:
-        """When responses had both books of a token's market; None if a message has changed one since."""
+        """When responses had both books of a token's market; None if a message has changed or doubted one since."""
         market = self._markets.get(self._market_of.get(token, ""))
         times = [self._books[one].read_at if one in self._books else None for one in market.tokens] if market else []
         known = [time for time in times if time is not None]
@@ -225,8 +225,7 @@ class PolymarketMarkets:
         for token in tokens:
             self._doubt(token, touched)
             if token in self._books:
-                book = self._books[token]
-                book.stamp, book.best, book.read_at = 0, None, None
+                self._books[token].stamp, self._books[token].best = 0, None
         return self._emit(touched, now)
 
     def alive(self, now: datetime) -> Payload:
@@ -321,6 +320,8 @@ class PolymarketMarkets:
             return
         self.doubtful[token] = None
         touched[id_] = None
+        if token in self._books:
+            self._books[token].read_at = None
 
     def _set(self, token: str, book: _Book, touched: dict[str, None]) -> None:
         """Take a complete book."""

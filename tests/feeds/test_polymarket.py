@@ -432,6 +432,11 @@ def test_a_book_that_changes_between_two_responses_without_a_message_is_missed()
     assert reader.read_at("t1") == NOW, "the same levels with an earlier stamp"
     reader.read_books(encoded([book("t1", [(0.53, 42)], [(0.55, 100)], 3_000)]), ["t1"], NOW)
     assert list(reader.missed) == ["t1"]
+    reader.missed.clear()
+    told = {"event_type": "best_bid_ask", "asset_id": "t1", "best_bid": "0.50", "best_ask": "0.56", "timestamp": "3001"}
+    reader.read(encoded(told), NOW)
+    reader.read_books(encoded([book("t1", [(0.50, 42)], [(0.56, 100)], 3_002)]), ["t1"], NOW)
+    assert (reader.missed, reader.doubtful) == ({}, {}), "a message has said that it changed"
 
 
 @pytest.mark.parametrize(
