@@ -111,7 +111,7 @@ class Clock:
             self._beyond = None
         elif wall - at <= SENSIBLE_S * _SECOND or self._lasts(passed):
             if wall - at > OFF_S * _SECOND:
-                self._without = at
+                self._without = at if self._without is None else self._without
                 message = (
                     f"the wall clock jumped forward by {(wall - at) / _SECOND:.0f} s; prices are now older by as much"
                 )

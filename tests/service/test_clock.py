@@ -127,6 +127,11 @@ def test_a_jump_that_is_taken_back_before_anything_was_dated_is_left_at_once() -
     driven.set(-SENSIBLE_S)
     assert driven.clock.now() == before + timedelta(seconds=2)
     assert (driven.clock.fault(), driven.clock.ahead) == ("", 0.0)
+    for _ in range(2):
+        driven.set(SENSIBLE_S)
+        driven.now()
+    driven.set(-2.0 * SENSIBLE_S)
+    assert driven.now() == 2.0, "two jumps"
     driven.set(HOUR)
     driven.now()
     driven.go_on(LASTING_S)

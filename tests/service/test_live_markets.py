@@ -207,6 +207,7 @@ def test_it_stops_when_nobody_reads_it(demo: Running, venues: Exchanges, monkeyp
         ("POST", "?league=nfl", {"Origin": "http://other.example"}, 403, "only the demo's own page may"),
         ("GET", "", {"Origin": "null"}, 403, "only the demo's own page may"),
         ("POST", "?league=nfl", {"Host": "other.example"}, 403, "only the demo's own page may"),
+        ("POST", "?league=nfl", {"Host": "[1:::2]"}, 403, "only the demo's own page may"),
         ("POST", "?league=nfl", {"Host": "a.example:80", "Origin": "http://a.example:80"}, 403, "only the demo's own"),
     ],
 )

@@ -69,7 +69,10 @@ class Origins:
         return origin in {here, here.replace("http://", "https://", 1), self._address}
 
     def _is_local(self, here: str) -> bool:
-        name = urlsplit(here).hostname or ""
+        try:
+            name = urlsplit(here).hostname or ""
+        except ValueError:  # no address is written like that
+            return False
         return is_loopback(name) or name == urlsplit(self._address).hostname
 
 
