@@ -5,7 +5,7 @@ entirely different shape raises `FeedError`.
 """
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from oddsengine.tables.schema import MOST_CHARACTERS
 
 T = TypeVar("T")
 _DIGITS = 40
+_AHEAD = timedelta(seconds=2)  # by which the clock of a source may differ from ours
 Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS)]
 Time = datetime | int | float | None
@@ -102,6 +103,35 @@ def moment(value: Time) -> datetime | None:
     if value is None or not 0 < value < 1e14:
         return None
     return datetime.fromtimestamp(value / 1000 if value >= 1e11 else value, UTC)
+
+
+def ordering_stamp(milliseconds: float | None, now: datetime) -> int:
+    """Return the stamp of a message, by which messages are ordered; 0 if it has none, or one that is later than now.
+
+    A message without such a stamp counts as one that was sent when it arrived.
+
+    Examples
+    --------
+    >>> now = datetime(2026, 8, 7, tzinfo=UTC)
+    >>> [ordering_stamp(1000 * (now.timestamp() + ahead), now) > 0 for ahead in (-60, 1, 3)]
+    [True, True, False]
+    """
+    latest = (now + _AHEAD).timestamp() * 1000.0
+    return int(milliseconds) if milliseconds is not None and 0.0 < milliseconds <= latest else 0
+
+
+def past(when: datetime | None, now: datetime | None) -> datetime | None:
+    """Return a time, or now if that is earlier: times in the future count as now.
+
+    Examples
+    --------
+    >>> now = datetime(2026, 8, 7, tzinfo=UTC)
+    >>> past(datetime(2036, 8, 7, tzinfo=UTC), now) == now, past(datetime(2026, 8, 6), now)
+    (True, datetime.datetime(2026, 8, 6, 0, 0))
+    """
+    if when is None or now is None or (when if when.tzinfo else when.replace(tzinfo=UTC)) <= now:
+        return when
+    return now
 
 
 def inside(document: Any, *names: str) -> Any:

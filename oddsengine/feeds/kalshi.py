@@ -12,7 +12,7 @@ in the catalog; `max_bet` is what the best level costs, p times its contracts.
 - **No** is another outcome, or none (`kalshi_outcomes`). Of two markets with the same bet the better price counts.
   Multivariate events, which are parlays, are left out.
 - **Suspended.** Prices of a market that is paused, closed or no longer listed are suspended, and so are those of a book
-  with a gap in its changes, or with a snapshot that is not valid, until the next snapshot.
+  with a gap in its changes, whose bids for Yes and No cross, or with a snapshot that is not valid, until the next one.
 """
 
 from collections import Counter
@@ -34,6 +34,7 @@ from oddsengine.feeds.kalshi_format import (
     book_ladders,
     decimal,
     fee_of,
+    is_crossed,
     is_draw,
     is_price,
     items,
@@ -108,6 +109,7 @@ class KalshiMarkets:
         self._sequences: dict[int, int] = {}  # subscription -> last number
         self._streamed: dict[str, int] = {}  # market -> the subscription that its book comes from
         self.doubtful: dict[str, None] = {}  # streamed markets whose book is not known
+        self.updates = 0  # books and changes of the stream that were taken
         self.statuses_lost = False  # a change of a market's status may have been missed
         self.unnamed: dict[str, None] = {}  # targets whose names are needed
         self._fees: dict[str, float | None] = {}  # series -> F of its fee, None: of another form
@@ -215,7 +217,9 @@ class KalshiMarkets:
             self._of_event.setdefault(event, {})[ticker] = None
             self._series[event] = series
             if ticker not in self._streamed:
-                self._ladders[ticker] = listed_ladders(market, refused)
+                self._keep(ticker, listed_ladders(market, refused), refused)
+            elif ticker not in self._ladders:
+                self.doubtful[ticker] = None  # its snapshot was refused; another one is needed
         return self._emit(events, now, refused)
 
     def add_targets(self, body: bytes, requested: Iterable[str], now: datetime) -> Payload:
@@ -251,7 +255,7 @@ class KalshiMarkets:
                 refused["a book of an unknown market"] += 1
                 continue
             if book.ticker not in self._streamed:
-                self._ladders[book.ticker] = book_ladders(book, refused)
+                self._keep(book.ticker, book_ladders(book, refused), refused)
             events[self._markets[book.ticker].event_ticker] = None
         return self._emit(events, now, refused)
 
@@ -309,6 +313,11 @@ class KalshiMarkets:
         """Whether the stream has sent a market's book."""
         return ticker in self._streamed
 
+    @property
+    def streamed(self) -> list[str]:
+        """The open markets whose books the stream has sent."""
+        return [ticker for ticker in self._streamed if self._status[ticker] == _OPEN]
+
     def alive(self, now: datetime) -> Payload:
         """Report that the stream is alive; returns rows to renew, usually none."""
         rows = self._held.due(now)
@@ -330,9 +339,18 @@ class KalshiMarkets:
             "yes": ladder_of(snapshot.yes_dollars_fp, wrong), "no": ladder_of(snapshot.no_dollars_fp, wrong),
         }  # fmt: skip
         self._streamed[ticker] = sid
+        self.updates += 1
         self.doubtful.pop(ticker, None)
         if wrong:
             refused.update(wrong)
+            self._ladders.pop(ticker, None)
+        else:
+            self._keep(ticker, ladders, refused)
+
+    def _keep(self, ticker: str, ladders: dict[str, Ladder], refused: Counter[str]) -> None:
+        """Take the bids of a market; the book is not known if they cross."""
+        if is_crossed(ladders):
+            refused["a book whose prices cross"] += 1
             self._ladders.pop(ticker, None)
         else:
             self._ladders[ticker] = ladders
@@ -345,12 +363,16 @@ class KalshiMarkets:
             refused["a change of an order book that is not valid"] += 1
             self.doubtful[ticker] = None
             return
+        self.updates += 1
         ladder = self._ladders[ticker][change.side]
         size = ladder.get(price, Decimal(0)) + delta
         if size > 0:
             ladder[price] = size
         else:
             ladder.pop(price, None)
+        if is_crossed(self._ladders[ticker]):
+            refused["a book whose prices cross"] += 1
+            self.doubtful[ticker] = None
 
     # ---- games ----
 

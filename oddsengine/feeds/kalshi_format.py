@@ -18,7 +18,7 @@ from oddsengine.feeds.payload import FeedError
 
 SOURCE = "Kalshi"
 _AT_LEAST = re.compile(r"\b(\d{1,4}(?:\.\d)?)\+")
-ONE = Decimal(1)
+ZERO, ONE = Decimal(0), Decimal(1)
 _QUADRATIC = ("quadratic", "quadratic_with_maker_fees")
 _TAKER, _MOST_TIMES = 0.07, 10.0  # F of takers, and by how much a series may multiply it
 _CENT, _LEAST, _MOST = Decimal("0.01"), Decimal("0.0001"), Decimal(10**12)
@@ -253,6 +253,11 @@ def listed_ladders(market: Market, refused: Counter[str]) -> dict[str, Ladder]:
         side: ladder_of([] if not price else [(str(price), size or 0)], refused)
         for side, (price, size) in levels.items()
     }
+
+
+def is_crossed(ladders: dict[str, Ladder]) -> bool:
+    """Whether the best bids for Yes and No are 1 USD or more together, which the exchange would have matched."""
+    return max(ladders["yes"], default=ZERO) + max(ladders["no"], default=ZERO) >= ONE
 
 
 def is_draw(market: Market) -> bool:

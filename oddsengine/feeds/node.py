@@ -26,6 +26,7 @@ from oddsengine.feeds.decoding import (
     Text,
     decode,
     decode_strictly,
+    past,
     plain,
     salvage,
     unreadable,
@@ -289,17 +290,17 @@ class InterfaceStream:
     def rows(self) -> int:
         return len(self._held)
 
-    def read(self, event: str, data: bytes) -> Payload:
-        """Parse one event of the stream; events of other channels return nothing.
+    def read(self, event: str, data: bytes, now: datetime | None = None) -> Payload:
+        """Parse one event of the stream; events of other channels return nothing. Times after `now` count as now.
 
         Raises `FeedError` if the event is invalid; the state is unchanged.
         """
         if event == "snapshot":
-            return self._snapshot(data)
+            return self._snapshot(data, now)
         if event in ("odds:update", "odds:locked"):
-            return self._update(data, locked=event == "odds:locked")
+            return self._update(data, now, locked=event == "odds:locked")
         if event == "odds:seen":
-            return self._renew(decode(_renewed, data, _SOURCE).odds)
+            return self._renew(decode(_renewed, data, _SOURCE).odds, now)
         if event == "odds:removed":
             return self._remove(removed_ids(data))
         if event == "connected":
@@ -317,37 +318,37 @@ class InterfaceStream:
             self.errors[decode(_said, data, _SOURCE).code[:80]] += 1
         return _NOTHING
 
-    def renew(self, rows: Iterable[Mapping[str, Any]]) -> Payload:
+    def renew(self, rows: Iterable[Mapping[str, Any]], now: datetime | None = None) -> Payload:
         """Apply polled times; rows whose price differs by now are left to the stream."""
         same: list[SeenTime] = []
         for row in rows:
             current, seen = self._held.get(row["id"]), row.get("last_seen_at")
             if current is not None and seen is not None and all(current.get(name) == row.get(name) for name in _PRICE):
                 same.append({"id": row["id"], "last_seen_at": seen})
-        return self._renew(same)
+        return self._renew(same, now)
 
-    def _renew(self, seen: Iterable[SeenTime]) -> Payload:
+    def _renew(self, seen: Iterable[SeenTime], now: datetime | None) -> Payload:
         rows = []
-        for id_, time in ((each["id"], each["last_seen_at"]) for each in seen):
+        for id_, time in ((each["id"], past(each["last_seen_at"], now)) for each in seen):
             current = self._held.get(id_)
             if current is not None and _later(current.get("last_seen_at"), time) is time:
                 self._held[id_] = row = {**current, "last_seen_at": time}
                 rows.append(row)
         return Payload(quotes=rows) if rows else _NOTHING
 
-    def _snapshot(self, data: bytes) -> Payload:
+    def _snapshot(self, data: bytes, now: datetime | None) -> Payload:
         refused: Counter[str] = Counter()
         if (chunk := decode_strictly(_chunk, data, _SOURCE)) is not None:
-            return self._changed(_stamped(chunk.odds), refused)
+            return self._changed(_stamped(chunk.odds), now, refused)
         document = plain(data, _SOURCE)
         items = document.get("odds") if isinstance(document, dict) else None
         if not isinstance(items, list) and isinstance(document, dict | list):  # a snapshot of opportunities
             return _NOTHING
         fault = f"not a payload of {_SOURCE}: a snapshot is an object"
         valid, _ = valid_items(items, _LEVEL, refused, _SOURCE, fault)
-        return self._changed(_stamped(valid), refused)
+        return self._changed(_stamped(valid), now, refused)
 
-    def _update(self, data: bytes, *, locked: bool) -> Payload:
+    def _update(self, data: bytes, now: datetime | None, *, locked: bool) -> Payload:
         refused: Counter[str] = Counter()
         update: Any = decode_strictly(_deltas, data, _SOURCE)
         if update is not None:
@@ -372,10 +373,13 @@ class InterfaceStream:
                 row["last_seen_at"] = seen
             row["is_active"] = False if locked else delta.get("is_active") is not False
             merged[id_] = row
-        return self._changed(list(merged.values()), refused)
+        return self._changed(list(merged.values()), now, refused)
 
-    def _changed(self, rows: Sequence[dict[str, Any]], refused: Counter[str]) -> Payload:
+    def _changed(self, rows: Sequence[dict[str, Any]], now: datetime | None, refused: Counter[str]) -> Payload:
         """Store new or changed rows and return them."""
+        for row in rows:
+            if (seen := row.get("last_seen_at")) is not None:
+                row["last_seen_at"] = past(seen, now)
         payload = _payload(rows, refused, removed=[row["id"] for row in rows if self._moved(row)])
         self._keep(rows)
         return payload

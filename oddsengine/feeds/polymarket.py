@@ -7,10 +7,12 @@ maximum bet, in dollars. Levels come in any order; the size in a change is the n
 
 Messages are changes without a sequence number, so a book can miss some: `PolymarketMarkets` compares the best prices
 that a message names with its own. A market with a book in doubt is suspended until a complete book arrives
-(`doubtful`). So are, at the start, markets whose resting orders are then cancelled. The `hash` of a message is not
-checked, as it covers fields that no message has.
+(`doubtful`). So are, at the start, markets whose resting orders are then cancelled, and a market whose two books cross
+each other, until they do not: who buys both tokens gets a dollar, so they never cost less together. The `hash` of a
+message is not checked, as it covers fields that no message has.
 
-Time is an argument. Prices count as seen while the stream is alive, see `tracking`.
+Messages are ordered by their timestamps; one that is ahead of our clock says nothing about the order
+(`ordering_stamp`). Time is an argument. Prices count as seen while the stream is alive, see `tracking`.
 """
 
 from collections import Counter
@@ -22,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from oddsengine.feeds.decoding import number, plain
+from oddsengine.feeds.decoding import number, ordering_stamp, plain
 from oddsengine.feeds.depth import levels_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.polymarket_events import (
@@ -79,8 +81,9 @@ class _Book:
 
     bids: dict[float, float] = field(default_factory=dict)  # price -> size
     asks: dict[float, float] = field(default_factory=dict)
-    stamp: int = 0  # of the last message about it, milliseconds
+    stamp: int = 0  # of the last message about it that has one, milliseconds
     best: tuple[float, float] | None = None  # bid and ask in the last message that had them
+    read_at: datetime | None = None  # when a response had this book, if no message has changed or doubted it since
 
 
 class PolymarketMarkets:
@@ -102,6 +105,9 @@ class PolymarketMarkets:
         self._starts: list[tuple[datetime, str]] = []  # heap of markets that have not started
         self._started: set[str] = set()
         self.doubtful: dict[str, None] = {}  # tokens of tradable markets without a book, or with one in doubt
+        self.crossed: dict[str, None] = {}  # tokens of markets whose two books cross each other
+        self.updates = 0  # books and changes that were applied
+        self.missed: dict[str, None] = {}  # tokens whose book changed between two responses without a message
         self.unlisted = False  # the exchange has reported a new market of a game; whoever lists them resets it
 
     @property
@@ -113,6 +119,18 @@ class PolymarketMarkets:
     def unread(self) -> list[str]:
         """Tokens whose book has never arrived."""
         return [token for token in self.doubtful if token not in self._books]
+
+    def is_live(self, token: str) -> bool:
+        """Whether the game of a token is in play."""
+        id_ = self._market_of.get(token, "")
+        return id_ in self._started or (id_ in self._markets and self._markets[id_].game.status == "live")
+
+    def read_at(self, token: str) -> datetime | None:
+        """When responses had both books of a token's market; None if a message has changed or doubted one since."""
+        market = self._markets.get(self._market_of.get(token, ""))
+        times = [self._books[one].read_at if one in self._books else None for one in market.tokens] if market else []
+        known = [time for time in times if time is not None]
+        return min(known) if known and len(known) == len(times) else None
 
     def list_events(
         self, pages: Sequence[EventsPage], league: League, now: datetime, *, within: float = float("inf"),
@@ -159,11 +177,12 @@ class PolymarketMarkets:
             elif kind == "tick_size_change":
                 self._tick(message, touched)
             elif kind == "best_bid_ask":
-                self._compare(message.asset_id, message.best_bid, message.best_ask, _stamp(message), touched)
+                stamp = _stamp(message, now)
+                self._compare(message.asset_id, message.best_bid, message.best_ask, stamp, touched)
             elif kind in ("", "book") and message.bids is not None:
-                self._replace(message, touched, refused)
+                self._replace(message, now, touched, refused)
             elif message.price_changes is not None or message.changes is not None:
-                self._change(message, touched, refused)
+                self._change(message, now, touched, refused)
         payload = self._emit(touched, now)
         return payload._replace(removed=[*removed, *payload.removed], refused=refused)
 
@@ -171,14 +190,21 @@ class PolymarketMarkets:
         """Parse a response with the books of the tokens asked for.
 
         A book that is older than a message about it stays in doubt. One that is not in the response is in doubt, and
-        empty if it was before. Raises `FeedError` if the response is not valid.
+        empty if it was before. One that differs from that of the last response, without a message since, is `missed`.
+        Raises `FeedError` if the response is not valid.
         """
         refused: Counter[str] = Counter()
         touched: dict[str, None] = {}
         messages = self._decoded(data, refused, touched)
         for message in messages:
             if message.bids is not None:
-                self._replace(message, touched, refused)
+                before = self._books.get(message.asset_id)
+                self._replace(message, now, touched, refused)
+                after = self._books.get(message.asset_id)
+                if after is not None and after is not before:
+                    after.read_at = now
+                    if before is not None and before.read_at is not None and not _equal(before, after):
+                        self.missed[message.asset_id] = None
         if not refused:
             answered = {message.asset_id for message in messages}
             for token in asked:
@@ -188,7 +214,10 @@ class PolymarketMarkets:
                     self._set(token, _Book(), touched)
                 else:
                     self._doubt(token, touched)
-        return self._emit(touched, now)._replace(refused=refused)
+        payload = self._emit(touched, now)
+        if touched and any(token in self.crossed for token in asked):
+            refused["a market whose two books cross each other"] += 1
+        return payload._replace(refused=refused)
 
     def doubt(self, tokens: Iterable[str], now: datetime) -> Payload:
         """Suspend the prices of tokens whose connection has failed, until complete books arrive."""
@@ -236,8 +265,8 @@ class PolymarketMarkets:
         self._held.drop(quoted)
         for token in market.tokens:
             self._market_of.pop(token, None)
-            self._books.pop(token, None)
-            self.doubtful.pop(token, None)
+            for state in (self._books, self.doubtful, self.crossed, self.missed):
+                state.pop(token, None)
         return quoted
 
     def _begin(self, now: datetime) -> dict[str, None]:
@@ -291,19 +320,23 @@ class PolymarketMarkets:
             return
         self.doubtful[token] = None
         touched[id_] = None
+        if token in self._books:
+            self._books[token].read_at = None
 
     def _set(self, token: str, book: _Book, touched: dict[str, None]) -> None:
         """Take a complete book."""
         self._books[token] = book
+        self.updates += 1
         self.doubtful.pop(token, None)
         touched[self._market_of[token]] = None
 
-    def _replace(self, message: _Message, touched: dict[str, None], refused: Counter[str]) -> None:
+    def _replace(
+        self, message: _Message, now: datetime, touched: dict[str, None], refused: Counter[str]
+    ) -> None:  # fmt: skip
         token, before = message.asset_id, self._books.get(message.asset_id)
         if token not in self._market_of or not self._markets[self._market_of[token]].tradable:
             return
-        book = _Book()
-        book.stamp = _stamp(message)
+        book, stamp = _Book(), _stamp(message, now)
         for side, levels in ((book.bids, message.bids), (book.asks, message.asks or ())):
             for level in levels or ():
                 price, size = _price(level.price), number(level.size)
@@ -317,14 +350,17 @@ class PolymarketMarkets:
         if best[0] >= best[1]:
             refused["a book whose prices cross"] += 1
             self._doubt(token, touched)
-        elif before is None or book.stamp >= before.stamp:
+        elif before is None or not stamp or stamp >= before.stamp or (
+            token not in self.doubtful and _equal(before, book)
+        ):  # fmt: skip
+            book.stamp = max(stamp, 0 if before is None else before.stamp)
             self._set(token, book, touched)
         elif token in self.doubtful and _same(before.best, best):
             book.stamp = before.stamp
             self._set(token, book, touched)
 
-    def _change(self, message: _Message, touched: dict[str, None], refused: Counter[str]) -> None:
-        stamp = _stamp(message)
+    def _change(self, message: _Message, now: datetime, touched: dict[str, None], refused: Counter[str]) -> None:
+        stamp = _stamp(message, now)
         last: dict[str, _Change] = {}
         for change in message.price_changes if message.price_changes is not None else message.changes or ():
             token = change.asset_id or message.asset_id
@@ -342,7 +378,8 @@ class PolymarketMarkets:
             else:
                 levels.pop(price, None)
             touched[self._market_of[token]] = None
-            last[token] = change
+            last[token], book.read_at = change, None
+            self.updates += 1
         for token, change in last.items():
             self._compare(token, change.best_bid, change.best_ask, stamp, touched)
 
@@ -381,9 +418,10 @@ class PolymarketMarkets:
             if market is None:
                 continue
             live = market.game.status == "live" or id_ in self._started
+            priced = self._has_prices(market)
             for token, row in market.rows.items():
                 before = self._held.rows.get(token)
-                after = self._row(market, token, row, before, live=live)
+                after = self._row(market, token, row, before, live=live, priced=priced)
                 if after is None and before is not None:
                     removed.append(token)
                 elif after is not None and after != before:
@@ -395,13 +433,25 @@ class PolymarketMarkets:
             return _NOTHING
         return Payload(list(games.values()), [row | {"last_seen_at": now} for row in quotes], (), removed)
 
+    def _has_prices(self, market: ListedMarket) -> bool:
+        """Whether a market can be traded, neither book is in doubt, and they do not cross each other."""
+        for token in market.tokens:
+            self.crossed.pop(token, None)
+        if not market.tradable or any(token in self.doubtful for token in market.tokens):
+            return False
+        (bid, ask), (other_bid, other_ask) = (_best(self._books[token]) for token in market.tokens)
+        if bid + other_bid < 1.0 - _SAME and ask + other_ask > 1.0 + _SAME:
+            return True
+        self.crossed |= dict.fromkeys(market.tokens)
+        return False
+
     def _row(
-        self, market: ListedMarket, token: str, row: Mapping[str, Any], before: Row | None, *, live: bool
+        self, market: ListedMarket, token: str, row: Mapping[str, Any], before: Row | None, *, live: bool, priced: bool
     ) -> Row | None:
         """Return the row of a token; suspended if its market is, None without an offer."""
         if market.closed:
             return None
-        if not market.tradable or any(other in self.doubtful for other in market.tokens):
+        if not priced:
             return None if before is None else before | {"is_active": False, "is_live": live}
         other = market.tokens[market.tokens[0] == token]
         asks = _asks(self._books[token], self._books[other])
@@ -425,6 +475,11 @@ def _best(book: _Book) -> tuple[float, float]:
     return max(book.bids, default=0.0), min(book.asks, default=1.0)
 
 
+def _equal(one: _Book, other: _Book) -> bool:
+    """Whether two books have the same levels."""
+    return one.bids == other.bids and one.asks == other.asks
+
+
 def _same(named: tuple[float, float] | None, own: tuple[float, float]) -> bool:
     return named is not None and abs(named[0] - own[0]) < _SAME and abs(named[1] - own[1]) < _SAME
 
@@ -434,6 +489,5 @@ def _price(value: Number) -> float | None:
     return price if 0.0 < price < 1.0 else None
 
 
-def _stamp(message: _Message) -> int:
-    value = number(message.timestamp)
-    return int(value) if value is not None and value > 0.0 else 0
+def _stamp(message: _Message, now: datetime) -> int:
+    return ordering_stamp(number(message.timestamp), now)

@@ -19,7 +19,18 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.catalog.futures import split
-from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, number, plain, valid_items
+from oddsengine.feeds.decoding import (
+    Level,
+    Name,
+    Text,
+    Time,
+    decode_strictly,
+    moment,
+    number,
+    past,
+    plain,
+    valid_items,
+)
 from oddsengine.feeds.names import THREE_WAY, MarketName, against, aggregated_book, market, side_of, sport_and_league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
@@ -131,15 +142,15 @@ class TheOddsApi:
         self._listed = ListedIds()
         self._sports: dict[str, str] = {}  # event with listed prices -> its sport key
 
-    def read(self, data: bytes, scope: RequestScope) -> Payload:
+    def read(self, data: bytes, scope: RequestScope, now: datetime | None = None) -> Payload:
         """Parse a response: a list of events, one event, or either in the historical envelope.
 
-        Raises `FeedError` if the response is invalid, has another odds format, or mixes formats; the state is
-        unchanged.
+        Times after `now` count as now. Raises `FeedError` if the response is invalid, has another odds format, or mixes
+        formats; the state is unchanged.
         """
         refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
-        reading = _ResponseReader(made, refused, american=_is_american(events, american=self._american))
+        reading = _ResponseReader(made, now, refused, american=_is_american(events, american=self._american))
         for listed_event in events:
             reading.event(listed_event)
         covered = set(reading.listed) | scope.events
@@ -148,8 +159,8 @@ class TheOddsApi:
         covered -= partly
         removed: list[str] = []
         for event in sorted(covered):
-            now = reading.listed.get(event, {})
-            removed += self._listed.gone(event, now, scope.markets, scope.books)
+            listed = reading.listed.get(event, {})
+            removed += self._listed.gone(event, listed, scope.markets, scope.books)
         complete: list[tuple[str, str | None]] = []
         if self._every is not None and scope.markets >= self._every:
             complete = [
@@ -295,7 +306,9 @@ def _stamp(value: Any) -> datetime | None:
 class _ResponseReader:
     """Quotes of one response; state is committed only after all of it was parsed."""
 
-    def __init__(self, made: datetime | None, refused: Counter[str], *, american: bool) -> None:
+    def __init__(
+        self, made: datetime | None, now: datetime | None, refused: Counter[str], *, american: bool
+    ) -> None:  # fmt: skip
         self.games: list[Game] = []
         self.quotes: list[dict[str, Any]] = []
         self.futures: list[dict[str, Any]] = []
@@ -304,7 +317,7 @@ class _ResponseReader:
         self.sports: dict[str, str] = {}
         self.unmapped: Counter[tuple[str, str]] = Counter()
         self._refused = refused
-        self._made = made
+        self._made, self._now = made, now
         self._field = "odds_american" if american else "odds_decimal"
         self._american = american
 
@@ -336,7 +349,7 @@ class _ResponseReader:
                     self._outright(event, maker, offer, listed)
                     continue
                 row = of_book.copy()
-                seen = row["last_seen_at"] = moment(offer.last_update) or updated
+                seen = row["last_seen_at"] = past(moment(offer.last_update) or updated, self._now)
                 row["is_live"] = start is not None and seen is not None and seen >= start
                 if isinstance(offer.sid, str):
                     row["market_id"] = offer.sid
@@ -448,7 +461,7 @@ class _ResponseReader:
         shared = {
             "sportsbook": aggregated_book(maker.key), "sport": sport, "league": league,
             "market": market_name or offer.key, "event_start_time": moment(event.commence_time),
-            "last_seen_at": moment(offer.last_update) or moment(maker.last_update) or self._made,
+            "last_seen_at": past(moment(offer.last_update) or moment(maker.last_update) or self._made, self._now),
         }  # fmt: skip
         for outcome in offer.outcomes:
             price = outcome.price

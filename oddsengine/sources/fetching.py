@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from oddsengine.feeds import Game, Payload
+from oddsengine.feeds.decoding import past
 from oddsengine.feeds.display import displayable
 from oddsengine.feeds.reading import quotes_table
 from oddsengine.matching import Matcher, PlayerNames, placed_quotes, price_of
@@ -133,7 +134,7 @@ class _SourcePrices:
             self._quotes.pop(ident, None)
         quoted: dict[Any, list[dict[str, Any]]] = {}
         for quote in payload.quotes:
-            seen = quote if quote.get("last_seen_at") else {**quote, "last_seen_at": now}
+            seen = {**quote, "last_seen_at": past(quote.get("last_seen_at"), now) or now}
             quoted.setdefault(quote.get("id") or price_of(quote), []).append(seen)
         complete = set(payload.complete)
         for key, (quote, *_) in list(self._quotes.items()) if complete else ():

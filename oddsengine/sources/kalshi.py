@@ -2,7 +2,8 @@
 
 Each league is read in turns: its open events with their milestones, then the markets of each series of these games,
 whose lists have the best price of both sides. With a key, books come from the stream (`kalshi_stream`), and lists are
-read rarely, for new markets and statuses, or at once when the stream is lost.
+read rarely, for new markets and statuses, or at once when the stream is lost. A connection that answers pings may have
+stopped to send changes: if it was `quiet` for so long, its prices are not renewed until it has sent a book again.
 
 Requests keep to the tokens of the account (`polling`). "Too many requests" comes without a time to wait.
 """
@@ -50,6 +51,7 @@ class KalshiSource:
         self._listed = asyncio.Event()  # every league was read once
         self._lost = asyncio.Event()  # replaced after each loss of the stream
         self._streaming = False
+        self._updated_at = -inf  # when the stream last sent a book or a change
         self._no_books = False  # order books need a key
         self._stream = _stream(feed, env["key_env"], env["private_key_env"]) if env["private_key_env"] else None
         if self._stream is not None:
@@ -196,6 +198,7 @@ class KalshiSource:
         receiver.expect(feed.name, _STREAM, feed.silence + feed.timeout)
         try:
             async with self._stream.connection() as connection:
+                self._updated_at = asyncio.get_running_loop().time()
                 while True:
                     if self.new_markets:
                         self.new_markets = False
@@ -227,15 +230,20 @@ class KalshiSource:
             self._lost = asyncio.Event()
 
     async def _read_next(self, receiver: Receiver, message: bytes | None) -> list[str]:
-        """Deliver what a message says, and renew prices that have not changed; return the markets in doubt."""
+        """Deliver what a message says, and renew prices that have not changed; return the markets to read again."""
+        reader, now = self.reader, asyncio.get_running_loop().time()
         async with self._lock:
+            updates = reader.updates
             if message is not None:
-                payload = await parsed(self.feed, receiver, message, self.reader.read, message, receiver.now())
+                payload = await parsed(self.feed, receiver, message, reader.read, message, receiver.now())
                 await self._deliver(receiver, _STREAM, payload)
-            renewed = self.reader.alive(receiver.now())
+            if reader.updates > updates:
+                self._updated_at = now
+            is_quiet = now - self._updated_at > self.feed.quiet
+            renewed = Payload() if is_quiet else reader.alive(receiver.now())
             if message is None or renewed.quotes:
                 await self._deliver(receiver, _STREAM, renewed)
-            return list(self.reader.doubtful)
+            return list(dict.fromkeys((*reader.doubtful, *reader.streamed)) if is_quiet else reader.doubtful)
 
 
 async def _pages(web: PacedWeb, path: str, query: Query) -> list[bytes]:

@@ -144,7 +144,9 @@ class InterfaceSource(_Upstream):
         )
 
     async def _receive(self, receiver: Receiver, backoff: Backoff, event: ServerSentEvent) -> None:
-        payload = await parsed(self.feed, receiver, event.data, self._reader.read, event.event, event.data)
+        payload = await parsed(
+            self.feed, receiver, event.data, self._reader.read, event.event, event.data, receiver.now()
+        )  # fmt: skip
         await self._forward(receiver, payload)
         if self._reader.ready:
             backoff.reset()
@@ -178,7 +180,7 @@ class InterfaceSource(_Upstream):
                 wait = max(wait, backoff.wait(failure))
                 continue
             backoff.reset()
-            payload = self._reader.renew(row for payload in payloads for row in payload.quotes)
+            payload = self._reader.renew((row for payload in payloads for row in payload.quotes), receiver.now())
             if payload.quotes:
                 await receiver.deliver(feed.name, payload, "ages")
             else:

@@ -6,6 +6,11 @@ since an event that closes moves those after it forward. The tokens of the marke
 and complete books follow. Books that do not arrive, and those in doubt, are requested over REST, but only while their
 socket is open, since nothing else says how they change. Requests follow one another with pauses, far below the limits
 of the exchange.
+
+An open socket that answers pings may have stopped to send books. If no book or change came for `quiet_live` seconds
+(`quiet_prematch` before the start), pongs renew no price: books are requested over REST, and prices are as old as the
+last answer. A book that changed between two answers without a message shows that the socket has stopped; it is opened
+again.
 """
 
 import asyncio
@@ -40,6 +45,7 @@ _FIRST_BOOK_S = 2.0  # until the first book of a subscription is requested
 _SETTLE_S = 1.0  # until a book in doubt is requested, so that messages on their way arrive before
 _LOOK_S = 0.2
 _RELIST_S = 10.0  # least time between two lists of events
+_CHECK_S = 60.0  # between two requests for a book that does not change, before the start
 _ALWAYS_S = 1e9
 _CODES = {"tennis": ("atp", "wta"), "soccer": tuple(code for code, (sport, _) in LEAGUES.items() if sport == "soccer")}
 _ALSO = {"cbb": "ncaab", "ncaab": "cbb", "cfb": "ncaaf"}  # codes that have had another name
@@ -56,6 +62,8 @@ class _Socket:
         self.tokens: dict[str, None] = {}
         self.connection: ClientConnection | None = None
         self.heard_at: datetime | None = None
+        self.updated_at = -inf  # when the last book or change came
+        self.stopped = False  # a book has changed without a message
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send a message; a connection that is closed is noticed where it is read."""
@@ -80,6 +88,8 @@ class PolymarketSource:
         self._socket_of: dict[str, _Socket] = {}
         self._numbers = 0
         self._ask_at: dict[str, float] = {}  # token in doubt -> time of the next request for its book
+        self._checked_at: dict[str, float] = {}  # token of a quiet socket -> when its book was requested
+        self._check_at = -inf  # when to look for the next of these
         self._polled_at: datetime | None = None
 
     async def run(self, receiver: Receiver) -> None:
@@ -247,8 +257,9 @@ class PolymarketSource:
         """Subscribe, and apply messages until the connection fails; its prices are suspended then."""
         feed = self.feed
         try:
-            first = asyncio.get_running_loop().time() + _FIRST_BOOK_S
-            self._ask_at |= dict.fromkeys(socket.tokens, first)
+            loop = asyncio.get_running_loop()
+            socket.updated_at, socket.stopped = loop.time(), False
+            self._ask_at |= dict.fromkeys(socket.tokens, loop.time() + _FIRST_BOOK_S)
             await socket.send({"assets_ids": list(socket.tokens), "type": "market", "custom_feature_enabled": True})
             while True:
                 try:
@@ -258,9 +269,12 @@ class PolymarketSource:
                     raise Failure(f"no data within {feed.silence:g} s", kind=TIMEOUT) from None
                 socket.heard_at = receiver.now()
                 if data == b"PONG":
+                    if socket.stopped:
+                        raise Failure("books have changed without a message")
                     receiver.alive(feed.name, socket.part)
                     continue
-                await self._apply(receiver, socket.part, data, self._reader.read)
+                if await self._apply(receiver, socket.part, data, self._reader.read):
+                    socket.updated_at, socket.stopped = loop.time(), False
                 backoff.reset()
         except (Failure, ConnectionClosed):
             async with self._reading:
@@ -270,33 +284,63 @@ class PolymarketSource:
 
     async def _apply(
         self, receiver: Receiver, part: str, data: bytes, parse: Callable[..., Payload], *arguments: Any
-    ) -> None:
-        """Parse and deliver one message or response."""
+    ) -> bool:
+        """Parse and deliver one message or response. Returns whether it had a book or a change."""
         feed = self.feed
         async with self._reading:
+            before = self._reader.updates
             payload = await parsed(feed, receiver, data, parse, data, *arguments, receiver.now())
+            updated = self._reader.updates > before
             if payload.quotes or payload.removed or payload.refused:
                 await receiver.deliver(feed.name, payload, part)
             else:
                 receiver.alive(feed.name, part)
         self._report(receiver)
+        return updated
 
     # ---- books over REST ----
 
     async def _request(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
-        """Request books in doubt whose sockets are open."""
-        now, doubtful = asyncio.get_running_loop().time(), self._reader.doubtful
+        """Request books in doubt, those that cross each other, and those of quiet sockets; their sockets are open."""
+        now, doubtful = asyncio.get_running_loop().time(), self._reader.doubtful | self._reader.crossed
         receiver.expect(self.feed.name, _BOOKS, _ALWAYS_S)
         self._ask_at = {token: self._ask_at.get(token, now + _SETTLE_S) for token in doubtful}
-        due = [token for token, at in self._ask_at.items() if at <= now and self._is_followed(token)][:_BATCH]
+        repaired = [token for token, at in self._ask_at.items() if at <= now and self._is_followed(token)]
+        due = list(dict.fromkeys((*repaired, *self._unchecked(now))))[:_BATCH]
         if due:
-            self._ask_at |= dict.fromkeys(due, now + _SETTLE_S)
+            self._ask_at |= {token: now + _SETTLE_S for token in due if token in self._ask_at}
+            self._checked_at |= dict.fromkeys(due, now)
             await self._books(web, receiver, due)
+            for token in self._reader.missed.keys() & self._socket_of.keys():
+                self._socket_of[token].stopped = True
+            self._reader.missed.clear()
             backoff.reset()
         return _PAUSE_S if due else _LOOK_S
 
     def _is_followed(self, token: str) -> bool:
         return token in self._socket_of and self._socket_of[token].connection is not None
+
+    def _unchecked(self, now: float) -> list[str]:
+        """Return the tokens of quiet sockets whose books are to be requested."""
+        if now < self._check_at:
+            return []
+        waits = {False: _CHECK_S, True: self.feed.interval}
+        quiet = [
+            (token, live)
+            for socket in self._sockets
+            if socket.connection is not None
+            and now - socket.updated_at > min(self.feed.quiet_live, self.feed.quiet_prematch)
+            for token in socket.tokens
+            if self._is_quiet(socket, now, live=(live := self._reader.is_live(token)))
+        ]
+        self._checked_at = {token: self._checked_at[token] for token, _ in quiet if token in self._checked_at}
+        due = [token for token, live in quiet if now >= self._checked_at.get(token, -inf) + waits[live]]
+        self._check_at = now if due else now + _SETTLE_S
+        return due
+
+    def _is_quiet(self, socket: _Socket, now: float, *, live: bool) -> bool:
+        """Whether no book or change came for so long that the socket says nothing about its prices."""
+        return now - socket.updated_at > (self.feed.quiet_live if live else self.feed.quiet_prematch)
 
     async def _poll(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
         """Request all books."""
@@ -321,13 +365,19 @@ class PolymarketSource:
     # ---- ages ----
 
     async def _renew(self, receiver: Receiver) -> float:
-        """Prices hold as of the last message of their socket, or the last poll; those of games that start are live."""
+        """Prices hold as of the last message of their socket, or the last answer. Games that start are live."""
         async with self._reading:
-            payload = self._reader.alive(receiver.now())
+            payload, now = self._reader.alive(receiver.now()), asyncio.get_running_loop().time()
             rows: dict[str, list[dict[str, Any]]] = {_BOOKS: []} if payload.removed else {}
             for row in payload.quotes:
                 socket = self._socket_of.get(row["id"])
-                seen_at = row.get("last_seen_at") or (socket.heard_at if socket else self._polled_at)
+                if socket is None:
+                    held_at = self._polled_at
+                elif self._is_quiet(socket, now, live=row["is_live"]):
+                    held_at = self._reader.read_at(row["id"])
+                else:
+                    held_at = socket.heard_at
+                seen_at = row.get("last_seen_at") or held_at
                 if seen_at is not None:
                     rows.setdefault(socket.part if socket else _BOOKS, []).append(row | {"last_seen_at": seen_at})
             for part, quotes in rows.items():

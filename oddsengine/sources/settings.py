@@ -135,6 +135,7 @@ class KalshiSettings(FeedSettings, frozen=True, kw_only=True):
     interval: Seconds = 30.0  # between two lists without the stream
     refresh: Seconds = 60.0  # and with it
     silence: Seconds = 30.0
+    quiet: Seconds = 60.0  # without a book or change of the stream, until books are requested again
     rate: Annotated[float, Meta(ge=10, le=100_000, description="a number of tokens from 10 up")] = 200.0  # a second
 
 
@@ -157,7 +158,9 @@ class PolymarketSettings(FeedSettings, frozen=True, kw_only=True):
     interval: Seconds = 5.0  # between two polls
     events_interval: Seconds = 60.0  # between two lists of events
     silence: Seconds = 15.0
-    socket_tokens: Annotated[int, Meta(ge=2, le=500, description="a whole number from 2 to 500")] = 200
+    quiet_live: Seconds = 60.0  # without a book or change on a connection, until its books are read over REST
+    quiet_prematch: Seconds = 600.0
+    socket_tokens: Annotated[int, Meta(ge=2, le=200, description="a whole number from 2 to 200")] = 200
 
 
 class SxBetSettings(PolledSettings, frozen=True, kw_only=True):

@@ -159,7 +159,7 @@ class TheOddsApiSource:
         scope = RequestScope.of(
             markets, sport="" if event else sport, events=[event] if event else None, books=feed.books or None
         )
-        payload = await parsed(feed, receiver, answer.body, self._reader.read, answer.body, scope)
+        payload = await parsed(feed, receiver, answer.body, self._reader.read, answer.body, scope, receiver.now())
         await receiver.deliver(feed.name, payload, sport)
 
     async def _request_scores(self, web: Web, receiver: Receiver, name: str, sport: str) -> None:

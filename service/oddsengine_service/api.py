@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from oddsengine_service.http.access import HEALTH, Access
-from oddsengine_service.http.bodies import body_of
+from oddsengine_service.http.bodies import body_of, refuse_body
 from oddsengine_service.http.cache import Cache
 from oddsengine_service.http.endpoints import Context, Endpoint, Targets
 from oddsengine_service.http.middleware import Authenticate, RequestLog
@@ -130,6 +130,8 @@ class Methods:
             )
         request.values = scope["path_params"]
         self._api.access.admit(request, endpoint)
+        if endpoint.body is None and request.has_body:
+            await refuse_body(endpoint, request, receive)
         if endpoint.stream is not None:
             request.streamed = request.method != "HEAD"
             await endpoint.stream(self._api, request, scope, receive, send)

@@ -4,8 +4,11 @@ Ages, steps and rate limits need a clock that runs at the speed of real time. Th
 NTP or by the host of a virtual machine. So time is taken from a monotonic clock, and the wall clock only corrects it:
 
     wall clock ahead               adopted at once: at worst, prices look older than they are
-    ... by more than a day         adopted after a minute, in case it is an error
+    ... by more than five minutes  adopted after a minute, in case it is an error
     wall clock behind              the node's clock runs 1 % slower until the wall clock has caught up
+    ... after it was ahead         the node's clock goes back at once, if it has dated nothing in between
+
+When a machine resumes from suspend, both clocks have advanced by as much, which is no jump.
 """
 
 import threading
@@ -17,7 +20,7 @@ from functools import partial
 OFF_S = 2.0  # larger differences between the clocks are reported as a fault
 LEVEL_S = 0.1  # smaller differences count as agreement
 SLOWER = 100  # while the wall clock is behind, one part in this many is withheld
-SENSIBLE_S = 86_400.0  # largest forward jump of the wall clock that is adopted at once
+SENSIBLE_S = 300.0  # largest forward jump of the wall clock that is adopted at once
 LASTING_S = 60.0  # how long a larger jump must last before it is adopted
 ROUGH_NS = 20_000_000  # `rough_time` may be this old
 _SECOND = 1_000_000_000
@@ -58,6 +61,7 @@ class Clock:
         self._at, self._read_at = wall(), passed()
         self._last = 0  # microseconds; last result of `now`
         self._beyond: int | None = None  # since when the wall clock has been too far ahead
+        self._without: int | None = None  # the time without the last jump, while no result of `now` is after it
         self._fault = ""
         self._rough, self._rough_until = 0.0, 0
         self.ahead = 0.0  # seconds by which this clock was ahead of the wall clock at the last reading
@@ -67,11 +71,13 @@ class Clock:
         with self._lock:
             message = self._read()
             self._last = last = max(self._at // 1000, self._last + 1)
+            if self._without is not None and last * 1000 > self._without:
+                self._without = None
         self._report(message)
         return _EPOCH + timedelta(microseconds=last)
 
     def time(self) -> float:
-        """Return the time in seconds since 1970; never decreases."""
+        """Return the time in seconds since 1970; decreases only if a jump is taken back that `now` has not seen."""
         with self._lock:
             message = self._read()
             at = self._at
@@ -96,11 +102,16 @@ class Clock:
         spent, self._read_at = max(0, passed - self._read_at), passed
         at = self._at + spent
         message = ""
+        if self._without is not None:
+            self._without += spent
+            if wall < at:
+                at, self._without = max(wall, self._without), None
         if wall < at:
             at -= min(at - wall, spent // SLOWER)
             self._beyond = None
         elif wall - at <= SENSIBLE_S * _SECOND or self._lasts(passed):
             if wall - at > OFF_S * _SECOND:
+                self._without = at if self._without is None else self._without
                 message = (
                     f"the wall clock jumped forward by {(wall - at) / _SECOND:.0f} s; prices are now older by as much"
                 )

@@ -1,8 +1,9 @@
 """Live prediction markets beside the demo: a second node with real prices, below `/live`.
 
 It is started when somebody asks for it, since the demo calls no other host by itself, and stops when it has not been
-read for a while. `GET /live/state` says how it is, and `POST /live/state?league=nfl` starts it. Neither is part of the
-API, and only the demo of `oddsengine serve` has them.
+read for a while. `GET /live/state` says how it is, and `POST /live/state?league=nfl` starts it, at most once in a
+while, since anybody who reaches the demo can ask. Neither is part of the API, and only the demo of `oddsengine serve`
+has them.
 
     off         not asked for, or stopped
     starting    its sources are being read
@@ -13,6 +14,7 @@ API, and only the demo of `oddsengine serve` has them.
 import asyncio
 import gc
 from collections.abc import Callable
+from math import ceil, inf
 from typing import Protocol
 from urllib.parse import parse_qs
 
@@ -35,6 +37,7 @@ STATE = f"{PATH}/state"
 SOURCES = ("kalshi", "polymarket")
 IDLE_S = 300.0  # without a reader until it stops
 START_S = 90.0  # until a source that has neither answered nor failed counts as failed
+AGAIN_S = 30.0  # between two starts
 _LOOK_S = 0.5
 _METHODS = ("GET", "HEAD", "POST")
 _OFF, _STARTING, _READY, _FAILED = "off", "starting", "ready", "failed"
@@ -79,10 +82,14 @@ class LiveMarkets:
         The application of everything else.
     make
         Makes the second node for a league; called in another thread.
+    address
+        Of the demo, if it has another than those of this machine.
     """
 
-    def __init__(self, demo: ASGIApp, make: Callable[[str], LiveNode]) -> None:
+    def __init__(self, demo: ASGIApp, make: Callable[[str], LiveNode], address: str = "") -> None:
         self._demo, self._make = demo, make
+        self._origins = Origins((), address, local=True)
+        self._started_at = -inf
         self._leagues = leagues()
         self.state = LiveState(_OFF)
         self._running: LiveNode | None = None
@@ -127,7 +134,7 @@ class LiveMarkets:
         try:
             if method not in _METHODS:
                 raise wrong_method(STATE, method, _METHODS)
-            if not Origins(()).allow(scope["headers"], host):
+            if not self._origins.allow(scope["headers"], host):
                 raise Problem(403, "origin_not_allowed", "only the demo's own page may ask for live prediction markets")
             if method == "POST":
                 await self.start(self._league(scope["query_string"]))
@@ -145,10 +152,15 @@ class LiveMarkets:
     # ---- the second node ----
 
     async def start(self, league: str) -> None:
-        """Start it for a league, unless it runs for that league already."""
+        """Start it for a league, unless it runs for that league already. Raises `Problem` 429 if it is too early."""
+        loop = asyncio.get_running_loop()
         async with self._changing:
             if self.state.league == league and self.state.state in (_STARTING, _READY):
                 return
+            if (left := ceil(max(0.0, self._started_at + AGAIN_S - loop.time()))) > 0:
+                message = f"a league is read at most every {AGAIN_S:g} s; retry in {left} s"
+                raise Problem(429, "rate_limited", message, retry_after=left)
+            self._started_at = loop.time()
             await self._end()
             self._stopping.clear()
             self.state = LiveState(_STARTING, league)

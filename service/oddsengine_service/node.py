@@ -278,7 +278,14 @@ def open_node(
         folder / settings.keys.file, clock=clock.time, on_failure=partial(failures.report, "usage"),
         replication=replication.usage,
     )))  # fmt: skip
-    records = ends.enter_context(closing(Records(None if demonstration else folder / RECORDS, replication.records)))
+    records = ends.enter_context(closing(Records(
+        None if demonstration else folder / RECORDS, replication.records, partial(failures.report, "damaged records"),
+    )))  # fmt: skip
+    if records.is_new and settings.scale is None and not demonstration and store.is_used:
+        failures.report(
+            "records file", f"{folder / RECORDS} was missing or empty, although keys of this folder have been used: if "
+            "bets, filters and alerts were lost, stop the node and restore the file from a backup",
+        )  # fmt: skip
     ends.callback(replication.close)
     engine = Engine(fair=fair, threads=min(os.cpu_count() or 1, _MOST_SEARCHES))
     method = _method(settings.fair.reference)

@@ -10,7 +10,6 @@ from concurrent.futures import wait
 from contextlib import asynccontextmanager
 from email.utils import formatdate
 from functools import partial
-from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.http.connections import CHECK_S, Connections
-from oddsengine_service.http.cors import Origins
+from oddsengine_service.http.cors import Origins, is_loopback
 from oddsengine_service.http.middleware import Authenticate
 from oddsengine_service.http.protocol import connecting_to
 from oddsengine_service.http.request import BASE
@@ -92,7 +91,7 @@ class Service:
         self.api = Api(node, ENDPOINTS, self.metrics, options.trusted, authenticate, self.alerts)
         self.metrics.add(Gauges(node, lambda: self.api.hub))
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
-        if options.metrics_port and not _is_loopback(options.metrics_host) and not self._metrics_token:
+        if options.metrics_port and not is_loopback(options.metrics_host) and not self._metrics_token:
             raise SettingsError(
                 f"{settings.file}: service.metrics_host {options.metrics_host!r} is not loopback, so metrics need a "
                 "token: set service.metrics_token_env"
@@ -116,7 +115,7 @@ class Service:
 
     def offer_live(self, make: Callable[[str], "Service"]) -> None:
         """Offer live prediction markets beside this demo; `make` builds their node for a league."""
-        self.served = self.live = LiveMarkets(self.app, make)
+        self.served = self.live = LiveMarkets(self.app, make, self.origin)
         self.socket_paths += tuple(LIVE + path for path in self.socket_paths)
         self.stream_paths += tuple(LIVE + path for path in self.stream_paths)
 
@@ -365,7 +364,7 @@ def serve(
     settings: Settings, environ: Mapping[str, str], *, demonstration: bool, announce: Callable[[str], None]
 ) -> None:
     """Serve until a signal stops the process."""
-    if demonstration and not _is_loopback(settings.service.host):
+    if demonstration and not is_loopback(settings.service.host):
         raise ValueError(
             f"--demo and --live use public keys and must bind to a loopback address, got host {settings.service.host}"
         )
@@ -456,14 +455,6 @@ class Server(uvicorn.Server):
         await self._service.stop()
         await super().shutdown(sockets)
         log.flush()  # the signal that stopped the server is raised again, and may end the process
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether an address is reachable only from this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _market(feeds: Sequence[str]) -> str:

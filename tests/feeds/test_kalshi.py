@@ -473,15 +473,15 @@ def told(made: KalshiMarkets, message: Json) -> Payload:
 
 def test_changes_add_to_levels_and_only_what_changed_is_quoted() -> None:
     made = streaming()
-    better = told(made, delta(SEA, 3, "0.4100", "10.00"))  # a bid of 0.41 for No sells Yes at 0.59
-    assert prices(better) == {("moneyline", "home", None): 0.59}
-    more = told(made, delta(SEA, 4, "0.4100", "5.50"))
-    assert [row["max_bet"] for row in more.quotes] == [float(Decimal("0.59") * Decimal("15.5"))]
-    back = told(made, delta(SEA, 5, "0.4100", "-15.50"))
+    better = told(made, delta(SEA, 3, "0.4050", "10.00"))  # a bid of 0.405 for No sells Yes at 0.595
+    assert prices(better) == {("moneyline", "home", None): 0.595}
+    more = told(made, delta(SEA, 4, "0.4050", "5.50"))
+    assert [row["max_bet"] for row in more.quotes] == [float(Decimal("0.595") * Decimal("15.5"))]
+    back = told(made, delta(SEA, 5, "0.4050", "-15.50"))
     assert prices(back) == {("moneyline", "home", None): 0.6}
     assert not told(made, delta(SEA, 6, "0.0200", "1.00")).quotes, "below the best level nothing changes"
     assert {row["is_live"] for row in back.quotes} == {False}
-    on = made.read(encoded(delta(SEA, 7, "0.4100", "1.00")), START + timedelta(seconds=1))
+    on = made.read(encoded(delta(SEA, 7, "0.4050", "1.00")), START + timedelta(seconds=1))
     assert {row["is_live"] for row in on.quotes} == {True}
 
 
@@ -551,7 +551,7 @@ def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:
     made = streaming()
     lost = made.disconnected(NOW)
     assert [row["is_active"] for row in lost.quotes] == [False, False]
-    page = [one | {"yes_ask_dollars": "0.3000"} for one in winners()]
+    page = [one | {"yes_bid_dollars": "0.2000", "yes_ask_dollars": "0.3000"} for one in winners()]
     assert prices(listed(made, "KXNFLGAME", *page)) == {
         ("moneyline", "home", None): 0.3, ("moneyline", "away", None): 0.3,
     }  # fmt: skip
@@ -569,18 +569,53 @@ def test_books_of_a_lost_stream_do_not_come_back_to_life(message: Json | None) -
     assert [row["is_active"] for row in again.quotes] == [True, True]
 
 
-@pytest.mark.parametrize("level", [("1.2000", "1"), ("0.1000", "x")])
-def test_a_snapshot_that_is_not_valid_is_not_taken(level: tuple[str, str]) -> None:
+def one_streamed() -> KalshiMarkets:
+    """The winner market of one side, whose book is that of the stream."""
     made = reader()
     listed(made, "KXNFLGAME", winners()[0])
-    whole = [("0.5900", "100.00")]
-    told(made, snapshot(SEA, 1, whole, [("0.3900", "200.00")]))
+    told(made, snapshot(SEA, 1, [("0.5900", "100.00")], [("0.3900", "200.00")]))
+    return made
+
+
+@pytest.mark.parametrize("level", [("1.2000", "1"), ("0.1000", "x")])
+def test_a_snapshot_that_is_not_valid_is_not_taken(level: tuple[str, str]) -> None:
+    made, whole = one_streamed(), [("0.5900", "100.00")]
     wrong = told(made, snapshot(SEA, 2, [*whole, level], [("0.3900", "200.00")]))
     assert [row["is_active"] for row in wrong.quotes] == [False, False]
     assert sum(wrong.refused.values()) == 1
     assert not told(made, delta(SEA, 3, "0.4000", "10.00")).quotes, "a change of an unknown book says nothing"
     again = told(made, snapshot(SEA, 4, whole, [("0.3900", "200.00")]))
     assert [row["is_active"] for row in again.quotes] == [True, True]
+
+
+@pytest.mark.parametrize("no_bid", ["0.4100", "0.9000"])
+def test_a_change_that_crosses_the_book_suspends_it_until_its_snapshot(no_bid: str) -> None:
+    made = one_streamed()
+    crossed = told(made, delta(SEA, 2, no_bid, "5.00"))
+    assert [row["is_active"] for row in crossed.quotes] == [False, False]
+    assert (crossed.refused, list(made.doubtful)) == ({"a book whose prices cross": 1}, [SEA])
+    again = told(made, snapshot(SEA, 3, [("0.5900", "1")], [("0.3900", "1")]))
+    assert ([row["is_active"] for row in again.quotes], made.doubtful) == ([True, True], {})
+
+
+def test_a_crossed_snapshot_is_refused_and_requested_again_with_the_next_list() -> None:
+    made = one_streamed()
+    crossed = told(made, snapshot(SEA, 2, [("0.5900", "1")], [("0.4100", "1")]))
+    assert ([row["is_active"] for row in crossed.quotes], made.doubtful) == ([False, False], {})
+    assert crossed.refused == {"a book whose prices cross": 1}
+    listed(made, "KXNFLGAME", winners()[0])
+    assert list(made.doubtful) == [SEA]
+
+
+def test_crossed_lists_and_order_books_are_no_prices() -> None:
+    made = reader()
+    crossed = listed(made, "KXNFLGAME", winners()[0] | {"yes_bid_dollars": "0.6200"}, winners()[1])
+    assert crossed.refused == {"a book whose prices cross": 1}
+    assert {row["market_id"] for row in crossed.quotes} == {DAL}
+    made = reader()
+    listed(made, "KXNFLGAME", winners()[0])
+    read = made.read_order_books(encoded({"orderbook_fp": order_book([("0.6000", "1")], [("0.4000", "1")])}), NOW, SEA)
+    assert ({row["is_active"] for row in read.quotes}, read.refused["a book whose prices cross"]) == ({False}, 1)
 
 
 def test_a_market_that_leaves_the_lists_and_comes_back_has_no_old_book() -> None:

@@ -147,6 +147,18 @@ def test_odds_api_past_has_its_moment() -> None:
     assert {row["last_seen_at"] for row in api(bare).quotes} == {NOW}
 
 
+def test_odds_api_updates_after_now_count_as_now() -> None:
+    """So a game does not begin with a wrong stamp."""
+    ahead = msgspec.json.decode(encoded(FEATURED))
+    for each in ahead[0]["bookmakers"]:
+        each["last_update"] = "2036-02-08T12:00:00Z"
+        for offer in each["markets"]:
+            offer["last_update"] = "2036-02-08T12:00:00Z"
+    start = datetime.fromisoformat(ahead[0]["commence_time"])
+    read = TheOddsApi().read(encoded(ahead), ASKED, start - timedelta(hours=1)).quotes
+    assert {(row["last_seen_at"], row["is_live"]) for row in read} == {(start - timedelta(hours=1), False)}
+
+
 def test_odds_api_live_is_what_is_updated_after_the_start() -> None:
     begun = [game(DRAFTKINGS, commence_time="2026-02-08T17:59:40Z")]
     assert all(row["is_live"] for row in api(begun).quotes)
@@ -462,6 +474,21 @@ def test_stream_ages_are_the_upstream_s() -> None:
     back = [{"id": "old", "last_seen_at": "2026-02-08T17:45:00Z"}]
     assert reader.read("odds:seen", encoded({"odds": back})) == Payload()
     assert reader.read("heartbeat", b'{"timestamp":"2026-02-08T19:00:00Z"}').quotes == ()
+
+
+def test_stream_ages_after_now_count_as_now() -> None:
+    """A time far ahead would otherwise be later than all that follow, and the price would never be seen again."""
+    ahead = odds("r", "Boston Celtics", 1.5, last_seen_at="2036-02-08T17:40:00Z")
+    reader = InterfaceStream()
+    for event, data, minute, wanted in (
+        ("snapshot", {"odds": [ahead]}, 0, 0),
+        ("odds:seen", {"odds": [{"id": "r", "last_seen_at": "2026-02-08T18:01:00Z"}]}, 1, 1),
+        ("odds:update", {"odds": [{"id": "r", "odds_decimal": 1.6, "odds_changed_at": "2036-02-08T18:00:00Z"}]}, 2, 2),
+        ("odds:seen", {"odds": [{"id": "r", "last_seen_at": "2036-02-08T18:00:00Z"}]}, 3, 3),
+    ):
+        at = NOW + timedelta(minutes=minute)
+        (row,) = reader.read(event, encoded(data), at).quotes
+        assert row["last_seen_at"] == NOW + timedelta(minutes=wanted)
 
 
 def test_stream_takes_ages_from_pages_where_the_price_is_the_same() -> None:

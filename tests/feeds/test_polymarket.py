@@ -374,6 +374,71 @@ def test_messages_older_than_the_book_change_nothing() -> None:
     assert reader.doubtful == {}
 
 
+def milliseconds(ahead: float) -> int:
+    """A stamp so many seconds ahead of our clock."""
+    return int((NOW + timedelta(seconds=ahead)).timestamp() * 1000)
+
+
+@pytest.mark.parametrize("ahead", [3.0, 20.0, 10 * 365 * 86_400.0])
+@pytest.mark.parametrize("rest", [False, True])
+def test_a_stamp_ahead_of_our_clock_orders_nothing(ahead: float, rest: bool) -> None:
+    reader = moneyline()
+
+    def take(message: Any) -> Payload:
+        return reader.read_books(encoded([message]), ["t1"], NOW) if rest else reader.read(encoded(message), NOW)
+
+    assert quoted(take(book("t1", [(0.53, 40)], [(0.54, 10)], milliseconds(ahead))))["t1"] == (0.54, 5.4)
+    change_ahead = change("t1", "SELL", "0.54", "0", ("0.53", "1"), milliseconds(ahead))
+    assert quoted(reader.read(encoded(change_ahead), NOW))["t1"] == (0.55, 55.0), "the mirrored bid"
+    assert quoted(take(book("t1", [(0.53, 40)], [(0.545, 10)], milliseconds(-1.0))))["t1"] == (0.545, 5.45)
+    assert take(book("t1", [], [(0.3, 1)], milliseconds(-2.0))).quotes == (), "true stamps order again"
+
+
+def test_while_our_clock_is_behind_messages_count_as_they_arrive() -> None:
+    reader = moneyline()
+    for second, ask in enumerate((0.54, 0.545, 0.54)):
+        given = book("t1", [(0.53, 40)], [(ask, 10)], milliseconds(3600.0 - second))
+        assert quoted(reader.read(encoded(given), NOW))["t1"][0] == ask
+
+
+def test_two_books_that_cross_each_other_are_no_price_until_they_do_not() -> None:
+    """Each for itself could stand, but who buys both pays less than the dollar that one of them is worth."""
+    reader, _ = listed(event(offer("moneyline")))
+    halves = [book("t1", [(0.2, 40)], [(0.3, 100)]), book("t2", [(0.2, 40)], [(0.3, 100)])]
+    assert reader.read(encoded(halves), NOW).quotes == ()
+    assert (set(reader.crossed), reader.doubtful) == ({"t1", "t2"}, {})
+    assert reader.read_books(encoded(halves), ["t1", "t2"], NOW).refused == {
+        "a market whose two books cross each other": 1
+    }
+    reader.read(encoded(book("t2", [(0.69, 40)], [(0.8, 100)], 2_000)), NOW)
+    assert (reader.crossed, len(reader.alive(NOW).quotes)) == ({}, 2)
+    crossed = reader.read(encoded(book("t2", [(0.81, 40)], [(0.9, 100)], 3_000)), NOW)
+    assert suspended(crossed) == {"t1", "t2"}, "bids of 0.20 and 0.81"
+    reader.read(encoded({"event_type": "market_resolved", "market": "0xm1"}), NOW)
+    assert reader.crossed == {}
+
+
+def test_a_book_that_changes_between_two_responses_without_a_message_is_missed() -> None:
+    reader = moneyline()
+    assert reader.read_at("t1") is None
+    both = [book("t1", [(0.53, 40)], [(0.55, 100)]), book("t2", [(0.45, 100)], [(0.47, 40)])]
+    reader.read_books(encoded(both[:1]), ["t1"], NOW)
+    assert reader.read_at("t1") is None, "the price is that of both books"
+    reader.read_books(encoded(both), ["t1", "t2"], NOW + timedelta(seconds=1))
+    assert (reader.read_at("t1"), reader.missed) == (NOW + timedelta(seconds=1), {})
+    reader.read(encoded(change("t1", "BUY", "0.53", "41")), NOW)
+    assert reader.read_at("t1") is None, "a message has changed it"
+    reader.read_books(encoded([book("t1", [(0.53, 41)], [(0.55, 100)], 1_500)]), ["t1"], NOW)
+    assert reader.read_at("t1") == NOW, "the same levels with an earlier stamp"
+    reader.read_books(encoded([book("t1", [(0.53, 42)], [(0.55, 100)], 3_000)]), ["t1"], NOW)
+    assert list(reader.missed) == ["t1"]
+    reader.missed.clear()
+    told = {"event_type": "best_bid_ask", "asset_id": "t1", "best_bid": "0.50", "best_ask": "0.56", "timestamp": "3001"}
+    reader.read(encoded(told), NOW)
+    reader.read_books(encoded([book("t1", [(0.50, 42)], [(0.56, 100)], 3_002)]), ["t1"], NOW)
+    assert (reader.missed, reader.doubtful) == ({}, {}), "a message has said that it changed"
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfoNotFoundError
 
 import httpx2
 import msgspec
@@ -205,9 +206,9 @@ def test_slow_targets_delay_only_their_own_account(
             )
             for n in range(4)
         ]
-        for each in theirs:
+        for n, each in enumerate(theirs):
             each.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
-            made(each, targets=[slow.url], improve=500.0)
+            made(each, targets=[f"{slow.url}/{n}"], improve=500.0)
 
         def wait() -> None:
             begun.set()
@@ -395,6 +396,29 @@ def test_alerts_of_a_filter_without_a_minimum_begin_at_one_percent(
     assert client.get("/opportunities/ev?sort=ev&limit=1").json()["data"][0]["ev_percentage"] < 1.0
 
 
+def test_a_target_that_is_not_confirmed_gets_three_messages_an_hour(
+    server: Running, client: httpx2.Client, alerts: rules.Alerts, hook: Hook
+) -> None:
+    """Whoever asks, and however its address is spelled; a test that is refused sends to none of an alert's targets."""
+    with hooked() as other, client_of_another_key(client) as second:
+        second.put("/filters/mine", json={"list": "ev", "query": "min_ev=0"})
+        one = client.post("/alerts", json={"filter": "mine", "targets": [hook.url]}).json()["data"]
+        Hook.codes.clear()
+        spelled = [hook.url.replace("localhost", "LOCALHOST") + "?x=1", other.url]
+        two = second.post("/alerts", json={"filter": "mine", "targets": spelled}).json()["data"]
+        sent = [client.post(f"/alerts/{one['id']}/test").status_code for _ in range(2)]
+        sent += [second.post(f"/alerts/{two['id']}/test").status_code for _ in range(2)]
+        assert (sent, len(Hook.codes)) == ([200, 200, 200, 429], 4), "three to one target, one to the other"
+        refused = client.post(f"/alerts/{one['id']}/test")
+        wanted = "http://localhost/... is not confirmed and gets at most 3 messages an hour; confirm it with the code"
+        assert refused.json()["error"]["message"].startswith(wanted)
+        assert 3000 < int(refused.headers["retry-after"]) <= 3600
+        client.post(f"/alerts/{one['id']}/confirm", json={"code": Hook.codes[0]}).raise_for_status()
+        assert client.post(f"/alerts/{one['id']}/test").status_code == 200, "confirmed"
+        alerts._clock = lambda: server.clock() + 3600.0
+        assert second.post(f"/alerts/{two['id']}/test").status_code == 200, "an hour later"
+
+
 def test_failures_are_shown_and_tried_again_later(
     server: Running, client: httpx2.Client, alerts: rules.Alerts, hook: Hook
 ) -> None:
@@ -455,15 +479,33 @@ def test_an_alert_that_breaks_holds_up_no_other(
     records = server.node.records
     assert isinstance(server.node.keys, KeyStore)
     owner = server.node.keys.create("another", KeyTerms("pro")).record.id
-    records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=[hook.url]), "active")
-    records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
+    broken = rules.Alert(
+        filter="f", id="b", targets=[hook.url], quiet_from="00:00", quiet_to="01:00", time_zone="Mars"
+    )  # fmt: skip
+    records.put(owner, "alert", "b", broken, "active")
     try:
-        with pytest.raises(msgspec.ValidationError):
+        with pytest.raises(ZoneInfoNotFoundError):
             alerts.check()
         assert len(hook.bodies) == 1
         alerts.check()  # it is put off
     finally:
         records.forget(owner, "alert", "b")
+
+
+def test_a_damaged_filter_is_named_by_its_alert(server: Running, alerts: rules.Alerts) -> None:
+    records = server.node.records
+    assert isinstance(server.node.keys, KeyStore)
+    owner = server.node.keys.create("another", KeyTerms("pro")).record.id
+    records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=["https://example.com"]), "active")
+    records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
+    try:
+        alerts.check()
+        error = records.get(owner, "alert", "b", rules.StoredAlert).error
+        assert error == "filter 'f': filter 'f' is damaged; restore it from a backup, or delete it"
+        assert "damaged records" in server.node.failures
+    finally:
+        records.drop({owner})
+    assert "damaged records" not in server.node.failures
 
 
 @pytest.mark.parametrize("page", ["format=csv", "offset=1000", "limit=1&offset=1"])

@@ -141,11 +141,16 @@ def bad(document: Any, where: str, at: int, **fields: Any) -> Any:
         (lambda d: bad(d, "alerts", 0, time_zone="Mars"), "nothing was restored: alerts[0]: time_zone must be a name"),
         (lambda d: bad(d, "alerts", 0, targets=["ftp://x"]), "nothing was restored: alerts[0]: "),
         (lambda d: bad(d, "marks", 0, note=3), "marks[0].note must be"),
+        (lambda d: bad(d, "bets", 0, placed_at="9999-12-31T23:59:59Z"), "bets[0]: placed_at must not be in the future"),
+        (lambda d: bad(d, "bets", 0, placed_at="0001-01-01T00:00:00+14:00"), "bets[0]: placed_at must not be in"),
+        (lambda d: bad(d, "bets", 0, closing_probability=7), "bets[0].closing_probability must be"),
+        (lambda d: bad(d, "bets", 0, closing_odds=-5), "bets[0].closing_odds must be"),
+        (lambda d: bad(d, "bets", 0, home_score=10**400), "bets[0].home_score must be"),
         (lambda d: {**d, "format": 2}, "format must be"),
         (lambda d: {**d, "bet": []}, "bet"),
         (lambda d: {**d, "marks": [{"id": f"m{n}"} for n in range(5_001)]}, "at most 5,000 marks"),
     ],
-    ids=range(12),
+    ids=range(17),
 )  # fmt: skip
 def test_a_bad_document_changes_nothing_and_says_what_is_wrong(
     server: Running, new: Any, change: Any, message: str
@@ -178,6 +183,14 @@ def test_a_rotated_key_keeps_both_secrets_for_a_while(server: Running, new: Any)
     with server.client(None, headers={"X-API-Key": made["key"]}) as renewed:
         assert saved(renewed)["bets"] == saved(client)["bets"] != []
         assert renewed.post(f"/account/keys/{key}/rotate?grace_seconds=9999999").status_code == 400
+        for method, path in (
+            ("POST", "/account/keys"), ("POST", f"/account/keys/{key}/rotate"), ("DELETE", f"/account/keys/{key}"),
+            ("POST", "/bets"), ("POST", "/account/restore"), ("POST", "/alerts"), ("PUT", "/marks/x"),
+            ("DELETE", "/filters/x"),
+        ):  # fmt: skip
+            refused = client.request(method, path, json={})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "secret_replaced")
+        assert client.post("/odds/batch", json={"event_ids": ["x"]}).status_code == 200, "it reads"
         (row,) = (each for each in renewed.get("/account/keys").json()["data"] if each["id"] == key)
         assert row["old_secret_until"] == made["old_secret_until"]
         last = renewed.post(f"/account/keys/{key}/rotate").json()["data"]

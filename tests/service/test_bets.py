@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import statistics
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,11 @@ from oddsengine_service.accounts import bets as rules
 from oddsengine_service.accounts import records as records_module
 from oddsengine_service.accounts.bet_report import MOST_POINTS, report
 from oddsengine_service.accounts.database import DatabaseError
-from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.accounts.keys import KeyStore, KeyTerms, open_store
 from oddsengine_service.accounts.records import FILE, MOST, Records
 from oddsengine_service.http.problems import Problem
+from oddsengine_service.node import open_node
+from oddsengine_service.settings import load
 
 BET = {
     "sportsbook": "fanduel", "selection": "Boston Celtics", "selection_type": "home", "odds_decimal": 2.1,
@@ -314,6 +316,46 @@ def test_the_file_is_its_owners_alone_and_lasts(tmp_path: Path) -> None:
     (tmp_path / "broken").write_bytes(b"no database" * 100)
     with pytest.raises(DatabaseError, match="broken: file is not a database"):
         Records(tmp_path / "broken")
+
+
+def test_a_damaged_record_is_named_and_the_others_are_served(server: Running, client: httpx2.Client) -> None:
+    ids = [client.post("/bets", json=BET).json()["data"]["id"] for _ in range(3)]
+    bad, records = ids[1], server.node.records
+    with records.database.transaction() as base:
+        base.execute("UPDATE records SET body = ? WHERE name = ?", (b'{"id":', bad))
+    try:
+        listed = client.get("/bets").json()
+        assert {bet["id"] for bet in listed["data"]} >= {ids[0], ids[2]}
+        assert bad not in {bet["id"] for bet in listed["data"]}
+        for path in ("/bets", "/bets/report", "/account/backup"):
+            assert client.get(path).json()["meta"]["damaged"] == [bad]
+        assert client.get("/marks").json().get("meta") is None
+        refused = client.patch(f"/bets/{bad}", json={"note": "x"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (500, "internal_error")
+        assert refused.json()["error"]["message"].startswith(f"bet '{bad}' is damaged; restore it")
+        assert f"the first is bet '{bad}' of key" in server.node.failures["damaged records"]
+        assert client.get("/health").json()["status"] == "degraded"
+    finally:
+        assert client.delete(f"/bets/{bad}").status_code == 200
+    assert "damaged" not in client.get("/bets").json()["meta"]
+    assert "damaged records" not in server.node.failures
+
+
+def test_a_missing_or_empty_file_beside_used_keys_is_reported(tmp_path: Path) -> None:
+    environ = {"ODDSENGINE_DATA_FOLDER": str(tmp_path)}
+
+    def failures() -> dict[str, str]:
+        with ExitStack() as ends:
+            return dict(open_node(load(None, environ), environ, ends).failures)
+
+    with closing(open_store(load(None, environ))) as store:
+        made = store.create("acme", KeyTerms("pro"))
+        assert failures() == {}, "nobody has used the key"
+        store.find(made.key)
+    assert failures() == {}, "the file is there"
+    for damage in (Path.unlink, lambda file: file.write_bytes(b"")):
+        damage(tmp_path / FILE)
+        assert failures()["records file"].startswith(f"{tmp_path / FILE} was missing or empty, although keys")
 
 
 def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:

@@ -105,32 +105,67 @@ def test_a_fault_lasts_until_both_clocks_are_level() -> None:
 
 def test_a_step_forward_and_back_is_said() -> None:
     driven = Driven()
-    driven.set(HOUR)
-    assert driven.now() == HOUR, "prices at most look older"
-    assert driven.said == ["the wall clock jumped forward by 3600 s; prices are now older by as much"]
+    driven.set(SENSIBLE_S)
+    assert driven.now() == SENSIBLE_S, "prices at most look older"
+    assert driven.said == ["the wall clock jumped forward by 300 s; prices are now older by as much"]
     assert driven.clock.fault() == ""
+    driven.clock.now()  # a step is dated after the jump
     driven.go_on(60.0)
-    driven.set(-HOUR)
-    assert abs(driven.now() - HOUR - 59.4) < 1e-6
-    assert driven.clock.fault() == "the wall clock is 3599 s behind the node's clock"
+    driven.set(-SENSIBLE_S)
+    assert abs(driven.now() - SENSIBLE_S - 59.4) < 1e-6
+    assert driven.clock.fault() == "the wall clock is 299 s behind the node's clock"
     assert len(driven.said) == 2
 
 
-def test_a_wild_step_forward_is_believed_if_it_lasts() -> None:
+def test_a_jump_that_is_taken_back_before_anything_was_dated_is_left_at_once() -> None:
     driven = Driven()
-    driven.set(365 * SENSIBLE_S)
+    before = driven.clock.now()
+    driven.go_on(1.0)
+    driven.set(SENSIBLE_S)
+    assert driven.now() == SENSIBLE_S + 1.0
+    driven.go_on(1.0)
+    driven.set(-SENSIBLE_S)
+    assert driven.clock.now() == before + timedelta(seconds=2)
+    assert (driven.clock.fault(), driven.clock.ahead) == ("", 0.0)
+    for _ in range(2):
+        driven.set(SENSIBLE_S)
+        driven.now()
+    driven.set(-2.0 * SENSIBLE_S)
+    assert driven.now() == 2.0, "two jumps"
+    driven.set(HOUR)
+    driven.now()
+    driven.go_on(LASTING_S)
+    assert driven.now() == HOUR + LASTING_S + 2.0, "followed after a minute"
+    driven.set(-HOUR - 10.0)  # further back than it was
+    assert abs(driven.now() - LASTING_S - 2.0) < 1e-6
+    assert driven.clock.fault() == "the wall clock is 10 s behind the node's clock"
+
+
+@pytest.mark.parametrize("seconds", [HOUR, 30 * 86_400.0])
+def test_a_resume_from_suspend_is_followed_at_once(seconds: float) -> None:
+    """The steady clock has counted the time, too."""
+    driven = Driven()
+    driven.go_on(seconds)
+    assert driven.now() == seconds
+    assert (driven.clock.fault(), driven.said) == ("", [])
+
+
+@pytest.mark.parametrize("jump", [SENSIBLE_S + 1.0, 23 * HOUR, 365 * 86_400.0])
+def test_a_large_step_forward_is_followed_if_it_lasts(jump: float) -> None:
+    driven = Driven()
+    driven.set(jump)
     assert driven.now() == 0.0
     assert "ahead of the node's clock" in driven.clock.fault()
     driven.go_on(LASTING_S / 2.0)
     assert driven.now() == LASTING_S / 2.0
-    driven.set(-365 * SENSIBLE_S)  # it was an error
+    driven.set(-jump)  # it was an error
     assert (driven.now(), driven.clock.fault()) == (LASTING_S / 2.0, "")
-    driven.set(365 * SENSIBLE_S)
+    driven.set(jump)
     driven.now()
     driven.go_on(LASTING_S - 1.0)
-    assert driven.now() < HOUR
+    assert driven.now() < 2.0 * LASTING_S
     driven.go_on(1.0)
-    assert driven.now() > 364 * SENSIBLE_S
+    assert driven.now() > jump
     assert driven.clock.fault() == ""
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.service_running import until
 
 from oddsengine import catalog
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.limits import USAGE_DAYS, Bucket, Limits, Room, Usage, UsageCounts, period
-from oddsengine_service.accounts.tiers import TIERS, Caller, books_of
+from oddsengine_service.accounts.tiers import TIERS, Account, Caller, books_of
 from oddsengine_service.http import access
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.problems import Problem
@@ -392,6 +393,32 @@ def test_what_cannot_be_written_waits(file: Path, clock: Clock) -> None:
     assert usage.failure == ""
     assert usage.used("acme") == UsageCounts(2, 2, 2)
     usage.close()
+
+
+def test_an_error_of_any_kind_is_reported_and_usage_is_written_afterwards(file: Path) -> None:
+    """What fails is no database and no file, such as a name that has no encoding."""
+    reports: list[str] = []
+    usage = Usage(file, 0.002, on_failure=reports.append)
+    usage.add("bob\udcff", time.time())
+    until(lambda: bool(reports))
+    assert reports[0].startswith("usage is not written: UnicodeEncodeError: ")
+    assert usage._thread.is_alive()
+    usage._batch.clear()
+    usage.add("ann", time.time())
+    until(lambda: usage.failure == "")
+    with sqlite3.connect(file) as held:
+        assert held.execute("SELECT account FROM usage").fetchall() == [("ann",)]
+    held.close()
+    usage.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "ann lee", "address 10.0.0.7", "bob\udcff", "-x", "demo_pro", "a" * 65, "f\u00fcr"]
+)
+def test_an_account_of_an_application_has_the_name_of_an_api_account(name: str) -> None:
+    with pytest.raises(ValueError, match="account must be 1 to 64 letters, digits and"):
+        Account(name, "pro").caller()
+    assert Account("ann.lee+2@example.com").caller().account == "ann.lee+2@example.com"
 
 
 def test_old_days_are_forgotten(file: Path, clock: Clock) -> None:

@@ -19,6 +19,12 @@ from oddsengine_service import live_markets
 from oddsengine_service.live_markets import SOURCES, leagues
 
 
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests start it again and again."""
+    monkeypatch.setattr(live_markets, "AGAIN_S", 0.0)
+
+
 @pytest.fixture(scope="module")
 def venues() -> Iterator[Exchanges]:
     with exchanges() as served:
@@ -200,6 +206,9 @@ def test_it_stops_when_nobody_reads_it(demo: Running, venues: Exchanges, monkeyp
         ("PUT", "", {}, 405, "method must be one of GET, HEAD, POST for /live/state, got PUT"),
         ("POST", "?league=nfl", {"Origin": "http://other.example"}, 403, "only the demo's own page may"),
         ("GET", "", {"Origin": "null"}, 403, "only the demo's own page may"),
+        ("POST", "?league=nfl", {"Host": "other.example"}, 403, "only the demo's own page may"),
+        ("POST", "?league=nfl", {"Host": "[1:::2]"}, 403, "only the demo's own page may"),
+        ("POST", "?league=nfl", {"Host": "a.example:80", "Origin": "http://a.example:80"}, 403, "only the demo's own"),
     ],
 )
 def test_requests_that_are_refused(
@@ -215,6 +224,20 @@ def test_requests_that_are_refused(
 
 def test_the_own_page_is_allowed(demo: Running) -> None:
     assert state(demo, "nfl", Origin=demo.origin)["state"] in ("starting", "ready")
+    for host in (f"localhost:{demo.port}", f"[::1]:{demo.port}"):
+        assert state(demo, "nfl", Host=host, Origin=f"http://{host}")["state"] in ("starting", "ready")
+
+
+def test_it_starts_once_in_a_while(demo: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(demo)
+    monkeypatch.setattr(live_markets, "AGAIN_S", 1000.0)
+    refused = httpx2.post(f"{demo.origin}/live/state?league=nba")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limited")
+    assert 900 < int(refused.headers["retry-after"]) <= 1000
+    assert refused.json()["error"]["message"].startswith("a league is read at most every 1000 s; retry in ")
+    assert state(demo, "nfl")["state"] == "ready", "what runs goes on"
+    monkeypatch.setattr(live_markets, "AGAIN_S", 0.0)
+    assert state(demo, "nba")["league"] == "nba"
 
 
 def test_nothing_of_it_is_in_the_api_or_in_another_node(demo: Running, tmp_path: Path) -> None:

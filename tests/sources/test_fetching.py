@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,21 @@ def test_the_odds_api_is_read_once() -> None:
     assert (report.payloads, report.quotes) == (1, 4)
     assert (report.credits_left, report.credits_used) == (1_000_000_000, 7)
     assert oe.markets(odds).height == 1
+
+
+def test_a_price_stamped_ahead_is_as_old_as_the_others() -> None:
+    """Ages are judged at the newest time of a table, so all the others would be stale."""
+    listed = game()
+    listed["bookmakers"][0]["markets"] = [
+        {**listed["bookmakers"][0]["markets"][0], "last_update": "2036-01-01T00:00:00Z"}
+    ]
+
+    async def ahead(_: Request, answering: Answering, __: int) -> None:
+        await answering.answer([listed], headers=HEADERS)
+
+    newest = fetched(Provider(ahead))["last_seen_at"].max()
+    assert isinstance(newest, datetime)
+    assert newest <= now()
 
 
 def test_our_ids_of_leagues_are_its_sport_keys() -> None:

@@ -32,6 +32,8 @@ from support.local_servers import Answering, Request, game, new_hub, prices, run
 from websockets.asyncio.server import ServerConnection
 
 import oddsengine as oe
+from oddsengine.feeds import tracking
+from oddsengine.sources import kalshi_stream
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.kalshi import KalshiSource
 from oddsengine.sources.polling import TokenBucket
@@ -236,7 +238,7 @@ def test_polled_prices_follow_the_exchange() -> None:
         hub = new_hub()
         async with exchange(served_) as where, running(hub, source(where)):
             await until(lambda: cost(hub) == LISTED, "prices")
-            served_.markets["KXNFLGAME"] = [winners()[0] | {"yes_ask_dollars": "0.5500"}]
+            served_.markets["KXNFLGAME"] = [winners()[0] | {"yes_bid_dollars": "0.5400", "yes_ask_dollars": "0.5500"}]
             await until(lambda: cost(hub).get("Seattle") == 0.55, "the new price")
             served_.markets["KXNFLGAME"] = []
             await until(lambda: active(hub) == {False}, "suspended prices")
@@ -313,11 +315,42 @@ def test_with_a_key_books_come_from_the_stream(tmp_path: Path) -> None:
                 assert books["market_tickers"] == [SEA, DAL]
                 assert books["use_yes_price"] is False
                 await until(lambda: cost(hub) == STREAMED, "prices of the stream")
-                await served_.change(SEA, "0.4500", "3.00")
-                await until(lambda: cost(hub).get("Seattle") == 0.55, "a change")
-                await served_.change(SEA, "0.4500", "-3.00")
+                await served_.change(SEA, "0.4250", "3.00")
+                await until(lambda: cost(hub).get("Seattle") == 0.575, "a change")
+                await served_.change(SEA, "0.4250", "-3.00")
                 await until(lambda: cost(hub) == STREAMED, "its end")
                 assert [status.status for status in hub.statuses()] == ["ok"]
+
+    asyncio.run(check())
+
+
+def test_a_quiet_stream_renews_nothing_until_it_sends_a_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pings are answered, so only books show that changes would come."""
+    monkeypatch.setattr(tracking, "ALL_S", 0.0)
+    monkeypatch.setattr(kalshi_stream, "_TURN_S", 0.02)
+    served_, held = with_books(), asyncio.Event()
+
+    async def hold(_: Exchange, __: ServerConnection, command: Json) -> bool:
+        if command["params"].get("action") == "get_snapshot":
+            await held.wait()
+        return False
+
+    served_.acting = hold
+
+    def seen(hub: Hub) -> Any:
+        return hub.engine.table()["last_seen_at"].min()
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path, quiet=0.2, timeout=5.0) as hub:
+            await until(lambda: served_.commands[-1]["params"].get("action") == "get_snapshot", "a request")
+            assert served_.commands[-1]["params"]["market_tickers"] == [SEA, DAL]
+            before = seen(hub)
+            await asyncio.sleep(0.2)
+            assert seen(hub) == before
+            served_.books[SEA] = order_book([("0.5700", "100.00")], [("0.4250", "1.00")])
+            held.set()
+            await until(lambda: seen(hub) > before and cost(hub)["Seattle"] == 0.575, "books")
+            assert served_.connections == 1
 
     asyncio.run(check())
 
@@ -370,8 +403,8 @@ def test_a_lost_stream_is_suspended_then_listed_then_streamed_again(tmp_path: Pa
 
     async def check() -> None:
         async with streaming(served_, tmp_path) as hub:
-            await served_.change(SEA, "0.4500", "3.00")
-            await until(lambda: cost(hub).get("Seattle") == 0.55, "a change")
+            await served_.change(SEA, "0.4250", "3.00")
+            await until(lambda: cost(hub).get("Seattle") == 0.575, "a change")
             lists = served_.paths().count("/markets")
             served_.refuse = 503
             await served_.sockets[0].close()

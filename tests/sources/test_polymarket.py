@@ -13,11 +13,11 @@ from websockets.asyncio.server import ServerConnection
 import oddsengine as oe
 from oddsengine.feeds import tracking
 from oddsengine.feeds.polymarket_events import LEAGUES
-from oddsengine.sources import polymarket
+from oddsengine.sources import polymarket, read_feed
 from oddsengine.sources.fetching import FetchedOdds
 from oddsengine.sources.polymarket import LEAGUE_CODES, PolymarketSource
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import PolymarketSettings
+from oddsengine.sources.settings import PolymarketSettings, SettingsError, SettingsTable
 from oddsengine_service.feeds.hub import Hub
 
 QUICK: dict[str, Any] = dict(timeout=2.0, backoff=0.01, backoff_cap=0.05, down_after=0.5)
@@ -320,6 +320,39 @@ def test_prices_hold_while_the_exchange_answers(stream: bool, monkeypatch: pytes
     asyncio.run(check())
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_a_pong_renews_no_price_of_a_connection_without_books(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Books are read over REST instead, and what agrees is renewed; a change without a message opens it again."""
+    monkeypatch.setattr(tracking, "ALL_S", 0.05)
+    monkeypatch.setattr(polymarket, "_CHECK_S", 0.05)
+    quiet = {"quiet_live": 0.3, "quiet_prematch": 1e6} if live else {"quiet_live": 1e6, "quiet_prematch": 0.3}
+
+    async def check() -> None:
+        hub, exchange = new_hub(), Exchange(event(offer("moneyline", gameStartTime=starts(-1 if live else 2))))
+        async with served(exchange) as where, running(hub, source(where, interval=0.05, **quiet)):
+            await until(lambda: active(hub) == [0.47, 0.55], "both prices")
+            exchange.answers.clear()
+            await until(lambda: exchange.asked == [["t1", "t2"]], "a request for both books")
+            before, pings = last_seen(hub), exchange.pings
+            await until(lambda: exchange.pings > pings + 2, "pongs")
+            assert last_seen(hub) == before
+            exchange.answers.set()
+            await until(lambda: last_seen(hub) > before, "books that agree")
+            assert len(exchange.told) == 1
+            exchange.books["t1"] = dict(bids=[(0.53, 40)], asks=[(0.54, 100)])
+            exchange.books["t2"] = dict(bids=[(0.46, 100)], asks=[(0.47, 40)])
+            await until(lambda: active(hub) == [0.47, 0.54], "the books of the exchange")
+            await until(lambda: len(exchange.told) == 2 and active(hub) == [0.47, 0.54], "another connection")
+
+    asyncio.run(check())
+
+
+def test_a_connection_has_at_most_200_outcomes() -> None:
+    given = {"kind": "polymarket", "sports": ["nfl"], "socket_tokens": 250}
+    with pytest.raises(SettingsError, match="socket_tokens must be a whole number from 2 to 200, got 250"):
+        read_feed(SettingsTable("test", "feeds.pm", given, {}, set()), "pm")
+
+
 def test_an_exchange_that_goes_silent_is_noticed() -> None:
     async def check() -> None:
         hub, exchange = new_hub(), Exchange()
@@ -406,7 +439,9 @@ def test_a_socket_without_tokens_is_closed_and_those_of_a_market_are_together() 
         hub, exchange = new_hub(), Exchange(match(*three_way()))
         for one in exchange.events[0]["markets"]:
             one["gameStartTime"] = starts(2)
-        exchange.books = {f"{side}{n}": dict(asks=[(0.4, 5)]) for n in range(3) for side in "yn"}
+        exchange.books = {
+            f"{side}{n}": dict(asks=[(ask, 5)]) for n in range(3) for side, ask in (("y", 0.4), ("n", 0.65))
+        }
         async with served(exchange) as where, running(hub, source(where, events_interval=0.2, socket_tokens=3)):
             await until(lambda: active(hub) == [0.4, 0.4, 0.4], "three prices")
             assert [told[0]["assets_ids"] for told in exchange.told] == [["y0", "n0"], ["y1", "n1"], ["y2", "n2"]]

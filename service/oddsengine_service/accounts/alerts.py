@@ -3,14 +3,15 @@
 A check queries the list's own endpoint with the rights of the key, so tiers, books and delays are those of a request.
 A +EV filter without a minimum begins at `LEAST_EV`: below it, what is sent is mostly gone or noise when it is read.
 New matches of one check are sent as one message to the targets of the alert (`targets`) whose owner has confirmed them:
-a test message has a code, and until that is returned, nothing but test messages goes there.
+a test message has a code, and until that is returned, nothing but test messages goes there, and few of them.
 
 Each account is checked in a thread of its own, and may send so many messages and bytes a minute.
 """
 
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeysError, Record
 from oddsengine_service.accounts.limits import WINDOW_S, Bucket
 from oddsengine_service.accounts.records import Records
-from oddsengine_service.accounts.targets import AlertMessage, Sender, masked
+from oddsengine_service.accounts.targets import AlertMessage, Sender, addressee, masked
 from oddsengine_service.accounts.tiers import Caller
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.http.endpoints import Context, Endpoint
@@ -42,6 +43,7 @@ MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENT_ROWS = 20  # in one message; it links to the rest
 ACCOUNTS, SHARE_S = 256, 15.0  # accounts served at once; seconds per account and check
 MESSAGES, BYTES = 60, 2 << 20  # sent per account and minute; each target counts
+MOST_TESTS, TESTS_S = 3, 3600.0  # messages to a target that is not confirmed, whoever asks for them, and in which time
 LEAST_IMPROVE = 0.1
 LEAST_EV = 1.0  # percent, of filters without `min_ev`
 VIEW_PARAMETERS = (
@@ -290,6 +292,7 @@ class Alerts:
         self._threads = WaitingThreads(ACCOUNTS, "alerts")
         self._running: dict[str, Future[int]] = {}  # the last check of each account
         self._sent: dict[str, tuple[Bucket, Bucket]] = {}  # messages and bytes that accounts may send
+        self._tests: dict[str, list[float]] = {}  # by target: when messages went there before it was confirmed
         self._lock = threading.Lock()
         self._share = share
 
@@ -464,8 +467,9 @@ class Alerts:
     def test(self, account: str, alert: StoredAlert) -> list[str]:
         """Send a test message to all targets, with the codes of those to confirm. Returns the errors.
 
-        Raises `Problem` 429 if the account has sent too much.
+        Raises `Problem` 429 if the account has sent too much, or a target that is not confirmed has had too many.
         """
+        self._count_tests(alert.codes)
         title, line = f"{alert.filter}: test", "This is a test of an alert."
         messages = {target: AlertMessage(title, [line], opportunities=[]) for target in alert.targets}
         for target, code in alert.codes.items():
@@ -476,6 +480,25 @@ class Alerts:
             message = f"an account may send {MESSAGES} messages and {BYTES:,} bytes a minute; retry later"
             raise Problem(429, "rate_limited", message, retry_after=10)
         return self._deliver(messages)
+
+    def _count_tests(self, targets: Iterable[str]) -> None:
+        """Count a test message to each target. Raises `Problem` 429 if one has had too many; none is counted then."""
+        with self._lock:
+            now = self._clock()
+            recent = {name: [at for at in times if now - at < TESTS_S] for name, times in self._tests.items()}
+            self._tests = {name: times for name, times in recent.items() if times}
+            names = {addressee(target): target for target in targets}
+            for name, target in names.items():
+                times = self._tests.get(name, [])
+                if len(times) >= MOST_TESTS:
+                    left = math.ceil(times[0] + TESTS_S - now)
+                    message = (
+                        f"{masked(target)} is not confirmed and gets at most {MOST_TESTS} messages an hour; confirm it "
+                        f"with the code of one, or retry in {left:,} s"
+                    )
+                    raise Problem(429, "rate_limited", message, retry_after=left)
+            for name in names:
+                self._tests.setdefault(name, []).append(now)
 
     def _deliver(self, messages: Mapping[str, AlertMessage]) -> list[str]:
         """Send to all targets at once. Returns one error message per failed target."""

@@ -21,8 +21,10 @@ from oddsengine.maths.odds import charged
 from oddsengine.staking.outcomes import settled
 from oddsengine.staking.stakes import bet_table
 from oddsengine_service.accounts.records import Records
+from oddsengine_service.http.problems import invalid
 from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
+from oddsengine_service.wire.numbers import format_time
 
 Result = Literal["won", "half_won", "push", "half_lost", "lost", "void"]
 SHARES: dict[Result, float] = {"won": 1.0, "half_won": 0.5, "push": 0.0, "half_lost": -0.5, "lost": -1.0, "void": 0.0}
@@ -33,6 +35,8 @@ Text = Annotated[str, Meta(max_length=200)]
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Note = Annotated[str, Meta(max_length=1000)]
 Probability = Annotated[float, Meta(gt=0.0, lt=1.0)]
+Score = Annotated[int, Meta(ge=0, le=1000)]
+_AHEAD = timedelta(minutes=5)  # how far ahead a client's clock may be
 _Finite = Annotated[float, Meta(ge=-1e6, le=1e6)]
 
 
@@ -78,8 +82,8 @@ class BetChanges(Body, kw_only=True):
     placed_at: datetime | UnsetType = UNSET
     fair_probability: Probability | UnsetType | None = UNSET
     result: Result | UnsetType | None = UNSET
-    home_score: Annotated[int, Meta(ge=0, le=1000)] | UnsetType | None = UNSET
-    away_score: Annotated[int, Meta(ge=0, le=1000)] | UnsetType | None = UNSET
+    home_score: Score | UnsetType | None = UNSET
+    away_score: Score | UnsetType | None = UNSET
     closing_probability: Probability | UnsetType | None = UNSET
 
 
@@ -192,6 +196,15 @@ def in_utc(time: datetime) -> datetime | None:
         return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except OverflowError:
         return None
+
+
+def placing_time(time: datetime | None) -> datetime:
+    """When a bet was placed, in UTC; None is now. Raises `Problem` 400 if that is in the future."""
+    now = datetime.now(UTC)
+    placed = now if time is None else in_utc(time)
+    if placed is None or placed > now + _AHEAD:
+        raise invalid(f"placed_at must not be in the future, got {format_time(time)}")
+    return placed
 
 
 def graded(bet: Bet, home: int, away: int) -> Bet:

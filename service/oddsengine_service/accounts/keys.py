@@ -6,6 +6,7 @@ The file does not contain keys, but their hashes with a pepper, which is in a se
 alone is useless. A key is looked up by its id and compared in constant time, with a decoy for unknown ids.
 
 A key that was rotated may keep its old secret for a while: its hash, and until when it is valid, are in the same row.
+The old secret only reads: with it, nobody makes a key that outlives it, or takes the key from its owner.
 
 Since the same keys are used again and again, callers are cached by their key. A counter in the database that every
 change of a key increments keeps the cache valid: it is read at most four times a second, and when it has changed, the
@@ -31,18 +32,16 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine_service.accounts.database import RETRY_S, WAIT_S, Database, StoreError
-from oddsengine_service.accounts.tiers import ADD_ON_STREAMS, TIERS, Caller
+from oddsengine_service.accounts.tiers import ADD_ON_STREAMS, DEMO, TIERS, Caller, check_account
 from oddsengine_service.http.problems import one_of, quoted
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings
 
-DEMO = "demo_"
 MOST_ACTIVE, MOST_REVOKED = 100, 100  # keys per account: more active ones are rejected; older revoked ones are deleted
 MOST_NAME, MOST_RATE, MOST_STREAMS = 100, 1_000_000, 100_000
 # No control characters, and no bidirectional or invisible ones.
 NAME_PATTERN = "^[^\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$"
 FEATURES = frozenset[str]().union(*(tier.features for tier in TIERS.values()))
-_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: see `limits.Limits`
 _MOST_KEY = 200  # maximum length of a key
 _LOOK_S = 0.25
 _REMEMBERED = 10_000
@@ -309,7 +308,7 @@ class KeyStore:
             return None
         if len(cached) >= _REMEMBERED:
             cached = self._cached = dict(self._callers)
-        caller = cached[key] = record.caller
+        caller = cached[key] = record.caller if is_new else record.caller._replace(reads_only=True)
         if str(record.used) != self._day():
             self._stamps.submit(self._stamp, record.id)
         return caller
@@ -331,17 +330,22 @@ class KeyStore:
             rows = writer.execute(f"SELECT {_ALL} FROM keys {where} ORDER BY rowid", values).fetchall()
         return fixed + [_record(row) for row in rows]
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a key of this file has been used."""
+        with self._writer.reading() as writer:
+            return writer.execute("SELECT 1 FROM keys WHERE used IS NOT NULL LIMIT 1").fetchone() is not None
+
     def record(self, ident: str, by: Caller | None = None) -> Record:
         with self._writer.reading() as writer:
             return self._own(writer, ident, by)
 
     def create(self, account: str, terms: KeyTerms, name: str = "") -> CreatedKey:
         """Create a key with any terms; for the operator."""
-        if not _ACCOUNT.fullmatch(account) or account.startswith(DEMO):
-            raise UnfitError(
-                "account must be 1 to 64 letters, digits and . _ @ + -, not beginning with a sign or with demo_, "
-                f"got {quoted(account)}"
-            )
+        try:
+            check_account(account)
+        except ValueError as error:
+            raise UnfitError(str(error)) from None
         terms, name = terms.checked(), _named(name)
         with self._writing() as writer:
             return self._insert(writer, account, terms, name)

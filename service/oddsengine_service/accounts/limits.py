@@ -119,7 +119,6 @@ class Usage:
             self._write(base, "max(requests, excluded.requests)", totals)
 
     def flush(self) -> None:
-        today = self._periods()[0]
         with self._flushing:
             with self._lock:
                 if not self._batch and self._waiting:
@@ -128,6 +127,7 @@ class Usage:
             if not self._batch:
                 return
             try:
+                today = self._periods()[0]
                 totals = self._replication.add_usage(self._batches, self._batch)
                 with self._file.lock:
                     with self._file.transaction() as base:
@@ -140,6 +140,8 @@ class Usage:
                     self._batch, self._swept = {}, today
             except (DatabaseError, OSError) as error:
                 self._fail(f"usage is not written: {error}")
+            except Exception as error:  # the thread that calls this goes on
+                self._fail(f"usage is not written: {type(error).__name__}: {error}")
             else:
                 self._fail("")
 

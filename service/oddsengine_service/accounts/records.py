@@ -9,15 +9,15 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from oddsengine_service.accounts.database import Database
-from oddsengine_service.http.problems import invalid, unknown
+from oddsengine_service.http.problems import Problem, invalid, quoted, unknown
 from oddsengine_service.replication import ALONE, RecordChange, Replication
 
 FILE = "records.sqlite"
@@ -36,6 +36,7 @@ _SCHEMA = (
 )
 Body = TypeVar("Body", bound=msgspec.Struct)
 _encode = msgspec.json.Encoder().encode
+_DAMAGED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError)  # errors of decoding a body
 
 
 class NamedRecord(NamedTuple):
@@ -48,10 +49,21 @@ class NamedRecord(NamedTuple):
 
 
 class Records:
-    """The table of records; thread-safe. With None for `file` it is in memory."""
+    """The table of records; thread-safe. With None for `file` it is in memory.
 
-    def __init__(self, file: Path | None = None, replication: Replication = ALONE) -> None:
-        self._replication = replication
+    A record that cannot be decoded is left out of lists, and reported to `on_damage`, until it is replaced or deleted.
+    `is_new` says that the file was missing or empty.
+    """
+
+    def __init__(
+        self, file: Path | None = None, replication: Replication = ALONE,
+        on_damage: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self._replication, self._on_damage = replication, on_damage
+        self._damaged: dict[tuple[str, str, str], None] = {}  # owner, kind and name
+        self.is_new = file is None or not any(
+            part.exists() and part.stat().st_size for part in (file, file.with_name(f"{file.name}-wal"))
+        )
         self.database = Database(file, _SCHEMA, _VERSION, wait=_WAIT_S, place="followed")
         self.alone = self.database.lock  # held from reading a record until writing it
         if file is not None:
@@ -122,6 +134,7 @@ class Records:
     def apply(self, base: sqlite3.Connection, change: RecordChange) -> None:
         """Make a change without reporting it, within a transaction."""
         key = change.owner, change.kind, change.name
+        self._set_damaged(key, damaged=False)
         if change.body is None:
             base.execute("DELETE FROM records WHERE owner = ? AND kind = ? AND name = ?", key)
         else:
@@ -138,20 +151,57 @@ class Records:
         return record
 
     def find(self, owner: str, kind: str, name: str, as_: type[Body]) -> Body | None:
-        """One record; None if the key has no record of that name."""
+        """One record; None if the key has no record of that name. Raises `Problem` 500 if it is damaged."""
         with self.database.reading() as base:
             row = base.execute(
                 "SELECT body FROM records WHERE owner = ? AND kind = ? AND name = ?", (owner, kind, name)
             ).fetchone()
-        return None if row is None else msgspec.json.decode(row[0], type=as_)
+        if row is None:
+            return None
+        body = self._decoded((owner, kind, name), row[0], as_)
+        if body is None:
+            raise Problem(
+                500, "internal_error", f"{kind} {quoted(name)} is damaged; restore it from a backup, or delete it"
+            )
+        return body
 
     def all(self, owner: str, kind: str, as_: type[Body]) -> list[Body]:
-        """All records of one kind and key, sorted by name."""
+        """All records of one kind and key, sorted by name, without the `damaged` ones."""
         with self.database.reading() as base:
             rows = base.execute(
-                "SELECT body FROM records WHERE owner = ? AND kind = ? ORDER BY name", (owner, kind)
+                "SELECT name, body FROM records WHERE owner = ? AND kind = ? ORDER BY name", (owner, kind)
             ).fetchall()
-        return [msgspec.json.decode(body, type=as_) for (body,) in rows]
+        bodies = (self._decoded((owner, kind, name), body, as_) for name, body in rows)
+        return [body for body in bodies if body is not None]
+
+    def damaged(self, owner: str, kinds: Sequence[str]) -> list[str]:
+        """The names of records of a key that could not be decoded when they were last read."""
+        with self.alone:
+            return sorted(name for who, kind, name in self._damaged if who == owner and kind in kinds)
+
+    def _decoded(self, key: tuple[str, str, str], body: Any, as_: type[Body]) -> Body | None:
+        """Decode a body; None if it is damaged."""
+        try:
+            return msgspec.json.decode(body, type=as_)
+        except _DAMAGED:
+            self._set_damaged(key, damaged=True)
+            return None
+
+    def _set_damaged(self, key: tuple[str, str, str], *, damaged: bool) -> None:
+        with self.alone:
+            if damaged == (key in self._damaged):
+                return
+            if damaged:
+                self._damaged[key] = None
+            else:
+                del self._damaged[key]
+            first = next(iter(self._damaged), None)
+            self._on_damage(
+                ""
+                if first is None
+                else f"{len(self._damaged):,} of {self.database.file} cannot be decoded, the first "
+                f"is {first[1]} {quoted(first[2])} of key {first[0]}"
+            )
 
     def delete(self, owner: str, kind: str, name: str) -> None:
         """Delete one record. Raises `Problem` 404 if the key has no record of that name."""
@@ -179,13 +229,10 @@ class Records:
         """Records of all keys that wait for a result, with their owners."""
         with self.database.reading() as base:
             rows = base.execute(
-                "SELECT owner, body FROM records WHERE kind = ? AND event IS NOT NULL", (kind,)
+                "SELECT owner, name, body FROM records WHERE kind = ? AND event IS NOT NULL", (kind,)
             ).fetchall()
-        records = []
-        for owner, body in rows:
-            with suppress(msgspec.DecodeError):  # invalid: reported when its key requests it
-                records.append((owner, msgspec.json.decode(body, type=as_)))
-        return records
+        bodies = ((owner, self._decoded((owner, kind, name), body, as_)) for owner, name, body in rows)
+        return [(owner, body) for owner, body in bodies if body is not None]
 
 
 def changed(body: Body, changes: msgspec.Struct) -> Body:

@@ -48,6 +48,22 @@ def masked(target: str) -> str:
     return f"{scheme}://{host}/..."
 
 
+def addressee(target: str) -> str:
+    """Where messages to a target go: equal for spellings of one address.
+
+    Examples
+    --------
+    >>> addressee("HTTPS://Example.com:443/hook?x=1#y"), addressee("mailto://Ann@example.com")
+    ('https://example.com:443/hook', 'mailto:ann@example.com')
+    """
+    if is_webhook(target):
+        url = _parsed(target)
+        return f"{url.scheme}://{url.host.lower()}:{_port(url)}{url.path}"
+    scheme = _scheme(target)
+    rest = target.partition(":")[2].strip("/")
+    return f"{scheme}:{rest.lower() if scheme == 'mailto' else rest}"
+
+
 def _parsed(target: str) -> httpx2.URL:
     """Parse a URL and decode its host, which httpx2 does only on use."""
     try:

@@ -1,10 +1,23 @@
 """Tiers: what a subscription may do, and which books it may see."""
 
+import re
 from functools import cache
 from typing import NamedTuple
 
 from oddsengine import catalog
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.http.problems import Problem, quoted
+
+DEMO = "demo_"  # how the accounts of the demo begin
+_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: see `limits.Limits`
+
+
+def check_account(name: str) -> None:
+    """Raise `ValueError` if an account cannot have this name."""
+    if not _ACCOUNT.fullmatch(name) or name.startswith(DEMO):
+        raise ValueError(
+            "account must be 1 to 64 letters, digits and . _ @ + -, not beginning with a sign or with demo_, "
+            f"got {quoted(name)}"
+        )
 
 
 class Tier(NamedTuple):
@@ -30,6 +43,7 @@ class Caller(NamedTuple):
     streams: int  # concurrent streams
     features: frozenset[str]
     signed_in: bool = False  # by the application that the node is part of; then there is no key
+    reads_only: bool = False  # with a secret that a rotation has replaced
 
     @property
     def rights(self) -> tuple[str, frozenset[str]]:
@@ -40,16 +54,17 @@ class Caller(NamedTuple):
 class Account(NamedTuple):
     """An account of an application that has the node in it and signs its users in itself."""
 
-    name: str  # to which limits, saved filters and tracked bets belong
+    name: str  # to which limits, saved filters and tracked bets belong; as `check_account` allows
     tier: str = "enterprise"  # what it may read
     rate: int | None = None  # requests per minute; None: the tier's
     streams: int | None = None  # concurrent streams; None: the tier's
 
     def caller(self) -> Caller:
-        """The account as a caller. Raises `ValueError` if there is no such tier, or the name is empty."""
+        """The account as a caller. Raises `ValueError` if it cannot have this name, or there is no such tier."""
+        check_account(self.name)
         tier = TIERS.get(self.tier)
-        if tier is None or not self.name:
-            raise ValueError(f"an account needs a name and one of the tiers {', '.join(TIERS)}, got {self!r}")
+        if tier is None:
+            raise ValueError(f"tier must be one of {', '.join(TIERS)}, got {quoted(self.tier)}")
         rate = tier.rate if self.rate is None else self.rate
         streams = tier.streams if self.streams is None else self.streams
         return Caller(self.name, self.name, tier, rate, streams, tier.features, signed_in=True)

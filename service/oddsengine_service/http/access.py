@@ -44,6 +44,11 @@ class Access:
                 raise Problem(503, "not_ready", "the node is starting; retry in a few seconds")
         if endpoint.key == "operator" and not self._is_operator(request):
             raise Problem(401, "unauthorized", "operator token required: Authorization: Bearer TOKEN")
+        if caller.reads_only and endpoint.writes:
+            raise Problem(
+                403, "secret_replaced",
+                "this secret was replaced by a rotation and may only read until it expires; use the new one",
+            )  # fmt: skip
         if endpoint.feature and endpoint.feature not in caller.features:
             code = "feature_required" if endpoint.feature == "ev" else "tier_restricted"
             raise feature_above(endpoint.feature, caller.tier, code)

@@ -10,6 +10,8 @@ from oddsengine_service.http.mismatch import decode
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.http.request import Request, read_body
 
+MOST_SHOWN = 200  # bytes of a body, in a message
+
 
 async def body_of(endpoint: Endpoint, request: Request, receive: Receive) -> Any:
     """Read and decode the body that an endpoint declares. Raises `Problem` 400, 408, 413 or 415."""
@@ -18,6 +20,20 @@ async def body_of(endpoint: Endpoint, request: Request, receive: Receive) -> Any
     if not raw:
         raise invalid("request body must be a JSON object, got an empty body")
     return decode(raw, endpoint.body, "request body")
+
+
+async def refuse_body(endpoint: Endpoint, request: Request, receive: Receive) -> None:
+    """Read the body of a request to an endpoint that takes none.
+
+    Raises `Problem` 400 unless it is empty or an empty object, as some clients send, and 408 or 413.
+    """
+    raw = await read_body(receive, endpoint.most_body, "request body")
+    if "".join(raw.decode("latin-1").split()) not in ("", "{}"):
+        got = quoted(raw[:MOST_SHOWN].decode("utf-8", "replace"))
+        raise invalid(
+            f"{endpoint.method} {endpoint.path} takes no request body: parameters belong in the query, and the body "
+            f"must be empty or {{}}, got {got}"
+        )
 
 
 def _unpacked(raw: bytes, coding: bytes, most: int) -> bytes:

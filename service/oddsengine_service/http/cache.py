@@ -51,13 +51,15 @@ class Cache:
     def hit(self, request: Request) -> EncodedResponse | None:
         """The response, if the path and query were routed before, and one is cached for the caller's rights.
 
+        A request with a body is never answered here, since the body may be refused.
+
         Raises
         ------
         Problem
             As `Access.admit`.
         """
         place = self._places.get((request.raw, request.query))
-        if place is None or request.method not in _METHODS:
+        if place is None or request.method not in _METHODS or request.has_body:
             return None
         request.values = place.values
         self._access.admit(request, place.endpoint)

@@ -4,7 +4,9 @@ CORS does not apply to WebSockets and tools, so these check the origin themselve
 """
 
 from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -46,15 +48,37 @@ class Cors(CORSMiddleware):
 
 
 class Origins:
-    """The origins that the operator allows, and the node's own."""
+    """The origins that the operator allows, and the node's own.
 
-    def __init__(self, allowed: Iterable[str], address: str = "") -> None:
+    The node's own origin is that of the `Host` header, which a web page can choose, by a name that leads to the node's
+    address. A node that is `local` is only called by names of this machine, or as `address` says.
+    """
+
+    def __init__(self, allowed: Iterable[str], address: str = "", *, local: bool = False) -> None:
         self._allowed, self._address = frozenset(allowed), address.rstrip("/")
+        self._local = local
 
     def allow(self, headers: Iterable[tuple[bytes, bytes]], host: bytes) -> bool:
         """Whether a request comes from an allowed origin, or not from a web page at all."""
+        if self._local and not self._is_local(origin_of(host)):
+            return False
         origin = next((value.decode("latin-1") for name, value in headers if name == b"origin"), None)
         if origin is None or "*" in self._allowed or origin in self._allowed:
             return True
         here = origin_of(host)
         return origin in {here, here.replace("http://", "https://", 1), self._address}
+
+    def _is_local(self, here: str) -> bool:
+        try:
+            name = urlsplit(here).hostname or ""
+        except ValueError:  # no address is written like that
+            return False
+        return is_loopback(name) or name == urlsplit(self._address).hostname
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reachable only from this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -82,6 +82,11 @@ class Endpoint:
     envelope: type[msgspec.Struct] | None = None  # fields added to every message that it sends
 
     @property
+    def writes(self) -> bool:
+        """Whether a request changes the account's keys or records."""
+        return self.method != "GET" and (self.cache == "records" or self.tag == "Account")
+
+    @property
     def cacheable(self) -> bool:
         return self.cache not in ("never", "records")
 
@@ -109,6 +114,12 @@ def answer_meta(context: Context, unknown: Mapping[str, Sequence[str]] | None = 
     if context.ignored:
         meta["ignored"] = list(context.ignored)
     return meta
+
+
+def damaged(context: Context, *kinds: str) -> dict[str, Any]:
+    """`damaged` of a response's `meta`, if records of the key could not be read."""
+    names = context.node.records.damaged(context.caller.key, kinds)
+    return {"damaged": names} if names else {}
 
 
 def data(

@@ -188,8 +188,7 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     codes |= {404} if "{" in endpoint.path else set()
     codes |= set(endpoint.errors)
     codes |= {408, 413, 415} if endpoint.body is not None else set()
-    stores = endpoint.tag == "Account" or endpoint.cache == "records"
-    codes |= {507} if stores and endpoint.method != "GET" else set()
+    codes |= {507} if endpoint.writes else set()
     codes -= {400, 403} if is_v4(endpoint) else set()
     problem = {"application/json": {"schema": of[id(V4Error if is_v4(endpoint) else ErrorBody)]}}
     bad: dict[str, Any] = {str(code): {"description": _ERRORS[code], "content": problem} for code in sorted(codes)}

@@ -52,6 +52,7 @@ _ERROR_CODES = {
     "invalid_api_key": "The same, on the stream.",
     "feature_required": "The tier of the key does not include the feature.",
     "tier_restricted": "The tier of the key does not allow this, or this sportsbook.",
+    "secret_replaced": "The secret was replaced by a rotation; until it expires it may only read.",
     "not_found": "No such resource or path.",
     "method_not_allowed": "Method not allowed for this path.",
     "upgrade_required": "The path is for WebSocket clients only.",

@@ -64,6 +64,11 @@ class Request:
             self.address = _forwarded(_list(b"x-forwarded-for", pairs).decode("latin-1"), address, trusted)
 
     @property
+    def has_body(self) -> bool:
+        """Whether a body follows, by its headers."""
+        return self.received.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.received
+
+    @property
     def host(self) -> bytes:
         return self.received.get(b"host", b"")
 

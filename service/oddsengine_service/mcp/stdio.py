@@ -14,8 +14,9 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from oddsengine.live.engine import Engine
-from oddsengine_service.accounts.keys import DEMO, KeyStore
+from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.accounts.limits import Limits
+from oddsengine_service.accounts.tiers import DEMO
 from oddsengine_service.api import Api
 from oddsengine_service.http.request import BASE
 from oddsengine_service.mcp.server import build

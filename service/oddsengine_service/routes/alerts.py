@@ -20,10 +20,10 @@ from oddsengine_service.accounts.alerts import (
 )
 from oddsengine_service.accounts.records import changed
 from oddsengine_service.accounts.targets import masked
-from oddsengine_service.http.endpoints import Context, Endpoint, Targets, data
+from oddsengine_service.http.endpoints import Context, Endpoint, Targets, damaged, data
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.routes.filters import LISTS
-from oddsengine_service.wire.envelopes import Data, Deleted
+from oddsengine_service.wire.envelopes import Data, DataWith, Deleted, RecordsMeta
 from oddsengine_service.wire.filters import Filter
 
 _TAG = "Alerts"
@@ -76,7 +76,7 @@ def _shown(context: Context, alert: StoredAlert) -> Alert:
 
 def alerts(context: Context) -> Any:
     every = context.node.records.all(context.caller.key, "alert", StoredAlert)
-    return data(context, [_shown(context, alert) for alert in every])
+    return data(context, [_shown(context, alert) for alert in every], **damaged(context, "alert"))
 
 
 def create(context: Context) -> Any:
@@ -135,7 +135,7 @@ def confirm(context: Context) -> Any:
 
 endpoints = (
     Endpoint(
-        "/alerts", alerts, "Alerts of this key", _TAG, Data[list[Alert]], cache="records",
+        "/alerts", alerts, "Alerts of this key", _TAG, DataWith[list[Alert], RecordsMeta], cache="records",
         doc="Secrets in targets are masked.",
     ),
     Endpoint(

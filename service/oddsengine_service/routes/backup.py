@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from oddsengine_service.accounts.alerts import NewAlert, StoredAlert
-from oddsengine_service.accounts.bets import Bet, figures, waiting_event
+from oddsengine_service.accounts.bets import Bet, Score, figures, placing_time, waiting_event
 from oddsengine_service.accounts.records import NamedRecord
 from oddsengine_service.accounts.targets import masked
-from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.endpoints import Context, Endpoint, damaged, data
 from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.routes.alerts import checked_alert
 from oddsengine_service.routes.filters import checked
 from oddsengine_service.routes.marks import Mark
 from oddsengine_service.routes.named import checked_name
-from oddsengine_service.wire.envelopes import Body, Data
+from oddsengine_service.wire.envelopes import Body, Data, DataWith, RecordsMeta, Share
 from oddsengine_service.wire.filters import Filter
 
 _FORMAT: Literal[1] = 1
@@ -40,6 +40,21 @@ class Backup(Body, kw_only=True):
     marks: list[Mark] = msgspec.field(default_factory=list)
     filters: list[Filter] = msgspec.field(default_factory=list)
     alerts: list[SavedAlert] = msgspec.field(default_factory=list)
+
+
+class RestoredBet(Bet, kw_only=True, forbid_unknown_fields=False):
+    """A bet of a document to restore; the figures that follow from others are computed anew."""
+
+    home_score: Score | None = None
+    away_score: Score | None = None
+    closing_odds: Annotated[float, Meta(ge=1.0, le=1e6)] | None = None
+    closing_probability: Share | None = None
+
+
+class RestoredBackup(Backup, kw_only=True):
+    """A backup to restore, or a part of one."""
+
+    bets: list[RestoredBet] = msgspec.field(default_factory=list)  # type: ignore[assignment]  # stricter
 
 
 class Restored(msgspec.Struct):
@@ -72,12 +87,13 @@ def backup(context: Context) -> Any:
             made_at=context.node.clock.now(), bets=records.all(owner, "bet", Bet),
             marks=records.all(owner, "mark", Mark), filters=records.all(owner, "filter", Filter), alerts=alerts,
         ),
+        **damaged(context, "bet", "mark", "filter", "alert"),
     )  # fmt: skip
 
 
 def restore(context: Context) -> Any:
     """Check all records, then store them."""
-    document: Backup = context.body
+    document: RestoredBackup = context.body
     records, owner = context.node.records, context.caller.key
     if document.alerts and context.caller.signed_in:
         raise Problem(404, "not_found", "alerts belong to API keys, and this node has none")
@@ -85,7 +101,7 @@ def restore(context: Context) -> Any:
     _check_names("marks", [mark.id for mark in document.marks])
     _check_names("filters", [saved.name for saved in document.filters])
     _check_names("alerts", [alert.id for alert in document.alerts])
-    bets = [figures(_in_utc(bet)) for bet in document.bets]
+    bets = list(_each("bets", document.bets, _bet))
     filters = list(_each("filters", document.filters, lambda saved: checked(saved, saved.name)))
     names = {saved.name for saved in filters} | {saved.name for saved in records.all(owner, "filter", Filter)}
     before = {alert.id: alert for alert in records.all(owner, "alert", StoredAlert)}
@@ -137,10 +153,10 @@ def _unmasked(target: str, here: Sequence[str], every: Iterable[str]) -> str | N
     return same[0] if len(same) == 1 else None
 
 
-def _in_utc(bet: Bet) -> Bet:
-    """A bet whose `placed_at` has an offset, so that it can be compared with others."""
-    placed = bet.placed_at
-    return bet if placed.tzinfo else msgspec.structs.replace(bet, placed_at=placed.replace(tzinfo=UTC))
+def _bet(bet: Bet) -> Bet:
+    """A bet to store: `placed_at` in UTC, so that it can be compared with others, and its figures."""
+    fields = {name: getattr(bet, name) for name in Bet.__struct_fields__}
+    return figures(Bet(**fields | {"placed_at": placing_time(bet.placed_at)}))
 
 
 def _check_names(where: str, names: Iterable[str]) -> None:
@@ -172,12 +188,13 @@ def _at(where: str, at: int) -> Iterator[None]:
 
 endpoints = (
     Endpoint(
-        "/account/backup", backup, "Back up what this key stores", "Account", Data[Backup], cache="records",
+        "/account/backup", backup, "Back up what this key stores", "Account", DataWith[Backup, RecordsMeta],
+        cache="records",
         doc="Bets, marks, filters and alerts in one document, for `POST /account/restore` on this or another node. "
         "Alert targets are masked.",
     ),
     Endpoint(
-        "/account/restore", restore, "Restore a backup", "Account", Data[Restored], method="POST", body=Backup,
+        "/account/restore", restore, "Restore a backup", "Account", Data[Restored], method="POST", body=RestoredBackup,
         most_body=_MOST, cache="records", outgoing=True,
         doc="Takes the `data` of a backup, or part of it, up to 6 MiB (`Content-Encoding: gzip` allowed). Records with "
         "the same id or name are replaced, others stay; repeating it changes nothing. A document with an invalid entry "

@@ -1,7 +1,7 @@
 """Bets of a key: recording, notes, settlement and export."""
 
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -22,8 +22,8 @@ from oddsengine_service.accounts.bets import (
     bet_of_import,
     figures,
     graded,
-    in_utc,
     keep,
+    placing_time,
     result_of,
     summary,
     waiting_event,
@@ -31,20 +31,19 @@ from oddsengine_service.accounts.bets import (
 from oddsengine_service.accounts.records import NamedRecord, changed
 from oddsengine_service.filters import Pages
 from oddsengine_service.http.downloads import csv_file
-from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
+from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, damaged, data, page
 from oddsengine_service.http.params import Param, Query, Words
 from oddsengine_service.http.problems import invalid, quoted
-from oddsengine_service.wire.envelopes import Counted, Data, Deleted, PageWith
-from oddsengine_service.wire.numbers import format_time
+from oddsengine_service.wire.envelopes import Counted, Damaged, Data, DataWith, Deleted, PageWith, RecordsMeta
 
 _TAG = "Bets"
-_AHEAD = timedelta(minutes=5)  # how far ahead a client's clock may be
 
 
 class BetMeta(Counted, kw_only=True):
     """Totals of all bets in the list."""
 
     summary: BetSummary
+    damaged: Damaged = UNSET
 
 
 class BetPage(PageWith[Bet, BetMeta]):
@@ -58,7 +57,11 @@ def bets(context: Context) -> Any:
         rows = ([*msgspec.to_builtins(bet).values()] for bet in matching)
         return csv_file(f"bets_{datetime.now(UTC):%Y-%m-%d}", [Bet.__struct_fields__, *rows])
     shown = matching[query.offset : query.offset + query.limit]
-    return page(context, shown, len(shown), len(matching), answer_meta(context, None, summary=summary(matching)))
+    return page(context, shown, len(shown), len(matching), _meta(context, summary=summary(matching)))
+
+
+def _meta(context: Context, **meta: Any) -> dict[str, Any]:
+    return answer_meta(context, None, **meta, **damaged(context, "bet"))
 
 
 def _matching(context: Context) -> list[Bet]:
@@ -88,13 +91,14 @@ def _matching(context: Context) -> list[Bet]:
 
 
 def reported(context: Context) -> Any:
-    return data(context, report(_matching(context)))
+    contents = report(_matching(context))
+    return data(context, contents, **damaged(context, "bet"))
 
 
 def place(context: Context) -> Any:
     new: NewBet = context.body
     bet = figures(
-        Bet(**msgspec.structs.asdict(new) | {"id": secrets.token_hex(8), "placed_at": _placed(new.placed_at)})
+        Bet(**msgspec.structs.asdict(new) | {"id": secrets.token_hex(8), "placed_at": placing_time(new.placed_at)})
     )
     keep(context.node.records, context.caller.key, bet)
     return data(context, bet)
@@ -105,7 +109,7 @@ def take(context: Context) -> Any:
     now = datetime.now(UTC)
     made: dict[str, Bet] = {}
     for new in body.bets:
-        bet = bet_of_import(new, now if new.placed_at is None else _placed(new.placed_at))
+        bet = bet_of_import(new, now if new.placed_at is None else placing_time(new.placed_at))
         made[bet.id] = bet
     records, key = context.node.records, context.caller.key
     with records.alone:
@@ -114,15 +118,6 @@ def take(context: Context) -> Any:
         records.put_all(key, [NamedRecord("bet", bet.id, bet, waiting_event(bet)) for bet in fresh_bets])
     fresh = len(made.keys() - present)
     return data(context, Imported(fresh, len(body.bets) - fresh))
-
-
-def _placed(time: datetime | None) -> datetime:
-    """When a bet was placed, in UTC. Raises `Problem` 400 if that is in the future."""
-    now = datetime.now(UTC)
-    placed = now if time is None else in_utc(time)
-    if placed is None or placed > now + _AHEAD:
-        raise invalid(f"placed_at must not be in the future, got {format_time(time)}")
-    return placed
 
 
 def change(context: Context) -> Any:
@@ -134,7 +129,7 @@ def change(context: Context) -> Any:
     records = context.node.records
     with records.alone:
         if changes.placed_at is not UNSET:
-            changes = msgspec.structs.replace(changes, placed_at=_placed(changes.placed_at))
+            changes = msgspec.structs.replace(changes, placed_at=placing_time(changes.placed_at))
         bet = changed(records.get(context.caller.key, "bet", context.path["betId"], Bet), changes)
         if scores is not None:
             _check_scores(bet, scores, changes.result)
@@ -210,7 +205,7 @@ endpoints = (
         doc="`home_score` and `away_score` settle the bet by the rules of its market; `result` alone overrides it.",
     ),
     Endpoint(
-        "/bets/report", reported, "Report on bets", _TAG, Data[BetReport], BetFilter, cache="records",
+        "/bets/report", reported, "Report on bets", _TAG, DataWith[BetReport, RecordsMeta], BetFilter, cache="records",
         doc="Cumulative profit (`course`) of the settled bets, with the profit expected when they were placed and at "
         "closing prices; and figures by book, market and month. Void bets are left out. `error` and `clv_error` are "
         "90 % errors: of the result, by the closing probabilities, and of the mean CLV, by the variation of the CLVs.",

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from oddsengine_service.http.endpoints import Context, Endpoint, data
+from oddsengine_service.http.endpoints import Context, Endpoint, damaged, data
 from oddsengine_service.http.params import MOST_TEXT
 from oddsengine_service.http.problems import invalid, quoted
-from oddsengine_service.wire.envelopes import Data, Deleted
+from oddsengine_service.wire.envelopes import Data, DataWith, Deleted, RecordsMeta
 
 
 def checked_name(parameter: str, name: str) -> str:
@@ -27,7 +27,8 @@ def named(
     kind, tag, one = record_type.__name__.lower(), "Saved", f"{path}/{{{parameter}}}"
 
     def every(context: Context) -> Any:
-        return data(context, context.node.records.all(context.caller.key, kind, record_type))
+        records = context.node.records.all(context.caller.key, kind, record_type)
+        return data(context, records, **damaged(context, kind))
 
     def put(context: Context) -> Any:
         name = checked_name(parameter, context.path[parameter])
@@ -40,7 +41,7 @@ def named(
         return data(context, Deleted(deleted=True))
 
     return (
-        Endpoint(path, every, summaries[0], tag, Data[list[record_type]], cache="records"),  # type: ignore[valid-type]
+        Endpoint(path, every, summaries[0], tag, DataWith[list[record_type], RecordsMeta], cache="records"),  # type: ignore[valid-type]
         Endpoint(one, put, summaries[1], tag, Data[record_type], method="PUT", body=body_type, cache="records"),  # type: ignore[valid-type]
         Endpoint(one, delete, summaries[2], tag, Data[Deleted], method="DELETE", cache="records"),
     )

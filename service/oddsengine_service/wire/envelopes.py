@@ -41,6 +41,18 @@ class AnswerMeta(msgspec.Struct):
     ignored: list[str] | UnsetType = UNSET
 
 
+Damaged = Annotated[
+    list[str] | UnsetType,
+    Meta(description="Names of records that cannot be read: restore them from a backup, or delete them."),
+]
+
+
+class RecordsMeta(AnswerMeta, kw_only=True):
+    """Notes on a response with records of a key."""
+
+    damaged: Damaged = UNSET
+
+
 class Counted(AnswerMeta, kw_only=True):
     """Numbers of rows on the page and in total."""
 

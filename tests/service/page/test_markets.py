@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 from support.exchanges_running import Exchanges, exchanges
 from support.service_running import PATIENCE_S, Running, running
 
+from oddsengine_service import live_markets
+
 PATIENCE_MS = 20_000
 ROWS = "#list tbody tr:not(.empty)"
 
@@ -20,6 +22,12 @@ ROWS = "#list tbody tr:not(.empty)"
 def browser() -> Iterator[Browser]:
     with launched() as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests start it again and again."""
+    monkeypatch.setattr(live_markets, "AGAIN_S", 0.0)
 
 
 @pytest.fixture(scope="module")
