@@ -110,7 +110,7 @@ on("find", "input", () => {
   lists.filter.words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean);
   filtered("find", $("find").value.trim());
 });
-for (const id of ["low", "high"]) on(id, "change", () => filtered(id, americanOf($(id).value)));
+for (const id of ["low", "high"]) on(id, "change", () => filtered(id, americanOdds($(id).value)));
 on("staked", "change", () => { filtered("stake", $("staked").valueAsNumber > 0 ? $("staked").valueAsNumber : ""); listen(); });
 on("hours", "input", () => filtered("hours", Number.isNaN($("hours").valueAsNumber) ? "" : $("hours").valueAsNumber));
 on("stands", "input", () => filtered("stands", Number.isNaN($("stands").valueAsNumber) ? "" : $("stands").valueAsNumber / 100));
