@@ -105,8 +105,7 @@ class Usage:
 
     def this_month(self, account: str) -> int:
         """Requests of an account in this month, without reading the file, which another process may block."""
-        today, _, month = self._periods()
-        days = [(account, day) for day in range(month, today + 1)]
+        days = [(account, day) for day in _days_of(*period(self._clock()))]
         with self._lock:
             return sum(part.get(day, 0) for part in (self._stored, self._waiting, self._batch) for day in days)
 
@@ -302,6 +301,11 @@ def network(address: str) -> str:
 def _counted(who: str) -> str:
     what, space, address = who.partition(" ")
     return f"{what} {network(address)}" if space else who
+
+
+def _days_of(start: datetime, end: datetime) -> range:
+    """The days of a month, UTC, since 1970."""
+    return range((start.date() - _EPOCH).days, (end.date() - _EPOCH).days)
 
 
 def period(now: float) -> tuple[datetime, datetime]:
