@@ -80,9 +80,10 @@ class BetReport {
     const by = $("bets-by").value;
     const ranged = (value, error) => (value === null ? "–" : `${percent(value, 1)}${error === null ? "" : ` ± ${error.toFixed(1)}`}`);
     $("bets-groups").tBodies[0].replaceChildren(...report[by].map((each) => el(
-      "tr", {}, el("th", { scope: "row" }, what[by](each.group)), el("td", { class: "number" }, String(each.count)), el("td", { class: "number" }, cash(each.staked)),
+      "tr", {}, el("th", { scope: "row" }, what[by](each.group)), el("td", { class: "number" }, String(each.settled)), el("td", { class: "number" }, cash(each.staked)),
       el("td", { class: `number ${good(each.profit)}` }, cash(each.profit).replace("-", "−")), el("td", { class: "number" }, each.roi_percent === null ? "–" : percent(each.roi_percent, 1)),
-      el("td", { class: "number" }, each.ev_percent === null ? "–" : percent(each.ev_percent, 1)), el("td", { class: "number" }, ranged(each.clv_percent, each.clv_error)),
+      el("td", { class: "number" }, each.ev_percent === null ? "–" : percent(each.ev_percent, 1)), el("td", { class: "number" }, ranged(each.clv_percent, each.clv_error), each.with_close > 0 && each.with_close !== each.settled && el("span", { class: "under" }, counted(each.with_close, "bet"))),
+      el("td", { class: "number" }, String(each.open), each.open > 0 && el("span", { class: "under" }, `${cash(each.open_staked)} staked`)),
     )));
   }
 }

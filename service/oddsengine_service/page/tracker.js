@@ -44,12 +44,17 @@ class Tracker {
     const sum = this.meta?.summary;
     const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     const signedCash = (value) => el("span", { class: good(value) }, `${value < 0 ? "−" : value > 0 ? "+" : ""}${cash(Math.abs(value))}`);
-    $("bets-summary").replaceChildren(...(sum && sum.count ? [
-      figure("Bets", `${sum.count}${sum.open ? `, ${sum.open} open` : ""}`), figure("Staked", cash(sum.staked)), figure("Profit", signedCash(sum.profit)),
-      figure("ROI", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected profit", signedCash(sum.expected)),
-      figure("Closing line value", sum.avg_clv_percent === null ? "–" : percent(sum.avg_clv_percent)),
-      figure("Beat the close", sum.beat_close === null ? "–" : percent(100 * sum.beat_close, 0)),
-    ] : []));
+    const rows = (figures) => figures.filter(([, each]) => each.length).map(([name, each]) => el("div", { class: "figures", role: "group", "aria-label": name }, el("b", {}, name), el("dl", { class: "figures" }, ...each)));
+    $("bets-summary").replaceChildren(...rows(!sum?.count ? [] : [
+      ["Settled", [
+        figure("Bets", sum.settled.toLocaleString()), figure("Staked", cash(sum.staked)), figure("Profit", signedCash(sum.profit)),
+        figure("ROI", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected profit", signedCash(sum.expected)),
+      ]],
+      ["Open", sum.open ? [figure("Bets", sum.open.toLocaleString()), figure("Staked", cash(sum.open_staked)), figure("Expected profit", signedCash(sum.open_expected))] : []],
+      ["With a closing line", sum.with_close ? [
+        figure("Bets", sum.with_close.toLocaleString()), figure("Closing line value", percent(sum.avg_clv_percent)), figure("Beat the close", percent(100 * sum.beat_close, 0)),
+      ] : []],
+    ]));
     const body = $("bets-table").tBodies[0];
     if (body.contains(document.activeElement) && document.activeElement.matches("select, input")) return; // somebody chooses
     body.replaceChildren(...this.bets.map((bet) => this.#row(bet)));
