@@ -43,6 +43,7 @@ from support.service_running import (
 import oddsengine_cli as cli
 from oddsengine import catalog
 from oddsengine_service.accounts.tiers import TIERS, books_of, required
+from oddsengine_service.healthcheck import FILE as LOCK
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.pool import THREADS
 from oddsengine_service.routing import ENDPOINTS
@@ -394,7 +395,16 @@ def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Ru
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1", "/api/v2/odds", "/favicon.ico"])
+@pytest.mark.parametrize("path", ["/api/v1", "/api/v1/"])
+def test_the_base_path_leads_on(service: Running, path: str) -> None:
+    answer = httpx2.get(service.origin + path, timeout=PATIENCE_S)
+    assert answer.status_code == 200
+    for name in ("page", "docs", "openapi", "asyncapi", "health"):
+        where = service.origin + answer.json()["data"][name]
+        assert httpx2.get(where, timeout=PATIENCE_S).status_code in (200, 429), where
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/odds", "/favicon.ico"])
 def test_elsewhere_errors_have_the_envelope_too(service: Running, path: str) -> None:
     answer = httpx2.get(service.origin + path, timeout=PATIENCE_S)
     assert answer.status_code == 404
@@ -862,8 +872,10 @@ def test_a_demonstration_is_for_this_machine_only(
 
 def test_an_address_that_is_taken_is_a_sentence(service: Running, tmp_path: Path) -> None:
     environ = {"ODDSENGINE_SERVICE_PORT": str(service.port), "ODDSENGINE_DATA_FOLDER": str(tmp_path)}
-    with pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1 port {service.port}"):
+    sentence = f"cannot listen on 127.0.0.1 port {service.port}: it is in use; choose another port with --port"
+    with pytest.raises(ValueError, match=sentence):
         serve(load(None, environ), environ, demonstration=True, announce=lambda _: None)
+    assert [file.name for file in tmp_path.iterdir()] == [LOCK], "it was found before anything was begun"
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ class Imported(msgspec.Struct):
 
 
 class BetSummary(msgspec.Struct):
-    """Totals of all bets. Staked, profit, return and expected profit are of the same bets: settled, without void ones."""
+    """Totals of bets; `staked`, `profit`, `roi_percent` and `expected` are of the settled ones, without void bets."""
 
     count: int
     settled: int
