@@ -239,8 +239,10 @@ class Service:
     def _start(self) -> None:
         """Warm up, then feed the board; runs in its own thread."""
         try:
+            if self._run is demonstrate:
+                self.node.wait_for(demo.OPENING)
             self.node.warm()
-            if self.node.ready:  # a gateway logs it once it has caught up
+            if self.node.ready:  # else it is logged later: by a gateway once it has caught up, and by the demo
                 log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self.node.replication.run(self, self._run)
         except BaseException as error:

@@ -30,7 +30,8 @@ function profitChart(points, wide) {
 // The mean CLV of each month with its 90 % error bar.
 function clvChart(months, wide) {
   const shown = months.filter((each) => each.clv_percent !== null);
-  if (!shown.length) return el("p", { class: "dim" }, "No bets with a closing price yet.");
+  const all = months.reduce((sum, each) => sum + each.count, 0);
+  if (!shown.length) return el("p", { class: "dim" }, `No closing prices yet: they come when the games begin. ${counted(all, "bet")} recorded.`);
   const [width, height, left, bottom] = [Math.max(300, wide), 150, 62, 22];
   const ends = (each) => [each.clv_percent - (each.clv_error ?? 0), each.clv_percent + (each.clv_error ?? 0)];
   const values = [0, ...shown.flatMap(ends)];

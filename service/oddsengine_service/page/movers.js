@@ -13,7 +13,11 @@ class Movers {
     const answer = await call("GET", `/odds/movers?minutes=${this.minutes}&sort=${this.sort}&limit=50${this.live && `&live=${this.live}`}${places}${ofBooks()}`);
     if (key !== mine) return;
     this.rows = (answer.data ?? []).filter((row) => this.sort !== "move" || row.move_points >= 0.1); // a smaller move rounds to 0
-    write($("movers-said"), answer.error ?? (this.rows.length ? "" : this.sort === "move" ? "No price shortened in this time." : "No market has prices of three books."));
+    const since = Date.parse(answer.meta?.since ?? "");
+    const known = (clock() - since) / 60_000;
+    const short = this.sort === "move" && known < this.minutes - 0.5 ? `Prices are recorded since ${local(since, { hour: "numeric", minute: "2-digit" })}: the last ${counted(Math.floor(known), "minute")} of ${this.minutes}.` : "";
+    const none = this.rows.length || answer.error ? "" : this.sort === "move" ? "No price shortened in this time." : "No market has prices of three books.";
+    write($("movers-said"), answer.error ?? [short, none].filter(Boolean).join(" "));
     this.render();
   }
 

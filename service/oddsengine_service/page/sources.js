@@ -12,7 +12,10 @@ class Sources {
     if (Date.now() - this.#readAt < 30_000) return;
     this.#readAt = Date.now();
     const found = await ask("/feeds");
-    if (!found) return;
+    if (!found) {
+      this.#readAt -= 25_000; // again in five seconds
+      return;
+    }
     [this.#feeds, this.#meta] = [found.data, found.meta];
     this.render();
   }
