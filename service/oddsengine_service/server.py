@@ -286,7 +286,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node.futures.state(fields)
         hub = Hub(
             node, Matcher(), clock=node.clock.now, payloads=quarantine(settings, secrets), overrides=overrides,
-            games=node.games, futures=node.futures, replication=node.replication,
+            games=node.games, futures=node.futures, replication=node.replication, ages=True,
         )  # fmt: skip
         hub.adopt(node.replication.decisions.values())
         node.use_feeds(hub)
