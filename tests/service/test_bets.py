@@ -229,6 +229,33 @@ def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx2.
     assert rules.settle(server.node, server.node.records) == 0
 
 
+def test_a_bet_by_hand_is_on_the_next_game_of_its_teams(server: Running, client: httpx2.Client) -> None:
+    """And says why, if it will have no closing line."""
+    with server.client("enterprise") as reader:
+        odds = reader.get("/odds?live=false&is_main_line=true&market=main&limit=200").json()["data"]
+    rows = {row["selection_type"]: row for row in odds if row["market_segment"] == "full_game"}
+    for side in ("home", "over"):
+        row = rows[side]
+        event = {"home_team": row["home_team"], "away_team": row["away_team"]}
+        typed = row["home_team"] if side == "home" else "Over"
+        selection = typed if row["line"] is None else f"{typed} {row['line']:+g}".replace("-", "−")
+        bet = {"sportsbook": row["sportsbook"], "selection": selection, "odds_decimal": 2.0, "stake": 1.0, **event}
+        assert client.post("/bets/import", json={"bets": [bet]}).json()["data"]["imported"] == 1
+        (found,) = client.get(f"/bets?sportsbook={row['sportsbook']}&limit=1").json()["data"]
+        same = ("event_id", "market_type", "selection_type", "line", "sport", "league")
+        assert {name: found[name] for name in same} == {name: row[name] for name in same}
+        assert (found["odds_id"], found["no_close"], found["selection"]) == (row["id"], None, selection)
+    hand = {**BET, "event_id": None, "selection_type": None, "league": "", "sport": ""}
+    for changes, why in (
+        ({}, "no game of Boston Celtics and Miami Heat to come is on the board"),
+        ({"selection": "Over 3", "home_team": "", "away_team": ""}, "it names no team"),
+        ({"event_id": "other"}, "event other is not on the board"), ({"is_live": True}, "placed in play"),
+        ({**event, "selection": "Nobody"}, f"no price of it in {event['away_team']} @ {event['home_team']} is on the "
+         "board"),
+    ):  # fmt: skip
+        assert placed(client, **{**hand, **changes})["no_close"] == why
+
+
 def test_one_bet_that_breaks_holds_up_no_other(
     server: Running, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -184,6 +184,22 @@ def test_what_is_unknown_or_ignored_is_said(service: Running) -> None:
         assert client.get("/odds?min_odds=+500&limit=1").json()["data"][0]["odds_american"] >= 500
 
 
+def test_what_is_ignored_is_said_in_a_header(service: Running) -> None:
+    """Also of responses without `meta`, and of those that are cached."""
+    said = '299 - "ignored parameters: colour, a%22%0A"'
+    ignored = {"colour": "red", 'a"\n': "1"}
+    with service.client() as client:
+        for path in ("/odds?limit=1", "/odds?limit=1", "/sports", "/opportunities/arbitrage?format=csv", "/account"):
+            answer = client.get(path, params={**httpx2.QueryParams(path.partition("?")[2]), **ignored})
+            assert answer.headers["warning"] == said, path
+        v4 = client.get(f"{service.origin}/v4/sports", params=ignored)
+        assert v4.headers["warning"] == said
+        with client.stream("GET", "/stream/gamestate", params=ignored) as stream:
+            assert stream.headers["warning"] == said
+        assert "warning" not in client.get("/health", params=ignored).headers, "it is shared"
+        assert "warning" not in client.get("/odds?limit=1").headers
+
+
 # ---- errors ----
 
 # name, method, path, tier (None: no key), what is sent, status, code

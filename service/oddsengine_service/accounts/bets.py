@@ -96,6 +96,7 @@ class Bet(NewBet, kw_only=True, forbid_unknown_fields=False):
     away_score: int | None = None
     closing_odds: Annotated[float | None, Meta(description="The book's last price before the start, decimal.")] = None
     closing_probability: Annotated[float | None, Meta(description="Fair probability at the close.")] = None
+    no_close: Annotated[str | None, Meta(description="Why it will have no closing line.")] = None
     ev_percent: float | None = None
     clv_percent: Annotated[float | None, Meta(description="Expected value at the close, in percent.")] = None
     profit: Annotated[float | None, Meta(description="In money, after the book's commission.")] = None
@@ -218,6 +219,7 @@ def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
             bet,
             closing_probability=round(fair[0], 6) if fair.len() else None,
             closing_odds=round(price[0], 6) if price.len() else None,
+            no_close=None if fair.len() or price.len() else "no price of it was on the board when the game began",
         )
     )
 

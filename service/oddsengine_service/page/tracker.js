@@ -73,7 +73,7 @@ class Tracker {
       el("td", {}, called("sportsbooks", bet.sportsbook)),
       el("td", { class: "number" }, el("b", {}, oddsText(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
       el("td", { class: "number", "data-label": "Stake" }, cash(bet.stake)),
-      el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? oddsText(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${oddsText(1 / bet.closing_probability)}`)),
+      el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? oddsText(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${oddsText(1 / bet.closing_probability)}`), bet.no_close && el("span", { class: "under" }, `none: ${bet.no_close}`)),
       el("td", { class: `number ${good(bet.clv_percent)}`, "data-label": "CLV" }, bet.clv_percent === null ? "–" : percent(bet.clv_percent, 1)),
       el("td", {}, result, bet.graded_by === "score" && el("span", { class: "under" }, `${bet.away_score}–${bet.home_score}, by score`)),
       el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit).replace("-", "−"), el("span", { class: "under" }, el("button", { type: "button", class: "plain remove", "data-edit": bet.id, "aria-label": `Edit ${bet.selection}` }, "Edit"), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `${this.#sure === bet.id ? "Delete for good:" : "Delete"} ${bet.selection}` }, this.#sure === bet.id ? "Delete for good" : "Delete"))),

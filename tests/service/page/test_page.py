@@ -23,6 +23,7 @@ from playwright.sync_api import (
     Dialog,
     Page,
     Request,
+    Response,
     Route,
     expect,
 )
@@ -84,6 +85,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self._fault(str(error)))
         self.page.on("dialog", self._asked)
         self.page.on("request", self._requested)
+        self.page.on("response", self._answered)
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -95,6 +97,11 @@ class Visit:
 
     def _requested(self, request: Request) -> None:
         self.requests.append(request)
+
+    def _answered(self, response: Response) -> None:
+        """No request has a parameter that the API ignores."""
+        if warning := response.headers.get("warning"):
+            self._fault(f"{response.url}: {warning}")
 
     def _fault(self, text: str) -> None:
         self.faults.append(text)
