@@ -37,7 +37,8 @@ def _located(context: Context, stats: BoardStats, bet: Bet) -> Bet:
     if bet.result is not None:
         return without("recorded with its result")
     names = [name for name in (bet.home_team, bet.away_team) if name]
-    named = names or [who for who, _ in _readings(bet) if values.folded(who) not in _SIDES]
+    said = [who for who, _ in _readings(bet)]
+    named = names or ([] if values.folded(said[0]) in _SIDES else said)
     if not named:
         return without("it names no team")
     places = _games(stats, names) if names else {at for name in named for at in _games(stats, [name])}

@@ -153,6 +153,7 @@ on("bell", "click", () => alerts.ring());
 on("bell-form", "submit", (event) => { event.preventDefault(); alerts.answer(); });
 on("market-simulated", "click", () => OF_LIVE && location.assign(LIVE_AT.replace(/live$/, "")));
 on("market-live", "click", () => markets.choose());
+on("market-close", "click", () => markets.close());
 on("market-league", "change", () => OF_LIVE && markets.choose());
 on("sources", "click", () => { sources.render(); $("sources-dialog").showModal(); });
 on("rotate", "click", () => { $("rotate-ask").hidden = false; write($("rotate-said"), ""); });
