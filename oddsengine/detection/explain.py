@@ -79,7 +79,8 @@ class Explanation:
             "low_hold": lambda: f"hold {row['hold_percentage']:.2f} %",
             "middle": lambda: f"expected value {row['expected_value']:.2f} %, worst {row['worst_case_loss']:.2f} %",
         }[self.kind]()
-        who = {None: "the best prices themselves", "close": "all other books at the close"}.get(
+        others = "all other books" if self.kind == "ev" else "all books"
+        who = {None: "the best prices themselves", "close": f"{others} at the close"}.get(
             self.reference, self.reference
         )
         if "one_sided" in (row.get("flags") or ()):

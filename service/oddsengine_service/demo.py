@@ -133,7 +133,7 @@ def run_world(node: Node, *, seed: int = SEED, events: int = EVENTS, hazards: bo
                     return
                 steps.append(node.write(apply_batch, node, batch, world.scores, teams, batch.now))
             for step in steps:
-                with suppress(CancelledError):  # the node closes
+                with suppress(CancelledError, StalledError):  # the node closes, or its log is stalled
                     step.result()
             node.wait_for("")
             log.event("ready", seconds=round(clock.time() - node.started, 2))

@@ -253,7 +253,7 @@ class Details {
   #why() {
     const said = this.#said;
     $("details-why").replaceChildren(...(said ? [
-      el("p", {}, `Fair price from ${said.reference === "close" ? "all other books, as expected at the close" : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
+      el("p", {}, `Fair price from ${said.reference === "close" ? `all ${this.it.kind === "ev" ? "other " : ""}books, as expected at the close` : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
       el("p", { class: "dim" }, said.formula),
       said.rejected.length ? el("details", {}, el("summary", {}, `${counted(said.rejected.length, "price")} not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
     ] : []));
