@@ -645,6 +645,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     _add_shared(parser, "--config")
     parser.add_argument("--host", help="address to bind to (default 127.0.0.1)")
     parser.add_argument("--port", type=_count, help="port to bind to (default 8000)")
+    parser.add_argument(
+        "--log-requests", action="store_true",
+        help="log every request; without it, a log on a terminal has those with a server error only",
+    )  # fmt: skip
 
 
 def _add_mcp(parser: argparse.ArgumentParser) -> None:

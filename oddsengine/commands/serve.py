@@ -27,6 +27,8 @@ def serve_command(arguments: argparse.Namespace) -> None:
     for name, value in (("HOST", arguments.host), ("PORT", arguments.port)):
         if value is not None:
             environ[f"ODDSENGINE_SERVICE_{name}"] = str(value)
+    if arguments.log_requests:
+        environ["ODDSENGINE_SERVICE_QUIET"] = "false"
     with ExitStack() as stack:
         temporary = arguments.live or (arguments.demo and arguments.config is None)
         if temporary:

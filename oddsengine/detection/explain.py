@@ -43,8 +43,9 @@ class Explanation:
         One row per outcome of the market (of both markets for a middle) with its fair probability.
     prices
         One row per price of the market: book, selection, line, quoted and net odds, the book's own fair probability,
-        age, role: ``leg``, ``reference``, ``offer``, ``other`` (a book outside `books`) or ``set aside``, and, if
-        there are several legs, the stake of each in percent of the total, for equal payouts.
+        the fair probability and EV that `find_ev` has for it, age, role: ``leg``, ``reference``, ``offer``, ``other``
+        (a book outside `books`) or ``set aside``, and, if there are several legs, the stake of each in percent of the
+        total, for equal payouts.
     terms
         What each leg settles on where the game does not end in the usual way, one row per case and leg: what it does
         in words, null if that is unknown, with source and date; whether legs differ, and the worst known result in
@@ -78,7 +79,8 @@ class Explanation:
             "low_hold": lambda: f"hold {row['hold_percentage']:.2f} %",
             "middle": lambda: f"expected value {row['expected_value']:.2f} %, worst {row['worst_case_loss']:.2f} %",
         }[self.kind]()
-        who = {None: "the best prices themselves", "close": "all other books at the close"}.get(
+        others = "all other books" if self.kind == "ev" else "all books"
+        who = {None: "the best prices themselves", "close": f"{others} at the close"}.get(
             self.reference, self.reference
         )
         if "one_sided" in (row.get("flags") or ()):
@@ -249,9 +251,10 @@ def _explanation(
     reference = int(v.reference[markets[0]])
     name = "consensus" if reference == CONSENSUS else identity.books[reference] if reference >= 0 else None
     fair = market_fair(v, markets)
+    if v.close is not None and (kind == "ev" or not np.isnan(v.close.segment[g.segments[markets[0]]])):
+        reference, name = -1, "close"
     if v.close is not None and kind == "ev":
         # The fair price for this book: from all others, with its own price as supporting evidence.
-        reference, name = -1, "close"
         side, p = int(g.side[legs[0]]), float(opportunity["fair_probability"])
         first = g.segments[markets[0]]
         fair[0] = np.resize(v.close.segment[first : g.segments[markets[0] + 1]], fair.shape[1])
@@ -290,6 +293,14 @@ def _rows_of(question: Question, markets: Longs, *, twins: bool) -> tuple[Longs,
     return spans(first, end), np.repeat(own[place], end - first)
 
 
+def _values(question: Question, rows: Longs) -> tuple[Floats, Floats]:
+    """Return the fair probability and the EV in percent of each row, as `find_ev` has them; nan if it has none."""
+    hits = ev.find_hits(question)
+    fair, edge = np.full((2, question.view.net.size), np.nan)
+    fair[hits.row], edge[hits.row] = hits.fair, hits.edge
+    return fair[rows], 100.0 * edge[rows]
+
+
 def _prices(
     question: Question, rows: Longs, segment: Longs, legs: Ints, cost: Floats, reference: int
 ) -> pl.DataFrame:  # fmt: skip
@@ -314,6 +325,7 @@ def _prices(
     if legs.size > 1:
         place = {row: at for at, row in enumerate(rows.tolist())}
         share[[place[leg] for leg in legs.tolist()]] = 100.0 * cost / cost.sum()
+    fair, percent = _values(question, rows)
     frame = pl.DataFrame(
         {
             "odds_id": question.facts(rows.astype(np.int32))["id"],
@@ -327,6 +339,8 @@ def _prices(
             "odds_decimal": table["odds_decimal"],
             "net_odds": v.net[rows],
             "own_fair": board.nullable(np.where((v.counted[0] | v.member)[g.book[rows]] != 0, v.own[rows], np.nan)),
+            "fair_probability": board.nullable(fair),
+            "ev_percentage": board.nullable(percent),
             "age_seconds": board.nullable(ages(v.now, g.seen[rows])),
             "role": pl.Series(role, dtype=pl.String),
             "stake_percent": board.nullable(share),

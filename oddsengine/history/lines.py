@@ -112,6 +112,7 @@ class Ring:
         self._rows: dict[str, npt.NDArray[Any]] = {name: np.zeros(1024, dtype) for name, dtype in self._ROWS}
         self._slot_row, self._slot_id = np.empty(0, np.int32), np.empty(0, np.uint64)
         self._begun = False
+        self.since = int(NO_TIME)  # time of the first prices
 
     def __len__(self) -> int:
         return min(self._end, self._most)
@@ -131,6 +132,8 @@ class Ring:
             self._begun = True
         if id_.size:
             with self._lock:
+                if self.since == NO_TIME:
+                    self.since = update.now
                 row = self._row_codes(id_, slot, key, facts.wordings, facts.books)
                 self._take(row, update.now, odds, american, flags & np.uint8(_SHOWN))
 

@@ -190,13 +190,20 @@ class World:
         """Time of the last batch."""
         return self._at(self._time)
 
-    def run(self, seconds: float) -> Iterator[FeedBatch]:
-        """Generate batches for some world time: first the opening board, then one per tick. Further calls continue."""
+    def run(self, seconds: float, *, tick: float | None = None) -> Iterator[FeedBatch]:
+        """Generate batches for some world time: first the opening board, then one per tick. Further calls continue.
+
+        `tick` replaces the seconds between batches of the world, from here on.
+        """
         if not self._open:
             self._open = True
             yield self._opening()
         if not 0.0 <= seconds < np.inf:
             raise ValueError(f"seconds must be a finite number of at least 0, got {seconds!r}")
+        if tick is not None:
+            if not _LEAST <= tick < np.inf:
+                raise ValueError(f"tick must be a finite number above 0, got {tick!r}")
+            self._tick = tick
         for _ in range(round(seconds / self._tick)):
             yield self._step()
 

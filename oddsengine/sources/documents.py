@@ -2,11 +2,14 @@
 
 import asyncio
 import hashlib
+import math
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import polars as pl
@@ -24,7 +27,15 @@ from oddsengine.sources.web import Web
 Read = Callable[[bytes, str], list[Payload]]  # a document and its name
 _TABLES = (".csv", ".json", ".ndjson", ".jsonl", ".parquet")
 _SETTLED_S, _SETTLES_S = 1.0, 0.2  # a file as new as this may be incomplete; how long to look whether it changes
+RENEW_S = 20.0  # between two deliveries of a table that has not changed; prices a minute old degrade a node
 _FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+class _Version(NamedTuple):
+    """A version of a document."""
+
+    stamp: object  # differs from those of other versions
+    written: float  # Unix time; of a URL, when it was first read
 
 
 class DocumentSource:
@@ -33,6 +44,7 @@ class DocumentSource:
     def __init__(self, feed: DocumentSettings, read: Read, suffixes: tuple[str, ...], secrets: Secrets) -> None:
         self.feed, self._read, self._suffixes, self._secrets = feed, read, suffixes, secrets
         self._stamps: dict[str, object] = {}  # a document's name -> its version when last read
+        self._names: set[str] = set()  # of all documents
         self._invalid: dict[str, int] = {}  # a document's name -> its rows, of which none is valid
 
     async def run(self, receiver: Receiver) -> None:
@@ -40,42 +52,51 @@ class DocumentSource:
             await keep_trying(self.feed, receiver, lambda backoff: self._turn(web, receiver, backoff))
 
     async def _turn(self, web: Web, receiver: Receiver, backoff: Backoff) -> float | None:
+        await self._read_changed(web, receiver)
+        receiver.warn(self.feed.name, *self._problem())
+        receiver.alive(self.feed.name)
+        backoff.reset()
+        receiver.caught_up(self.feed.name, ended=not self.feed.interval)
+        return self.feed.interval or None
+
+    async def _read_changed(self, web: Web, receiver: Receiver) -> None:
         feed = self.feed
         receiver.expect(feed.name, "", feed.interval + feed.timeout)
-        payloads: list[Payload] = []
-        stamps: dict[str, object] = {}
+        read: dict[str, tuple[_Version, list[Payload]]] = {}
         async with aclosing(self._changed(web)) as documents:
-            async for name, stamp, body in documents:
-                payloads += (read := await parsed(feed, receiver, body, self._read, body, name))
-                stamps[name] = stamp
+            async for name, version, body in documents:
+                payloads = await parsed(feed, receiver, body, self._read, body, name)
+                read[name] = version, payloads
                 self._invalid.pop(name, None)
-                if not any(payload.quotes for payload in read) and (refused := _refused(read)):
+                if not any(payload.quotes for payload in payloads) and (refused := _refused(payloads)):
                     self._invalid[name] = refused
+        await self._deliver(receiver, read)
+        self._stamps |= {name: version.stamp for name, (version, _) in read.items()}
+
+    async def _deliver(self, receiver: Receiver, read: Mapping[str, tuple["_Version", list[Payload]]]) -> None:
+        """Deliver documents that changed."""
+        payloads = [payload for _, of_document in read.values() for payload in of_document]
         for payload in sorted(payloads, key=lambda one: one.moment or _FIRST):
-            await receiver.deliver(feed.name, payload)
-        self._stamps |= stamps
-        self._warn(receiver)
-        receiver.alive(feed.name)
-        backoff.reset()
-        receiver.caught_up(feed.name, ended=not feed.interval)
-        return feed.interval or None
+            await receiver.deliver(self.feed.name, payload)
 
-    def _warn(self, receiver: Receiver) -> None:
-        """Report documents without a valid row, whose earlier prices are still used."""
+    def _problem(self) -> tuple[str, str]:
+        """Documents without a valid row, whose earlier prices are still used; and that without names of files."""
         what = f"none of the {sum(self._invalid.values()):,} rows of {{}} is valid"
-        named, public = ", ".join(sorted(self._invalid)), "its latest data"
-        receiver.warn(self.feed.name, *(what.format(each) if named else "" for each in (named, public)))
+        named = ", ".join(sorted(self._invalid))
+        return (what.format(named), what.format("its latest data")) if named else ("", "")
 
-    async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, object, bytes], None]:
-        """Yield documents that changed: name, stamp, body."""
+    async def _changed(self, web: Web) -> AsyncGenerator[tuple[str, "_Version", bytes], None]:
+        """Yield documents that changed: name, version, body."""
         if self.feed.url:
             body = (await web.get(self.feed.url)).body
             stamp: object = hashlib.sha256(body).digest()
+            self._names = {self.feed.url}
             if self._stamps.get(self.feed.url) != stamp:
-                yield self.feed.url, stamp, body
+                yield self.feed.url, _Version(stamp, time.time()), body
             return
         files = await asyncio.to_thread(self._files)
-        for gone in self._invalid.keys() - set(map(str, files)):
+        self._names = set(map(str, files))
+        for gone in self._invalid.keys() - self._names:
             del self._invalid[gone]
         for path in files:
             try:
@@ -91,7 +112,7 @@ class DocumentSource:
                 after = await asyncio.to_thread(path.stat)
                 if stamp != (after.st_mtime_ns, after.st_size):
                     raise Failure(f"{path} was changed while it was read; replace it by renaming a new file")
-                yield str(path), stamp, body
+                yield str(path), _Version(stamp, about.st_mtime), body
             except OSError as error:
                 raise Failure(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
@@ -102,6 +123,91 @@ class DocumentSource:
         if not root.exists():
             raise Failure(f"{root}: no such file")
         return [root]
+
+
+class TableSource(DocumentSource):
+    """The fetcher of tables. A table lists the prices that there are, so they do not age while it stays as it is.
+
+    Where prices age, it is delivered again from time to time, without prices in play; those with a time of their own
+    keep it. A table older than `max_age` has no prices until it is written again.
+    """
+
+    def __init__(self, feed: TableSettings, secrets: Secrets) -> None:
+        super().__init__(feed, _Tables(feed.columns).read, _TABLES, secrets)
+        self._max_age = feed.max_age
+        self._current: dict[str, _Table] = {}
+        self._read_at = -math.inf  # monotonic
+
+    async def _turn(self, web: Web, receiver: Receiver, backoff: Backoff) -> float | None:
+        if not receiver.ages:
+            return await super()._turn(web, receiver, backoff)
+        feed, due = self.feed, self._read_at + (self.feed.interval or math.inf)
+        if self._read_at == -math.inf or time.monotonic() >= due:
+            await self._read_changed(web, receiver)
+            self._read_at = time.monotonic()
+            self._current = {name: self._current[name] for name in self._current.keys() & self._names}
+        await self._renew(receiver)
+        receiver.expect(feed.name, "", max(feed.interval, RENEW_S) + feed.timeout)
+        receiver.warn(feed.name, *self._problem())
+        receiver.alive(feed.name)
+        written = min((table.written for table in self._current.values()), default=None)
+        receiver.written(feed.name, None if written is None else datetime.fromtimestamp(written, UTC))
+        backoff.reset()
+        receiver.caught_up(feed.name)
+        return max(0.0, min(RENEW_S, self._read_at + (feed.interval or math.inf) - time.monotonic()))
+
+    async def _deliver(self, receiver: Receiver, read: Mapping[str, tuple[_Version, list[Payload]]]) -> None:
+        for name, (version, (payload,)) in read.items():
+            before, table = self._current.get(name), _Table(version.written, payload)
+            if not self._is_old(table):
+                await receiver.deliver(self.feed.name, payload)
+                table.delivered_at = time.monotonic()
+            elif before is not None:  # whose prices `_renew` removes
+                table.payload, table.delivered_at = before.payload, before.delivered_at
+            self._current[name] = table
+
+    async def _renew(self, receiver: Receiver) -> None:
+        """Deliver tables again whose prices would become stale, and remove the prices of those that are too old."""
+        now = time.monotonic()
+        for table in self._current.values():
+            if table.delivered_at is None:
+                continue
+            if self._is_old(table):
+                await receiver.deliver(self.feed.name, Payload(complete=table.books))
+                table.delivered_at = None
+            elif now >= table.delivered_at + RENEW_S:
+                await receiver.deliver(self.feed.name, table.renewed)
+                table.delivered_at = now
+
+    def _problem(self) -> tuple[str, str]:
+        old = sum(map(self._is_old, self._current.values()))
+        if not old:
+            return super()._problem()
+        what = f"{old} of {len(self._current)} files are" if len(self._current) > 1 else "the file is"
+        why = f"{what} older than max_age, {self._max_age:g} s"
+        return why, why
+
+    def _is_old(self, table: "_Table") -> bool:
+        return self._max_age is not None and time.time() - table.written > self._max_age
+
+
+@dataclass
+class _Table:
+    """The table of one document."""
+
+    written: float  # Unix time
+    payload: Payload
+    delivered_at: float | None = None  # monotonic; None: its prices are not there
+
+    @property
+    def books(self) -> list[tuple[str, str | None]]:
+        return [(book, None) for book in dict.fromkeys(quote["sportsbook"] for quote in self.payload.quotes)]
+
+    @property
+    def renewed(self) -> Payload:
+        """Its prices before the games, without what was counted once."""
+        quotes = [quote for quote in self.payload.quotes if not quote.get("is_live")]
+        return Payload(self.payload.games, quotes)
 
 
 def _refused(payloads: list[Payload]) -> int:
@@ -127,9 +233,9 @@ def _history(body: bytes) -> list[Payload]:
     return payloads or [Payload(refused=read.refused)]
 
 
-def table(feed: TableSettings, _: Mapping[str, str], secrets: Secrets) -> DocumentSource:
+def table(feed: TableSettings, _: Mapping[str, str], secrets: Secrets) -> TableSource:
     """A table of odds."""
-    return DocumentSource(feed, _Tables(feed.columns).read, _TABLES, secrets)
+    return TableSource(feed, secrets)
 
 
 class _Tables:

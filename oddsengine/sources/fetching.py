@@ -70,6 +70,8 @@ class FetchedOdds(OddsTable):
 class _Reports:
     """A receiver that keeps what a fetcher reports; what it delivers goes to `take`."""
 
+    ages = False
+
     def __init__(self, take: Callable[[Payload], Awaitable[None]]) -> None:
         self.report = SourceReport()
         self.failing: dict[str, Failure] = {}  # by part
@@ -113,6 +115,9 @@ class _Reports:
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         self.report.credits_left, self.report.credits_used = left, used
+
+    def written(self, source: str, at: datetime | None) -> None:
+        """Only a node shows it."""
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
         self.complete = not self.failing

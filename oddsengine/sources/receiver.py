@@ -11,6 +11,8 @@ from oddsengine.sources.settings import FeedSettings
 class Receiver(Protocol):
     """Receives payloads and reports; `source` is the name of a feed, and `part` one of its parts that fail alone."""
 
+    ages: bool  # whether prices become stale here unless they are delivered again
+
     def now(self) -> datetime:
         """Return the time, UTC."""
 
@@ -40,6 +42,9 @@ class Receiver(Protocol):
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """The credits left and used, and those planned for an hour."""
+
+    def written(self, source: str, at: datetime | None) -> None:
+        """When the oldest document of a source was written; None if it has none."""
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
         """All that the source has at first was delivered; `ended`: no more will follow."""

@@ -232,6 +232,9 @@ class TableSettings(DocumentSettings, frozen=True, kw_only=True):
         dict[str, str],
         Meta(description='a table of its columns and what they are in an odds table, such as {Bookie = "sportsbook"}'),
     ] = {}
+    max_age: Annotated[
+        Annotated[float, Meta(gt=0, le=31_536_000)] | None, Meta(description="a number of seconds above 0")
+    ] = None  # of the file; None: as old as it is
 
 
 def from_text(text: str, kind: Any) -> Any:

@@ -13,13 +13,13 @@ from starlette.types import Receive, Scope, Send
 from oddsengine_service.http.access import HEALTH, Access
 from oddsengine_service.http.bodies import body_of, refuse_body
 from oddsengine_service.http.cache import Cache
-from oddsengine_service.http.endpoints import Context, Endpoint, Targets
+from oddsengine_service.http.endpoints import Answer, Context, Endpoint, Targets
 from oddsengine_service.http.middleware import Authenticate, RequestLog
 from oddsengine_service.http.params import parse
 from oddsengine_service.http.pool import OutgoingPool, Pool
 from oddsengine_service.http.problems import wrong_method
 from oddsengine_service.http.request import Request
-from oddsengine_service.http.responses import CachedResponse
+from oddsengine_service.http.responses import CachedResponse, warning_of
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.stream.hub import StreamHub
@@ -67,10 +67,10 @@ class Api:
         if endpoint.cache == "records" and endpoint.method != "GET":
             answer = await self.node.replication.records.forward(endpoint, context)
             if answer is not None:
-                return CachedResponse(answer, cacheable=False)
+                return CachedResponse(_warned(answer, context), cacheable=False)
 
         def computed() -> CachedResponse:
-            response = CachedResponse(endpoint.response(context), cacheable=endpoint.method == "GET")
+            response = CachedResponse(_warned(endpoint.response(context), context), cacheable=endpoint.method == "GET")
             response.sent(request.etag, request.codings)  # compressed here, not on the event loop
             return response
 
@@ -101,6 +101,13 @@ class Api:
             ignored = [name for name in ignored if name != "api_key"]
         board = node.board(caller.tier) if node.ready else node.engine
         return Context(caller, query, request.values, body, board, node, ignored, request.root, self.targets)
+
+
+def _warned(answer: Answer, context: Context) -> Answer:
+    """A response with the header that names parameters that are ignored."""
+    if not context.ignored:
+        return answer
+    return answer._replace(headers=(*answer.headers, ("warning", warning_of(context.ignored))))
 
 
 def _job_kind(context: Context, request: Request) -> Hashable:

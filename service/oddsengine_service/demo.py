@@ -1,10 +1,12 @@
 """The demo: a simulated market in real time."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -27,7 +29,12 @@ EVENTS, DAYS = 60, 7  # games of a day, and days until a new simulation starts
 FUTURES_LEAGUES = ("nba", "nfl")
 FUTURES_S = 10.0  # seconds between two updates of futures
 SPLITS_H = 6  # hours of betting splits before the start
+TICK_S = 1.0
+HISTORY_S, HISTORY_TICK_S = 600.0, 200.0  # of the first simulation, before the node is ready
+OPENING = "the simulated market opens"  # what the node waits for meanwhile
 _A_DAY = 86_400.0
+_NAME = ("event_id", "market_type", "selection", "line", "player_name", "sportsbook")
+_PRICE = ("odds_decimal", "odds_american", "is_live", "is_active")
 
 
 def apply_batch(
@@ -42,7 +49,9 @@ def apply_batch(
     node.step(batch.quotes, now, complete=batch.complete, events=batch.events)
 
 
-def simulation(seed: int, start: datetime, *, events: int = EVENTS, tick: float = 1.0, hazards: bool = False) -> World:
+def simulation(
+    seed: int, start: datetime, *, events: int = EVENTS, tick: float = TICK_S, hazards: bool = False
+) -> World:
     """Return the demo's market: about as many opportunities as real boards have, and as small, and a few arbitrages."""
     return World(
         seed, events=events, days=DAYS, start=start, tick=tick, live=0.15, dissent=0.9, slow=12.0, news=0.55,
@@ -87,14 +96,49 @@ def add_splits(store: Splits, board: Engine, now: datetime, *, seed: int = SEED,
     return taken
 
 
+def history(world: World) -> Iterator[FeedBatch]:
+    """The opening board, and how it moved in `HISTORY_S`.
+
+    Before the last batch, a price that did not move is left out, unless its book is complete for its event.
+    """
+    known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    steps = round(HISTORY_S / HISTORY_TICK_S)
+    for step, batch in enumerate(world.run(HISTORY_S, tick=HISTORY_TICK_S)):
+        keys = [tuple(map(quote.get, _NAME)) for quote in batch.quotes]
+        prices = [tuple(map(quote.get, _PRICE)) for quote in batch.quotes]
+        whole = set(batch.complete)
+        sent = [
+            quote for quote, key, price in zip(batch.quotes, keys, prices, strict=True)
+            if step == steps or known.get(key) != price or (quote["sportsbook"], quote["event_id"]) in whole
+        ]  # fmt: skip
+        known |= zip(keys, prices, strict=True)
+        yield batch._replace(quotes=sent)
+
+
 def run_world(node: Node, *, seed: int = SEED, events: int = EVENTS, hazards: bool = False) -> None:
-    """Run a simulation in real time until the node closes; a new one starts each week."""
+    """Run a simulation in real time until the node closes; a new one starts each week.
+
+    The first one starts in the past, so that its board has a history when the node is ready.
+    """
     clock = node.clock
     due, hours = 0.0, SPLITS_H
+    past = timedelta(seconds=HISTORY_S)
     while not node.closing.is_set():
-        world = simulation(seed, clock.now(), events=events, hazards=hazards)
+        world = simulation(seed, clock.now() - past, events=events, hazards=hazards)
         teams = teams_of(world)
-        for batch in world.run(DAYS * _A_DAY):
+        if past:
+            steps = []  # the writer applies one while the next one is made
+            for batch in history(world):
+                if node.closing.is_set():
+                    return
+                steps.append(node.write(apply_batch, node, batch, world.scores, teams, batch.now))
+            for step in steps:
+                with suppress(CancelledError, StalledError):  # the node closes, or its log is stalled
+                    step.result()
+            node.wait_for("")
+            log.event("ready", seconds=round(clock.time() - node.started, 2))
+            past = timedelta()
+        for batch in world.run(DAYS * _A_DAY, tick=TICK_S):
             while (ahead := (batch.now - clock.now()).total_seconds()) > 0.0:
                 if node.closing.wait(ahead):
                     return

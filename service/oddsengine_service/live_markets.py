@@ -189,7 +189,7 @@ class LiveMarkets:
                     self._running = None
         except Exception as error:
             log.failure(b"-", PATH, error)
-            end = LiveState(_FAILED, league, reason=str(error) or type(error).__name__)
+            end = LiveState(_FAILED, league, reason="their node could not be started; its log says why")
         self.state = end
         running = None  # type: ignore[assignment]  # so that its memory can be freed
         await asyncio.to_thread(gc.collect)
@@ -217,8 +217,8 @@ class LiveMarkets:
 
     def _why_none(self, node: Node, sources: list[SourceStatus], league: str, *, late: bool) -> str:
         """Why a node has no games; empty while they may still come."""
-        if failure := node.failures.get("feed"):
-            return failure
+        if "feed" in node.failures:
+            return "their feeds could not be started; the log says why"
         known = [each for each in sources if each.caught_up or each.failures]
         if len(known) < len(SOURCES) and not late:
             return ""
@@ -227,11 +227,12 @@ class LiveMarkets:
 
 
 def _why(source: SourceStatus, league: str) -> str:
-    """Why a source has no games, in a sentence that begins with its name."""
+    """Why a source has no games, for people: without the addresses and times that are in the log."""
     name = catalog.book(source.name).name
     if source.failures:
-        return f"{name}: {source.reason}"
-    return f"{name}: no {league} games with prices" if source.caught_up else f"{name}: no answer yet"
+        words = source.public.partition(", since ")[0].rpartition(": ")[2]
+        return f"{name} {words.removeprefix('it ')}"
+    return f"{name} has no {league} games with prices" if source.caught_up else f"{name} has not answered yet"
 
 
 def _refused(problem: Problem, scope: Scope) -> EncodedResponse:

@@ -23,6 +23,7 @@ from oddsengine_service.routes import (
     gamestate,
     health,
     history,
+    index,
     marks,
     movers,
     odds,
@@ -36,7 +37,8 @@ from oddsengine_service.routes import (
 from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *health.endpoints, *feeds.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints, *screen.endpoints,
+    *index.endpoints, *health.endpoints, *feeds.endpoints, *reference.endpoints, *events.endpoints, *odds.endpoints,
+    *screen.endpoints,
     *movers.endpoints, *opportunities.endpoints, *splits.endpoints, *account.endpoints, *backup.endpoints,
     *alerts.endpoints, *bets.endpoints, *calculators.endpoints, *filters.endpoints, *marks.endpoints,
     *history.endpoints, *deeplinks.endpoints, *futures.endpoints, *gamestate.endpoints, *stream.endpoints,

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 import socket
 import sys
 import time
@@ -237,10 +239,12 @@ class Service:
     def _start(self) -> None:
         """Warm up, then feed the board; runs in its own thread."""
         try:
+            if self._run is demonstrate:
+                self.node.wait_for(demo.OPENING)
             self.node.warm()
             if self._owns_process:
                 collect_rarely()
-            if self.node.ready:  # a gateway logs it once it has caught up
+            if self.node.ready:  # else it is logged later: by a gateway once it has caught up, and by the demo
                 log.event("ready", seconds=round(self.node.clock.time() - self.node.started, 2))
             self.node.replication.run(self, self._run)
         except BaseException as error:
@@ -284,7 +288,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
         node.futures.state(fields)
         hub = Hub(
             node, Matcher(), clock=node.clock.now, payloads=quarantine(settings, secrets), overrides=overrides,
-            games=node.games, futures=node.futures, replication=node.replication,
+            games=node.games, futures=node.futures, replication=node.replication, ages=True,
         )  # fmt: skip
         hub.adopt(node.replication.decisions.values())
         node.use_feeds(hub)
@@ -370,7 +374,8 @@ def serve(
         )
     sys.setswitchinterval(_SWITCH)
     began = time.monotonic()
-    with log.written(quiet=settings.service.quiet):
+    quiet = sys.stderr.isatty() if settings.service.quiet is None else settings.service.quiet
+    with log.written(quiet=quiet):
         while _serve(settings, environ, demonstration=demonstration, announce=announce):
             announce = lambda _: None  # noqa: E731  announced already
             time.sleep(max(0.0, began + _AGAIN_S - time.monotonic()))  # whatever ended this node may persist
@@ -382,49 +387,86 @@ def _serve(
 ) -> str:
     """Serve with one node. Returns why another one is needed, or an empty string."""
     options = settings.service
-    share_arenas()
-    if demonstration and not settings.feeds:
-        service = build_demo(settings, environ, owns_process=True)
-    else:
-        service = build(settings, environ, demonstration=demonstration, owns_process=True)
-
-    def listens(at: str) -> None:
-        try:
-            note_address(settings, f"{at}{BASE}/health")
-        except OSError as error:
-            log.event("lock", error=f"the address is not noted: {error.strerror or error}")
-        announce(_hello(at, demonstration=demonstration, feeds=list(settings.feeds)))
-
-    server = Server(service, options.host, options.port, listens)
-    if options.metrics_port:
-        try:
-            service.listen_for_metrics()
-        except ValueError:
-            service.ends.close()
-            raise
+    listeners = _listeners(settings)
     try:
-        scale = settings.scale
-        server.run(None if scale is None else [_bound(options.host, options.port, shared=scale.role == "gateway")])
-    except SystemExit:  # raised by uvicorn
-        server.started = False
-    if not server.started:
-        at = f"{options.host} port {options.port}"
-        raise ValueError(f"cannot listen on {at}: it is in use, or not an address of this machine")
+        share_arenas()
+        if demonstration and not settings.feeds:
+            service = build_demo(settings, environ, owns_process=True)
+        else:
+            service = build(settings, environ, demonstration=demonstration, owns_process=True)
+
+        def listens(at: str) -> None:
+            try:
+                note_address(settings, f"{at}{BASE}/health")
+            except OSError as error:
+                log.event("lock", error=f"the address is not noted: {error.strerror or error}")
+            announce(_hello(at, demonstration=demonstration, feeds=list(settings.feeds)))
+
+        server = Server(service, options.host, options.port, listens)
+        if options.metrics_port:
+            try:
+                service.listen_for_metrics()
+            except ValueError:
+                service.ends.close()
+                raise
+        try:
+            server.run(listeners)
+        except OSError as error:  # another process was faster to listen
+            raise _unavailable(settings, error) from None
+    finally:
+        for listener in listeners:
+            listener.close()
     return service.restart_reason
 
 
-def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
-    """A socket on a port, which several gateways of this machine can share; a writer would get requests of theirs."""
+def _listeners(settings: Settings) -> list[socket.socket]:
+    """Bind to the address of the settings, before anything is started.
+
+    Raises `ValueError` if that is not possible, or `SettingsError` if another node has the data folder, too.
+    """
+    host, port, scale = settings.service.host, settings.service.port, settings.scale
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared and hasattr(socket, "SO_REUSEPORT"):
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind(address)
+        return _bound(host, port, shared=scale is not None and scale.role == "gateway")
     except OSError as error:
-        raise SystemExit(1) from error
-    return made
+        lock_folder(settings).close()
+        raise _unavailable(settings, error) from None
+
+
+def _unavailable(settings: Settings, error: OSError) -> ValueError:
+    at = f"cannot listen on {settings.service.host} port {settings.service.port}"
+    if error.errno == errno.EADDRINUSE:
+        return ValueError(f"{at}: it is in use; choose another port with --port or service.port")
+    return ValueError(f"{at}: {(error.strerror or str(error)).lower()}")
+
+
+def _bound(host: str, port: int, *, shared: bool) -> list[socket.socket]:
+    """Sockets on a port of every address of a host.
+
+    Several gateways of this machine can share a port; a writer would get requests of theirs.
+    """
+    bound: list[socket.socket] = []
+    failure = OSError(errno.EADDRNOTAVAIL, "not an address of this machine")
+    for family, *_, address in dict.fromkeys(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)):
+        try:
+            made = socket.socket(family)
+            bound.append(made)
+            if os.name == "posix":  # elsewhere it would share a port that is in use
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            if shared and hasattr(socket, "SO_REUSEPORT"):
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            made.bind((address[0], port, *address[2:]))
+            port = made.getsockname()[1]
+        except OSError as error:
+            bound.pop().close()
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # such as IPv6 where there is none
+                for other in bound:
+                    other.close()
+                raise
+    if not bound:
+        raise failure
+    return bound
 
 
 class Server(uvicorn.Server):
@@ -435,7 +477,11 @@ class Server(uvicorn.Server):
         self._service, self._ready = service, ready
 
     async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except OSError:
+            await self.lifespan.shutdown()
+            raise
         if self.started:
             host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
@@ -462,7 +508,7 @@ def _market(feeds: Sequence[str]) -> str:
 
 
 def _hello(at: str, *, demonstration: bool, feeds: Sequence[str]) -> str:
-    lines = [f"Listening on {at}{BASE}; API reference: {at}/docs"]
+    lines = [f"Page: {at}/", f"API: {at}{BASE}; reference: {at}/docs"]
     if demonstration:
         lines += [
             f"{_market(feeds)}; API keys: demo_free, demo_hobby, demo_pro, demo_sharp, demo_enterprise",

@@ -54,6 +54,7 @@ Days = Annotated[float, Meta(gt=0, le=36_500, description="a number of days abov
 _RATE = "USD per unit, a number above 0"
 Rate = Annotated[float, Meta(gt=0, le=1e6, description=_RATE)]
 NoRate = Annotated[Annotated[float, Meta(gt=0, le=1e6)] | None, Meta(description=_RATE)]
+OptionalSwitch = Annotated[bool | None, Meta(description="true or false")]
 Port = Annotated[int, Meta(ge=0, le=MOST_PORT, description=f"a port from 0 to {MOST_PORT}")]
 Reference = Annotated[str, Meta(pattern="^(close|classical)$", description="close or classical")]
 Origins = Annotated[
@@ -112,7 +113,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     trusted: Addresses = ()  # proxies whose X-Forwarded-For is used
     connections: Count = 0  # per address; 0 is a quarter of what the process can hold
     origins: Origins = ()  # of web pages that may use the API from a browser
-    quiet: Switch = False  # log only requests with a server error; `oddsengine serve` applies it
+    quiet: OptionalSwitch = None  # log only requests with a server error; None: if the log goes to a terminal
     demo_hazards: Switch = False  # the demo's feeds have the errors of real ones
     heartbeat: Seconds = 30.0  # between two heartbeats of a stream
     stalled: Seconds = 30.0  # a stream or response whose client receives nothing for so long is closed

@@ -93,6 +93,21 @@ def test_an_arbitrage_explained() -> None:
     assert f"Under 220.5 at b, odds 2.02, stake {under['stake_percent']:.2f} %" in str(told)
 
 
+@pytest.mark.parametrize("method", ["close", "power"])
+def test_every_price_has_the_ev_of_the_ev_list(method: str) -> None:
+    odds = table(*BOARD, total("e", 220.5, 2.05, 1.85))
+    listed = find_ev(odds, method=method, min_ev=-100.0, now=MOMENT)
+    names = ("sportsbook", "selection", "line", "fair_probability", "ev_percentage")
+    wanted = {*listed.select(names).rows()}
+    for find in (find_ev, find_arbitrage):
+        _, told = only(find, odds, method=method)
+        rejected = told.prices.filter(role="set aside")
+        assert rejected["ev_percentage"].to_list() == [None] * rejected.height
+        offers = {*told.prices.drop_nulls("ev_percentage").select(names).rows()}
+        assert {"a", "b", "e"} <= {book for book, *_ in offers}
+        assert offers <= wanted
+
+
 def test_better_live_prices_that_were_not_admissible() -> None:
     live = [
         total("a", 220.5, 2.2, 1.8, is_live=True, age=9),
@@ -115,7 +130,9 @@ def test_prices_of_books_that_were_not_asked_for() -> None:
 def test_a_low_hold_explained() -> None:
     odds = table(moneyline("a", 2.0, 1.85), moneyline("b", 1.85, 1.98))
     row, told = only(find_low_hold, odds)
-    assert (told.kind, told.reference) == ("low_hold", None)  # the best prices themselves
+    assert (told.kind, told.reference) == ("low_hold", "close")
+    _, plain = only(find_low_hold, odds, method="power")
+    assert plain.reference is None, "the best prices themselves"
     assert told.opportunity == row
     assert told.fair["fair_probability"].sum() == pytest.approx(1.0)
     assert stakes(told) == pytest.approx({"a": 100.0 * 1.98 / 3.98, "b": 100.0 * 2.0 / 3.98})

@@ -179,8 +179,8 @@ def test_list_summary_and_export(client: httpx2.Client) -> None:
     assert found["data"][0]["id"] == second["id"]
     assert found["pagination"]["has_more"] is True
     assert found["meta"]["summary"] == {
-        "count": 2, "open": 1, "staked": 100.0, "profit": 110.0, "roi_percent": 110.0, "expected": 7.5,
-        "avg_clv_percent": 5.0, "beat_close": 1.0,
+        "count": 2, "settled": 1, "open": 1, "staked": 100.0, "profit": 110.0, "roi_percent": 110.0, "expected": 5.0,
+        "open_staked": 50.0, "open_expected": 2.5, "avg_clv_percent": 5.0, "beat_close": 1.0, "with_close": 1,
     }  # fmt: skip
     assert [bet["id"] for bet in client.get("/bets?status=open").json()["data"]] == [second["id"]]
     answer = client.get("/bets?format=csv&status=settled")
@@ -207,9 +207,9 @@ def test_a_cell_that_a_spreadsheet_would_compute_is_text(client: httpx2.Client, 
 def test_a_void_bet_is_expected_to_earn_nothing() -> None:
     bet = rules.figures(bet_of(datetime.now(UTC)))
     void = rules.figures(msgspec.structs.replace(bet, result="void", graded_by="hand"))
-    assert rules.summary([bet]).expected == 5.0
     found = rules.summary([bet, void])
-    assert (found.count, found.staked, found.profit, found.expected) == (2, 0, 0, 5.0)
+    assert (found.count, found.settled, found.staked, found.profit, found.expected) == (2, 0, 0, 0, 0)
+    assert (found.open, found.open_staked, found.open_expected) == (1, 100.0, 5.0)
 
 
 def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx2.Client) -> None:
@@ -231,6 +231,33 @@ def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx2.
     assert rules.settle(server.node, server.node.records) == 0
 
 
+def test_a_bet_by_hand_is_on_the_next_game_of_its_teams(server: Running, client: httpx2.Client) -> None:
+    """And says why, if it will have no closing line."""
+    with server.client("enterprise") as reader:
+        odds = reader.get("/odds?live=false&is_main_line=true&market=main&limit=200").json()["data"]
+    rows = {row["selection_type"]: row for row in odds if row["market_segment"] == "full_game"}
+    for side in ("home", "over"):
+        row = rows[side]
+        event = {"home_team": row["home_team"], "away_team": row["away_team"]}
+        typed = row["home_team"] if side == "home" else "Over"
+        selection = typed if row["line"] is None else f"{typed} {row['line']:+g}".replace("-", "−")
+        bet = {"sportsbook": row["sportsbook"], "selection": selection, "odds_decimal": 2.0, "stake": 1.0, **event}
+        assert client.post("/bets/import", json={"bets": [bet]}).json()["data"]["imported"] == 1
+        (found,) = client.get(f"/bets?sportsbook={row['sportsbook']}&limit=1").json()["data"]
+        same = ("event_id", "market_type", "selection_type", "line", "sport", "league")
+        assert {name: found[name] for name in same} == {name: row[name] for name in same}
+        assert (found["odds_id"], found["no_close"], found["selection"]) == (row["id"], None, selection)
+    hand = {**BET, "event_id": None, "selection_type": None, "league": "", "sport": ""}
+    for changes, why in (
+        ({}, "no game of Boston Celtics and Miami Heat to come is on the board"),
+        ({"selection": "Over 3", "home_team": "", "away_team": ""}, "it names no team"),
+        ({"event_id": "other"}, "event other is not on the board"), ({"is_live": True}, "placed in play"),
+        ({**event, "selection": "Nobody"}, f"no price of it in {event['away_team']} @ {event['home_team']} is on the "
+         "board"),
+    ):  # fmt: skip
+        assert placed(client, **{**hand, **changes})["no_close"] == why
+
+
 def test_one_bet_that_breaks_holds_up_no_other(
     server: Running, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,7 +266,7 @@ def test_one_bet_that_breaks_holds_up_no_other(
     gone, noted = placed(client, event_id=event, selection="gone"), placed(client, event_id=event, selection="noted")
     records, right = server.node.records, rules.with_close
     owner = client.get("/account").json()["data"]["key_id"]
-    records.put(owner, "bet", "zz", rules.BetSummary(0, 0, 0.0, 0.0, None, 0.0, None, None), event)  # of another form
+    records.put(owner, "bet", "zz", rules.Imported(0, 0), event)  # of another form
 
     def close(bet: rules.Bet, lines: Any) -> rules.Bet:
         if bet.selection == "bad":
@@ -513,6 +540,13 @@ def test_the_report_is_that_of_plain_python() -> None:
         values = [(bet.stake, bet.clv_percent) for bet in mine if bet.clv_percent is not None]
         mean = sum(stake * value for stake, value in values) / sum(stake for stake, _ in values)
         assert (each.count, each.with_close) == (len(mine), len(values))
+        done = [bet for bet in mine if bet.result is not None]
+        assert (each.settled, each.staked) == (len(done), sum(bet.stake for bet in done))
+        assert (each.open, each.open_staked) == (len(mine) - len(done), sum(bet.stake for bet in mine) - each.staked)
+        expected = [(bet.stake, bet.ev_percent) for bet in done if bet.ev_percent is not None]
+        assert each.ev_percent == pytest.approx(
+            sum(stake * ev for stake, ev in expected) / sum(stake for stake, _ in expected), abs=1e-3
+        )
         assert each.clv_percent == pytest.approx(mean, abs=1e-3)
         assert each.clv_error is not None
         assert each.clv_error > 0.0

@@ -43,6 +43,7 @@ from support.service_running import (
 import oddsengine_cli as cli
 from oddsengine import catalog
 from oddsengine_service.accounts.tiers import TIERS, books_of, required
+from oddsengine_service.healthcheck import FILE as LOCK
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.pool import THREADS
 from oddsengine_service.http.site import documents
@@ -182,6 +183,22 @@ def test_what_is_unknown_or_ignored_is_said(service: Running) -> None:
         for path in ("/sports", "/leagues", "/sportsbooks", "/markets", "/teams", "/account", "/account/keys"):
             assert client.get(path, params={"colour": "red"}).json()["meta"]["ignored"] == ["colour"], path
         assert client.get("/odds?min_odds=+500&limit=1").json()["data"][0]["odds_american"] >= 500
+
+
+def test_what_is_ignored_is_said_in_a_header(service: Running) -> None:
+    """Also of responses without `meta`, and of those that are cached."""
+    said = '299 - "ignored parameters: colour, a%22%0A"'
+    ignored = {"colour": "red", 'a"\n': "1"}
+    with service.client() as client:
+        for path in ("/odds?limit=1", "/odds?limit=1", "/sports", "/opportunities/arbitrage?format=csv", "/account"):
+            answer = client.get(path, params={**httpx2.QueryParams(path.partition("?")[2]), **ignored})
+            assert answer.headers["warning"] == said, path
+        v4 = client.get(f"{service.origin}/v4/sports", params=ignored)
+        assert v4.headers["warning"] == said
+        with client.stream("GET", "/stream/gamestate", params=ignored) as stream:
+            assert stream.headers["warning"] == said
+        assert "warning" not in client.get("/health", params=ignored).headers, "it is shared"
+        assert "warning" not in client.get("/odds?limit=1").headers
 
 
 # ---- errors ----
@@ -405,7 +422,16 @@ def test_a_message_names_the_parameter_what_came_and_what_is_allowed(service: Ru
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1", "/api/v2/odds", "/favicon.ico"])
+@pytest.mark.parametrize("path", ["/api/v1", "/api/v1/"])
+def test_the_base_path_leads_on(service: Running, path: str) -> None:
+    answer = httpx2.get(service.origin + path, timeout=PATIENCE_S)
+    assert answer.status_code == 200
+    for name in ("page", "docs", "openapi", "asyncapi", "health"):
+        where = service.origin + answer.json()["data"][name]
+        assert httpx2.get(where, timeout=PATIENCE_S).status_code in (200, 429), where
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/odds", "/favicon.ico"])
 def test_elsewhere_errors_have_the_envelope_too(service: Running, path: str) -> None:
     answer = httpx2.get(service.origin + path, timeout=PATIENCE_S)
     assert answer.status_code == 404
@@ -873,8 +899,10 @@ def test_a_demonstration_is_for_this_machine_only(
 
 def test_an_address_that_is_taken_is_a_sentence(service: Running, tmp_path: Path) -> None:
     environ = {"ODDSENGINE_SERVICE_PORT": str(service.port), "ODDSENGINE_DATA_FOLDER": str(tmp_path)}
-    with pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1 port {service.port}"):
+    sentence = f"cannot listen on 127.0.0.1 port {service.port}: it is in use; choose another port with --port"
+    with pytest.raises(ValueError, match=sentence):
         serve(load(None, environ), environ, demonstration=True, announce=lambda _: None)
+    assert [file.name for file in tmp_path.iterdir()] == [LOCK], "it was found before anything was begun"
 
 
 @pytest.mark.parametrize(
@@ -1039,7 +1067,8 @@ def test_metrics(service: Running) -> None:
     asked = found["oddsengine_requests"].samples
     assert any(s.labels == {"route": "/odds", "method": "GET", "status": "200"} and s.value > 0 for s in asked)
     assert {s.labels["route"] for s in asked} <= {
-        "(none)", "/", "/docs", "/openapi.json", "/metrics", *(endpoint.path for endpoint in ENDPOINTS)
+        "(none)", "/", "/docs", "/openapi.json", "/asyncapi.json", "/metrics",
+        *(endpoint.path for endpoint in ENDPOINTS),
     }  # fmt: skip
     assert found["oddsengine_board_rows"].samples[0].value == service.node.engine.size
     for name in ("updates", "set_aside", "opportunities", "request_seconds"):

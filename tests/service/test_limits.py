@@ -345,20 +345,41 @@ def test_totals_of_all_processes_only_rise(file: Path, clock: Clock) -> None:
     usage.flush()
     for total, known in ((5, 5), (3, 5), (7, 7)):
         usage.adopt_totals({("acme", today): total, ("other", today): 2})
+        assert usage.this_month("acme") == known
         assert usage.totals() == {("acme", today): known, ("other", today): 2}
         assert usage.used("acme").today == known
     usage.close()
 
 
+def test_requests_of_this_month_are_counted_without_the_file(file: Path, clock: Clock) -> None:
+    usage = Usage(file, 60.0, clock)
+    limits = Limits(usage, clock=clock)
+    for _ in range(3):
+        limits.count_request("acme", 5)
+    usage.flush()
+    limits.count_request("acme", 5)
+    assert (limits.this_month("acme"), limits.this_month("other")) == (4, 0)
+    usage.close()
+    again = Usage(file, 60.0, clock)
+    assert again.this_month("acme") == again.used("acme").this_month == 4
+    clock.at = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+    assert again.this_month("acme") == 0
+    again.add("acme", clock())
+    again.flush()
+    assert again.this_month("acme") == 1
+    again.close()
+
+
 @pytest.mark.usefixtures("often")
 def test_nothing_is_lost_while_it_is_written(file: Path, clock: Clock) -> None:
     usage = Usage(file, 0.001, clock)
-    seen: list[int] = []
+    seen, months = list[int](), list[int]()
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.is_set():
             seen.append(usage.used("acme").today)
+            months.append(usage.this_month("acme"))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -371,7 +392,8 @@ def test_nothing_is_lost_while_it_is_written(file: Path, clock: Clock) -> None:
     ended.set()
     watcher.join()
     assert seen == sorted(seen)
-    assert usage.used("acme").today == 2000
+    assert months == sorted(months)
+    assert usage.used("acme").today == usage.this_month("acme") == 2000
     usage.close()
     with sqlite3.connect(file) as held:
         assert held.execute("SELECT sum(requests) FROM usage").fetchall() == [(2000,)]

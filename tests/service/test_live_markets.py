@@ -133,7 +133,7 @@ def test_a_league_without_games_says_so_and_is_not_read_any_more(demo: Running, 
     finally:
         venues.polymarket.events = before
     assert (said["state"], said["league"]) == ("failed", "ufc")
-    assert said["reason"] == "Kalshi: no UFC games with prices; Polymarket: no UFC games with prices"
+    assert said["reason"] == "Kalshi has no UFC games with prices; Polymarket has no UFC games with prices"
     seen = venues.requests
     time.sleep(0.5)
     assert venues.requests == seen
@@ -156,11 +156,7 @@ def test_hosts_that_cannot_be_reached_are_named_with_the_reason(tmp_path: Path) 
     with running(tmp_path, offers_live=True, events=2, settings=environ) as server:
         said = started(server)
         assert said["state"] == "failed"
-        kalshi, _, polymarket = said["reason"].partition("; ")
-        for text, name in ((kalshi, "Kalshi"), (polymarket, "Polymarket")):
-            assert text.startswith(f"{name}: ")
-            assert "127.0.0.1" in text
-            assert "cannot be reached" in text
+        assert said["reason"] == "Kalshi cannot be reached; Polymarket cannot be reached"
         with server.client() as client:
             assert client.get("/opportunities/ev").json()["meta"]["source"] == "simulator"
 

@@ -6,9 +6,10 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -45,9 +46,9 @@ def ending(*processes: Process) -> Iterator[None]:
 def origin(process: Process) -> str:
     """Where a node listens, once it does."""
     assert process.stdout is not None
-    found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-    assert found
-    return found[0]
+    found = re.fullmatch(r"Page: (http://127\.0\.0\.1:\d+)/\n", process.stdout.readline())
+    assert found, "the address of the page comes first"
+    return found[1]
 
 
 def refusal(process: Process) -> str:
@@ -119,6 +120,24 @@ def test_a_node_that_cannot_begin_gives_its_folder_back(tmp_path: Path, service:
     with pytest.raises(ValueError, match="cannot listen"):
         serve(settings, environ, demonstration=True, announce=lambda _: None)
     lock_folder(settings).close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+@pytest.mark.parametrize("options", [[], ["--log-requests"]])
+def test_requests_are_logged_to_a_terminal_on_demand(tmp_path: Path, options: list[str]) -> None:
+    ours, theirs = os.openpty()
+    environ = {**os.environ, "ODDSENGINE_DATA_FOLDER": str(tmp_path)}
+    node = python(CLI, "serve", "--port", "0", *options, cwd=tmp_path, env=environ, stdout=PIPE, stderr=theirs)
+    os.close(theirs)
+    with ending(node), os.fdopen(ours, errors="replace") as terminal:
+        httpx2.get(f"{origin(node)}/docs", timeout=PATIENCE_S)
+        node.send_signal(signal.SIGTERM)
+        node.wait(PATIENCE_S)
+        lines = list[str]()
+        with suppress(OSError):  # how a terminal ends
+            lines += iter(terminal.readline, "")
+    assert any('"event":"stopped"' in line for line in lines)
+    assert any('"path":"/docs"' in line for line in lines) == bool(options)
 
 
 # ---- the port of metrics ----

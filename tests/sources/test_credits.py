@@ -120,8 +120,7 @@ def test_a_larger_threshold_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("feed", "seen", "reason"),
     [
-        (TableSettings(name="a", kind="table", path="x", interval=900.0), True, "interval is 900 s"),
-        (TableSettings(name="a", kind="table", path="x"), True, ""),
+        (TableSettings(name="a", kind="table", path="x", interval=900.0), True, ""),
         (
             InterfaceSettings(name="a", kind="interface", url="u", stream=False, interval=700.0),
             True,
@@ -142,7 +141,7 @@ def test_intervals_that_the_guards_do_not_allow(
 def test_a_conflict_in_the_settings_is_logged_and_degrades(caplog: pytest.LogCaptureFixture) -> None:
     async def check() -> tuple[SourceStatus, ...]:
         hub = Hub(Writer(Engine()), Matcher(), clock=lambda: datetime.now(UTC))
-        hub.add(TableSettings(name="slow", kind="table", path="x", interval=900.0))
+        hub.add(InterfaceSettings(name="slow", kind="interface", url="u", stream=False, interval=900.0))
         hub.add(TableSettings(name="quick", kind="table", path="x", interval=60.0))
         for name in ("slow", "quick"):
             hub.alive(name)

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
-from oddsengine.sources import KINDS
+from oddsengine.sources import KINDS, documents
 from oddsengine.sources.documents import football_data, table
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.retry import Backoff
@@ -392,6 +393,56 @@ def test_a_watched_table(tmp_path: Path) -> None:
             await until(lambda: "no such file" in hub.statuses()[0].reason, "no file")
             path.write_text(HEAD + line("a", 2.5))
             await until(lambda: status(hub) == "ok" and list(prices(hub).values()) == [2.5], "the third state")
+
+    asyncio.run(check())
+
+
+def test_a_table_that_stays_as_it_is_does_not_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read once, and its prices before games are seen again and again; its age is reported."""
+    monkeypatch.setattr(documents, "RENEW_S", 0.02)
+    path = tmp_path / "odds.csv"
+    live = line("b", 2.0).replace(",e,", ",e2,").rstrip() + ",true\n"
+    path.write_text(HEAD.rstrip() + ",is_live\n" + line("a", 1.9).rstrip() + ",false\n" + live)
+    written = time.time() - 3600.0
+    os.utime(path, (written, written))
+
+    async def check() -> None:
+        hub = new_hub(ages=True)
+
+        def seen() -> dict[str, datetime]:
+            return dict(hub.engine.table().select("sportsbook", "last_seen_at").iter_rows())
+
+        async with running(hub, table(TableSettings(name="t", kind="table", path=str(path)), {}, Secrets())):
+            await until(lambda: len(prices(hub)) == 2, "prices")
+            first = seen()
+            await until(lambda: seen()["a"] > first["a"], "the price to be seen again")
+            assert seen()["b"] == first["b"], "in play"
+            (status,) = hub.statuses()
+            assert (status.status, status.unmapped, status.refused) == ("ok", 0, 0)
+            assert status.written_at == datetime.fromtimestamp(written, UTC)
+
+    asyncio.run(check())
+
+
+def test_a_table_older_than_its_maximum_age_has_no_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "RENEW_S", 0.02)
+    path = tmp_path / "odds.csv"
+    path.write_text(HEAD + line("a", 1.9))
+    feed = TableSettings(name="t", kind="table", path=str(path), interval=0.02, max_age=60.0)
+
+    def age(seconds: float) -> None:
+        os.utime(path, (time.time() - seconds, time.time() - seconds))
+
+    async def check() -> None:
+        hub = new_hub(ages=True)
+        async with running(hub, table(feed, {}, Secrets())):
+            await until(lambda: len(prices(hub)) == 1, "prices")
+            age(61.0)
+            await until(lambda: not prices(hub), "the prices to be gone")
+            await until(lambda: hub.statuses()[0].status == "degraded", "the reason")
+            assert hub.statuses()[0].public == "the file is older than max_age, 60 s"
+            age(1.0)
+            await until(lambda: len(prices(hub)) == 1 and hub.statuses()[0].status == "ok", "prices again")
 
     asyncio.run(check())
 

@@ -115,8 +115,8 @@ def iso(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def new_hub(payloads: PayloadQuarantine | None = None) -> Hub:
-    return Hub(Writer(Engine()), Matcher(), clock=now, payloads=payloads)
+def new_hub(payloads: PayloadQuarantine | None = None, *, ages: bool = False) -> Hub:
+    return Hub(Writer(Engine()), Matcher(), clock=now, payloads=payloads, ages=ages)
 
 
 @asynccontextmanager

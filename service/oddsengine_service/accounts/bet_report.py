@@ -27,12 +27,18 @@ class CoursePoint(msgspec.Struct):
 
 
 class Breakdown(msgspec.Struct):
-    """Figures of a group of bets; `clv_percent` is over those with a close, and `clv_error` its 90 % error."""
+    """Figures of a group of bets.
+
+    `staked`, `profit`, `roi_percent` and `ev_percent` are of the settled ones, `open` and `open_staked` of the others;
+    `clv_percent` is of those with a close, and `clv_error` its 90 % error.
+    """
 
     group: str
     count: int
     settled: int
+    open: int
     staked: float
+    open_staked: float
     profit: float
     roi_percent: float | None
     ev_percent: float | None
@@ -98,11 +104,13 @@ def _grouped(bets: Iterable[Bet], group_of: Callable[[Bet], str]) -> list[Breakd
 
 def _breakdown(group: str, bets: Sequence[Bet]) -> Breakdown:
     settled = [bet for bet in bets if bet.result is not None]
+    waiting = [bet for bet in bets if bet.result is None]
     staked, profit = sum(bet.stake for bet in settled), sum(bet.profit or 0.0 for bet in settled)
-    ev, _ = _mean([(bet.stake, bet.ev_percent) for bet in bets])
+    ev, _ = _mean([(bet.stake, bet.ev_percent) for bet in settled])
     clv, error = _mean([(bet.stake, bet.clv_percent) for bet in bets])
     return Breakdown(
-        group, len(bets), len(settled), round(staked, 2), round(profit, 2),
+        group, len(bets), len(settled), len(waiting), round(staked, 2), round(sum(bet.stake for bet in waiting), 2),
+        round(profit, 2),
         round(100.0 * profit / staked, 4) if staked else None, ev, clv, error,
         sum(bet.clv_percent is not None for bet in bets),
     )  # fmt: skip

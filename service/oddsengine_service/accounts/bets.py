@@ -100,6 +100,7 @@ class Bet(NewBet, kw_only=True, forbid_unknown_fields=False):
     away_score: int | None = None
     closing_odds: Annotated[float | None, Meta(description="The book's last price before the start, decimal.")] = None
     closing_probability: Annotated[float | None, Meta(description="Fair probability at the close.")] = None
+    no_close: Annotated[str | None, Meta(description="Why it will have no closing line.")] = None
     ev_percent: float | None = None
     clv_percent: Annotated[float | None, Meta(description="Expected value at the close, in percent.")] = None
     profit: Annotated[float | None, Meta(description="In money, after the book's commission.")] = None
@@ -127,18 +128,20 @@ class Imported(msgspec.Struct):
 
 
 class BetSummary(msgspec.Struct):
-    """Totals of all bets."""
+    """Totals of bets; `staked`, `profit`, `roi_percent` and `expected` are of the settled ones, without void bets."""
 
     count: int
+    settled: int
     open: int
-    staked: Annotated[float, Meta(description="On settled bets, without void ones.")]
+    staked: float
     profit: float
     roi_percent: float | None
-    expected: Annotated[
-        float, Meta(description="Profit expected by the fair probabilities when bets were placed, without void ones.")
-    ]
-    avg_clv_percent: Annotated[float | None, Meta(description="Mean, weighted by stake.")]
+    expected: Annotated[float, Meta(description="Profit expected by the fair probabilities when bets were placed.")]
+    open_staked: float
+    open_expected: float
+    avg_clv_percent: Annotated[float | None, Meta(description="Mean, weighted by stake, of the bets with a close.")]
     beat_close: Annotated[float | None, Meta(description="Share of the bets with a close that have a CLV above 0.")]
+    with_close: int
 
 
 def bet_of_import(new: ImportedBet, placed_at: datetime) -> Bet:
@@ -229,6 +232,7 @@ def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
             bet,
             closing_probability=round(fair[0], 6) if fair.len() else None,
             closing_odds=round(price[0], 6) if price.len() else None,
+            no_close=None if fair.len() or price.len() else "no price of it was on the board when the game began",
         )
     )
 
@@ -236,19 +240,32 @@ def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
 def summary(bets: Iterable[Bet]) -> BetSummary:
     bets = list(bets)
     done = [bet for bet in bets if bet.result is not None and bet.result != "void"]
+    still_open = [bet for bet in bets if bet.result is None]
     closed = [bet for bet in bets if bet.clv_percent is not None]
-    staked, weight = sum(bet.stake for bet in done), sum(bet.stake for bet in closed)
+    staked, weight = _staked(done), sum(bet.stake for bet in closed)
     profit = sum(bet.profit or 0.0 for bet in done)
     return BetSummary(
         len(bets),
-        sum(bet.result is None for bet in bets),
-        round(staked, 2),
+        len(done),
+        len(still_open),
+        staked,
         round(profit, 2),
         round(100.0 * profit / staked, 4) if staked else None,
-        round(sum(bet.stake * (bet.ev_percent or 0.0) / 100.0 for bet in bets if bet.result != "void"), 2),
+        _expected(done),
+        _staked(still_open),
+        _expected(still_open),
         round(sum(bet.stake * (bet.clv_percent or 0.0) for bet in closed) / weight, 4) if weight else None,
         round(sum((bet.clv_percent or 0.0) > 0.0 for bet in closed) / len(closed), 4) if closed else None,
+        len(closed),
     )
+
+
+def _staked(bets: Iterable[Bet]) -> float:
+    return round(sum(bet.stake for bet in bets), 2)
+
+
+def _expected(bets: Iterable[Bet]) -> float:
+    return round(sum(bet.stake * (bet.ev_percent or 0.0) / 100.0 for bet in bets), 2)
 
 
 class _Score(NamedTuple):

@@ -81,6 +81,7 @@ class Usage:
         self._batch: dict[AccountDay, int] = {}  # being written
         self._batches = 0
         self._file = Database(file, [_SCHEMA], durable=False)
+        self._stored = self.totals()  # what the file has of this month, in memory
         self._swept = 0  # day on which old days were last deleted
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(every,), name="usage", daemon=True)
@@ -102,6 +103,12 @@ class Usage:
         rows += [(day, count) for (who, day), count in waiting if who == account]
         return UsageCounts(*(sum(count for day, count in rows if day >= since) for since in (today, week, month)))
 
+    def this_month(self, account: str) -> int:
+        """Requests of an account in this month, without reading the file, which another process may block."""
+        days = [(account, day) for day in _days_of(*period(self._clock()))]
+        with self._lock:
+            return sum(part.get(day, 0) for part in (self._stored, self._waiting, self._batch) for day in days)
+
     def _periods(self) -> tuple[int, int, int]:
         """Today, and the first days of the week and of the month."""
         today = int(self._clock()) // _DAY_S
@@ -117,6 +124,8 @@ class Usage:
         """Adopt the totals of all processes; totals never decrease."""
         with self._file.transaction() as base:
             self._write(base, "max(requests, excluded.requests)", totals)
+        with self._lock:
+            self._store_totals(totals)
 
     def flush(self) -> None:
         with self._flushing:
@@ -137,13 +146,25 @@ class Usage:
                             self._write(base, "max(requests, excluded.requests)", totals)
                         if self._swept != today:
                             base.execute("DELETE FROM usage WHERE day < ?", (today - USAGE_DAYS,))
-                    self._batch, self._swept = {}, today
+                    with self._lock:
+                        if totals is None:
+                            totals = {day: self._stored.get(day, 0) + count for day, count in self._batch.items()}
+                        self._store_totals(totals)
+                        self._batch, self._swept = {}, today
             except (DatabaseError, OSError) as error:
                 self._fail(f"usage is not written: {error}")
             except Exception as error:  # the thread that calls this goes on
                 self._fail(f"usage is not written: {type(error).__name__}: {error}")
             else:
                 self._fail("")
+
+    def _store_totals(self, totals: Mapping[AccountDay, int]) -> None:
+        """Note what the file has now, and drop what is before this month."""
+        for day, count in totals.items():
+            self._stored[day] = max(self._stored.get(day, 0), count)
+        month = self._periods()[2]
+        if any(day < month for _, day in self._stored):
+            self._stored = {key: count for key, count in self._stored.items() if key[1] >= month}
 
     def _write(self, base: sqlite3.Connection, change: str, counts: Mapping[AccountDay, int]) -> None:
         base.executemany(
@@ -226,6 +247,9 @@ class Limits:
     def used(self, account: str) -> UsageCounts:
         return UsageCounts(0, 0, 0) if self.usage is None else self.usage.used(account)
 
+    def this_month(self, account: str) -> int:
+        return 0 if self.usage is None else self.usage.this_month(account)
+
     def open(self, who: str, most: int) -> bool:
         """Take a stream slot if one is free; the caller must release it once."""
         with self._lock:
@@ -279,6 +303,11 @@ def network(address: str) -> str:
 def _counted(who: str) -> str:
     what, space, address = who.partition(" ")
     return f"{what} {network(address)}" if space else who
+
+
+def _days_of(start: datetime, end: datetime) -> range:
+    """The days of a month, UTC, since 1970."""
+    return range((start.date() - _EPOCH).days, (end.date() - _EPOCH).days)
 
 
 def period(now: float) -> tuple[datetime, datetime]:

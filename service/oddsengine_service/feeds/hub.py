@@ -142,9 +142,9 @@ class Hub:
     def __init__(
         self, writer: Writer, matcher: Matcher, *, clock: Clock | None, payloads: PayloadQuarantine | None = None,
         overrides: Path | None = None, games: GameBoard | None = None, futures: NodeFutures | None = None,
-        replication: Replication = ALONE,
+        replication: Replication = ALONE, ages: bool = False,
     ) -> None:  # fmt: skip
-        self.engine, self._writer = writer.engine, writer
+        self.engine, self._writer, self.ages = writer.engine, writer, ages
         self._most_quotes = min(replication.most_quotes or MOST_QUOTES, MOST_QUOTES)
         self._replication = replication
         self._matcher, self._clock, self._payloads = matcher, clock, payloads
@@ -347,6 +347,10 @@ class Hub:
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """Report the credits left, used and spent per hour."""
         self.tracks[source].credits = (left, used, an_hour)
+
+    def written(self, source: str, at: datetime | None) -> None:
+        """Report when the oldest document of a source was written."""
+        self.tracks[source].written_at = at
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
         """Report that the initial data has been delivered; `ended`: no more will follow."""

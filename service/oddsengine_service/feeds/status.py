@@ -80,6 +80,7 @@ class SourceStatus(msgspec.Struct, frozen=True):
     conflict: bool = False  # it is requested less often than the guards require
     public: str = ""  # the reason, in words that everybody may read
     caught_up: bool = False  # its first data is on the board
+    written_at: datetime | None = None  # when the oldest of its files was written
 
     @property
     def last_sign(self) -> datetime | None:
@@ -194,6 +195,7 @@ class Track:
     conflict: str = ""  # why its prices cannot be kept fresh
     prices: int = 0
     stale: int = 0
+    written_at: datetime | None = None  # when the oldest of its files was written
     behind: int = 0  # games of the payload being delivered that wait to be matched or applied
     delivering: asyncio.Lock = field(default_factory=asyncio.Lock)  # one payload at a time
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
@@ -271,7 +273,7 @@ class Track:
             credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
             books=tuple(sorted(self.books())), prices=self.prices, stale=self.stale,
             behind=self.behind, shared=tuple(sorted(self.shared)), conflict=bool(self.conflict), public=public,
-            caught_up=self.caught_up.is_set(),
+            caught_up=self.caught_up.is_set(), written_at=self.written_at,
         )  # fmt: skip
 
 

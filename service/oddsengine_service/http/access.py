@@ -106,7 +106,7 @@ class Access:
         remaining = (b"x-ratelimit-remaining", b"%d" % room.remaining)
         request.headers += (*_room(room.limit, room.reset, caller.tier.delay, caller.tier.id), remaining)
         if request.is_v4:
-            request.headers += credits_of(room)
+            request.headers += credits_of(room, self._node.limits.this_month(caller.account))
         if not room.allowed:
             raise limited(room, "requests")
 

@@ -18,7 +18,7 @@ from oddsengine_service.http.problems import Problem, origin_of
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 REQUEST_HEADERS = ("X-API-Key", "Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
 EXPOSED = (
-    "ETag", "Retry-After", "X-Data-Delay", "X-Deep-Link-Type", "X-RateLimit-Limit", "X-RateLimit-Remaining",
+    "ETag", "Retry-After", "Warning", "X-Data-Delay", "X-Deep-Link-Type", "X-RateLimit-Limit", "X-RateLimit-Remaining",
     "X-RateLimit-Reset", "X-Request-Id", "X-Requests-Last", "X-Requests-Remaining", "X-Requests-Used", "X-Tier",
 )  # fmt: skip
 

@@ -129,7 +129,7 @@ class Errors:
         if request.is_v4:
             problem = v4_problem(problem)
             if not any(name == b"x-requests-used" for name, _ in request.headers):
-                request.headers += credits_of(None)
+                request.headers += credits_of(None, 0)
         response = refusal(problem, self._origin or origin_of(request.host) + request.root)
         await response(scope, receive, send)
 

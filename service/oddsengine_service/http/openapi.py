@@ -41,8 +41,8 @@ _LIMITS = {
 }
 _CREDITS = {
     "X-Requests-Remaining": "Requests that the rate limit allows until the end of the month.",
-    "X-Requests-Used": "Requests of the month that were used or have lapsed.",
-    "X-Requests-Last": "The cost of this request: 1.",
+    "X-Requests-Used": "Requests of the account in this month.",
+    "X-Requests-Last": "The cost of this request: 1, or 0 if it was refused by the rate limit.",
 }
 SECURITY: Mapping[str, Mapping[str, str]] = {
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},

@@ -45,6 +45,8 @@ class Request:
         if self.root and path.startswith(f"{self.root}/"):  # else a proxy has removed it
             path = path[len(self.root) :]
             self.raw = b"/" + self.raw.split(b"/", self.root.count("/") + 1)[-1]  # escaped in any way
+        if path == BASE:
+            path, self.raw = _UNDER, self.raw + b"/"
         self.is_v4 = path.startswith(_UNDER_V4)
         self._v4_key, self.query = b"", scope["query_string"]
         if self.is_v4:  # some clients put a slash at the end; the key is no part of what the response depends on

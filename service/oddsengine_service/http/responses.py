@@ -2,8 +2,10 @@
 
 import gzip
 import re
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import xxhash
@@ -25,6 +27,17 @@ _WEIGHT = re.compile(r"\s*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*")
 _UNLISTED = 1e-6  # weight of a plain body that the client does not mention: below every other
 _UNSAFE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 encode = msgspec.json.Encoder().encode
+
+
+def warning_of(ignored: Iterable[str]) -> str:
+    """The `Warning` header of a response to a request with parameters that are ignored.
+
+    Examples
+    --------
+    >>> warning_of(["colour", 'a"b'])
+    '299 - "ignored parameters: colour, a%22b"'
+    """
+    return f'299 - "ignored parameters: {", ".join(quote(name, safe="") for name in ignored)}"'
 
 
 class EncodedResponse(Response):

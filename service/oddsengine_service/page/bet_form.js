@@ -14,6 +14,10 @@ class BetForm {
       ? { book: bet.sportsbook, selection: bet.selection, odds: typed(bet.odds_decimal), stake: bet.stake, placed: localInput(bet.placed_at), fair: bet.fair_probability ? typed(1 / bet.fair_probability) : "", note: bet.note, result: bet.result ?? "" }
       : { selection: "", odds: "", stake: "", placed: localInput(clock()), fair: "", note: "", result: "", away: "", home: "" };
     for (const [name, value] of Object.entries(values)) $(`bet-${name}`).value = value;
+    for (const [name, decimal] of [["odds", bet?.odds_decimal], ["fair", bet?.fair_probability && 1 / bet.fair_probability]]) {
+      $(`bet-${name}`).defaultValue = $(`bet-${name}`).value;
+      $(`bet-${name}`).dataset.decimal = decimal || "";
+    }
     write($("bet-said"), "");
     $("bet").showModal();
     $("bet-selection").focus();
@@ -21,7 +25,7 @@ class BetForm {
 
   async save() {
     const text = (name) => $(`bet-${name}`).value.trim();
-    const [price, fair] = [priceOf(text("odds")), text("fair") && priceOf(text("fair"))];
+    const [price, fair] = [decimalIn($("bet-odds")), text("fair") && decimalIn($("bet-fair"))];
     if (!text("selection")) return write($("bet-said"), "Enter the bet.");
     if (!(price > 1)) return write($("bet-said"), `Enter the odds, such as ${settings.format === "decimal" ? "2.10" : "+110 or −110 (or decimal odds below 20, such as 2.10)"}.`);
     if (!(numeral(text("stake")) > 0)) return write($("bet-said"), "Enter the stake.");

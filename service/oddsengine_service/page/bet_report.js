@@ -30,7 +30,8 @@ function profitChart(points, wide) {
 // The mean CLV of each month with its 90 % error bar.
 function clvChart(months, wide) {
   const shown = months.filter((each) => each.clv_percent !== null);
-  if (!shown.length) return el("p", { class: "dim" }, "No bets with a closing price yet.");
+  const all = months.reduce((sum, each) => sum + each.count, 0);
+  if (!shown.length) return el("p", { class: "dim" }, `No closing prices yet: they come when the games begin. ${counted(all, "bet")} recorded.`);
   const [width, height, left, bottom] = [Math.max(300, wide), 150, 62, 22];
   const ends = (each) => [each.clv_percent - (each.clv_error ?? 0), each.clv_percent + (each.clv_error ?? 0)];
   const values = [0, ...shown.flatMap(ends)];
@@ -80,9 +81,10 @@ class BetReport {
     const by = $("bets-by").value;
     const ranged = (value, error) => (value === null ? "–" : `${percent(value, 1)}${error === null ? "" : ` ± ${error.toFixed(1)}`}`);
     $("bets-groups").tBodies[0].replaceChildren(...report[by].map((each) => el(
-      "tr", {}, el("th", { scope: "row" }, what[by](each.group)), el("td", { class: "number" }, String(each.count)), el("td", { class: "number" }, cash(each.staked)),
+      "tr", {}, el("th", { scope: "row" }, what[by](each.group)), el("td", { class: "number" }, String(each.settled)), el("td", { class: "number" }, cash(each.staked)),
       el("td", { class: `number ${good(each.profit)}` }, cash(each.profit).replace("-", "−")), el("td", { class: "number" }, each.roi_percent === null ? "–" : percent(each.roi_percent, 1)),
-      el("td", { class: "number" }, each.ev_percent === null ? "–" : percent(each.ev_percent, 1)), el("td", { class: "number" }, ranged(each.clv_percent, each.clv_error)),
+      el("td", { class: "number" }, each.ev_percent === null ? "–" : percent(each.ev_percent, 1)), el("td", { class: "number" }, ranged(each.clv_percent, each.clv_error), each.with_close > 0 && each.with_close !== each.settled && el("span", { class: "under" }, counted(each.with_close, "bet"))),
+      el("td", { class: "number" }, String(each.open), each.open > 0 && el("span", { class: "under" }, `${cash(each.open_staked)} staked`)),
     )));
   }
 }

@@ -110,7 +110,7 @@ on("find", "input", () => {
   lists.filter.words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean);
   filtered("find", $("find").value.trim());
 });
-for (const id of ["low", "high"]) on(id, "change", () => filtered(id, americanOf($(id).value)));
+for (const id of ["low", "high"]) on(id, "change", () => filtered(id, americanOdds($(id).value)));
 on("staked", "change", () => { filtered("stake", $("staked").valueAsNumber > 0 ? $("staked").valueAsNumber : ""); listen(); });
 on("hours", "input", () => filtered("hours", Number.isNaN($("hours").valueAsNumber) ? "" : $("hours").valueAsNumber));
 on("stands", "input", () => filtered("stands", Number.isNaN($("stands").valueAsNumber) ? "" : $("stands").valueAsNumber / 100));
@@ -153,6 +153,7 @@ on("bell", "click", () => alerts.ring());
 on("bell-form", "submit", (event) => { event.preventDefault(); alerts.answer(); });
 on("market-simulated", "click", () => OF_LIVE && location.assign(LIVE_AT.replace(/live$/, "")));
 on("market-live", "click", () => markets.choose());
+on("market-close", "click", () => markets.close());
 on("market-league", "change", () => OF_LIVE && markets.choose());
 on("sources", "click", () => { sources.render(); $("sources-dialog").showModal(); });
 on("rotate", "click", () => { $("rotate-ask").hidden = false; write($("rotate-said"), ""); });

@@ -8,7 +8,6 @@ const svg = (tag, attributes, ...children) => {
   return node;
 };
 const ODDS_FIELDS = ["odds", "against"]; // of calculators, whose service takes decimal odds
-const decimalIn = (input) => (input.value === input.defaultValue ? Number(input.dataset.decimal) : priceOf(input.value));
 // Of a field of one price, or of several between semicolons or commas; what is no price is left to the service.
 function decimalsIn(input) {
   if (input.value === input.defaultValue) return input.dataset.decimal;
@@ -109,7 +108,7 @@ class Details {
     const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent([...markets].join(","))];
     const [again, said, prices, moves] = await Promise.all([
       call("GET", pathOf(it.kind, it.id)),
-      ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${ofBooks()}${staked()}${it.kind === "ev" ? reference() : ""}`),
+      ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${ofBooks()}${staked()}${reference()}`),
       ask(`/odds/comparison?event=${event}&market=${market}`),
       ask(`/odds/history?event=${event}&market=${market}&limit=200`),
     ]);
@@ -144,7 +143,7 @@ class Details {
       const book = said?.sportsbook ?? leg.books[0];
       const row = this.#rows.get(leg.ids[book]);
       const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : legAmount(leg.stake, this.total);
-      return { leg, i, row, book, fair: this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
+      return { leg, i, row, book, fair: said?.fair_probability ?? this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
     });
   }
 
@@ -235,7 +234,6 @@ class Details {
     const outcomes = this.#outcomes();
     const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
     const mine = (this.#said?.prices ?? []).filter((each) => chosen && each.outcome === chosen.outcome && each.line === chosen.line);
-    const fair = this.#fairOf(chosen);
     write($("details-agree"), this.it.kind === "ev" && agreeing(this.it.row) ? `${agreeing(this.it.row)}: the bet has a positive EV by their own prices.` : "");
     $("details-prices").tBodies[0].replaceChildren(...mine.map((each) => {
       const row = this.#rows.get(each.odds_id);
@@ -244,7 +242,7 @@ class Details {
         "tr", {}, el("th", { scope: "row" }, called("sportsbooks", each.sportsbook), elsewhere({ market: each.market_type }, this.it), each.role === "reference" ? el("span", { class: "chip" }, "Reference") : each.role === "leg" ? el("span", { class: "chip good" }, "This bet") : ""),
         el("td", {}, el(why ? "s" : "b", {}, odds(each.odds_american, each.odds_decimal))),
         el("td", {}, each.own_fair_probability ? oddsText(1 / each.own_fair_probability) : ""),
-        el("td", {}, fair ? percent(100 * (fair * (each.odds_decimal_after_commission ?? each.odds_decimal) - 1), 1) : ""),
+        el("td", {}, each.ev_percent === undefined ? "" : percent(each.ev_percent)),
         el("td", {}, row ? aged(seenAt(row)) : each.age_seconds !== undefined ? span(each.age_seconds) : ""),
         el("td", {}, row?.max_bet ? cash(row.max_bet) : "", row?.levels ? el("span", { class: "under" }, deeper(row.levels)) : ""),
         el("td", { class: "why" }, why || (each.role === "set aside" ? "rejected" : "")),
@@ -255,7 +253,7 @@ class Details {
   #why() {
     const said = this.#said;
     $("details-why").replaceChildren(...(said ? [
-      el("p", {}, `Fair price from ${said.reference === "close" ? "all other books, as expected at the close" : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
+      el("p", {}, `Fair price from ${said.reference === "close" ? `all ${this.it.kind === "ev" ? "other " : ""}books, as expected at the close` : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
       el("p", { class: "dim" }, said.formula),
       said.rejected.length ? el("details", {}, el("summary", {}, `${counted(said.rejected.length, "price")} not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
     ] : []));

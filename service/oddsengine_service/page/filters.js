@@ -27,11 +27,11 @@ function fits(it, filter, least) {
 }
 
 // American odds, also where somebody types decimal ones.
-function americanOf(text) {
+function americanOdds(text) {
   const value = Number(text.replace("−", "-"));
   if (text.trim() === "" || Number.isNaN(value)) return "";
   if (Math.abs(value) >= 100) return value;
-  return value > 1 ? Math.round(value >= 2 ? 100 * (value - 1) : -100 / (value - 1)) : "";
+  return value > 1 ? wholeOdds(americanOf(value)) : "";
 }
 
 // ---- as parameters ----

@@ -37,7 +37,7 @@ class Markets {
     const league = method === "POST" ? `?league=${encodeURIComponent($("market-league").value)}` : "";
     try {
       const answer = await fetch(`${LIVE_AT}/state${league}`, { method });
-      if (answer.ok) this.#state = (await answer.json()).data;
+      if (answer.ok) this.#state = this.#own((await answer.json()).data);
       else this.#state = { ...this.#state, state: "failed", reason: (await refusal(answer)).text };
     } catch {
       this.#state = { ...this.#state, state: "failed", reason: "the server cannot be reached" };
@@ -45,6 +45,19 @@ class Markets {
     this.#asking = false;
     if (this.#chosen && this.#state.state === "ready") return location.assign(`${LIVE_AT}/?list=arbitrage`); // of two exchanges, the list with most to see
     this.#render();
+  }
+
+  // A failure is of the visitor who made the choice; others begin with what they can choose.
+  #own(said) {
+    return said.state === "failed" && !this.#chosen && !OF_LIVE ? { ...said, state: "off", reason: "" } : said;
+  }
+
+  // Close what is said of a failure.
+  close() {
+    this.#chosen = false;
+    this.#state = { ...this.#state, state: "off", reason: "" };
+    this.#render();
+    $("market-live").focus();
   }
 
   #render() {
@@ -61,6 +74,7 @@ class Markets {
     $("market-live").disabled = state === "starting" || (OF_LIVE && state === "ready");
     select.disabled = state === "starting";
     $("market-said").classList.toggle("error", state === "failed");
+    $("market-close").hidden = state !== "failed" || OF_LIVE;
     write($("market-said"), said[state]);
   }
 }

@@ -3,6 +3,7 @@
 const BASE = document.body.dataset.base;
 const REDRAW_MS = 300; // between two drawings that only the stream asks for
 const EVENTS_MS = 60_000;
+const START_MS = 1000; // between two looks at whether the node has started
 const AGES_MS = 10_000; // between two looks at how old prices are
 const KEY = "oddsengine.key";
 const SETTLED_MS = 1500; // a state that lasts so long is said aloud
@@ -209,9 +210,17 @@ function leave(why = "") {
   drawFilters();
 }
 
-// What the key may do. If nobody says, the streams will.
+// What the key may do. If nobody says, the streams will. A node that starts is waited for.
 async function learnRights() {
-  const found = (await ask("/account"))?.data;
+  const mine = key;
+  let answer = await call("GET", "/account");
+  while (answer.status === 503 && key === mine) {
+    write($("state"), answer.error);
+    await new Promise((resolve) => setTimeout(resolve, START_MS));
+    answer = await call("GET", "/account");
+  }
+  if (key !== mine) return;
+  const found = answer.data;
   rights = found ? { tier: found.tier, features: found.features, streams: found.streaming.enabled, delay: found.limits.odds_delay_seconds } : {};
   for (const each of [opportunities, prices]) each.close();
   const Kind = rights.streams === false ? Poller : Listener;

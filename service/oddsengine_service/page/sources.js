@@ -12,7 +12,10 @@ class Sources {
     if (Date.now() - this.#readAt < 30_000) return;
     this.#readAt = Date.now();
     const found = await ask("/feeds");
-    if (!found) return;
+    if (!found) {
+      this.#readAt -= 25_000; // again in five seconds
+      return;
+    }
     [this.#feeds, this.#meta] = [found.data, found.meta];
     this.render();
   }
@@ -23,11 +26,14 @@ class Sources {
     if (!meta) return;
     $("sources").dataset.light = meta.status;
     write($("sources-said"), meta.status === "green" && this.#feeds.length ? counted(this.#feeds.length, "feed") : LIGHTS[meta.status]);
+    // Prices of files are as old as the files are.
+    const written = this.#feeds.map((each) => Date.parse(each.written_at ?? "")).filter((at) => at < clock() - 60_000);
+    if (written.length) $("sources-said").append(el("span", {}, `, ${written.length === 1 ? "a file" : "files"} written `), past(new Date(Math.min(...written)).toISOString()));
     const share = (value) => (value === null ? "–" : percent(100 * value, 1));
     write($("sources-sum"), `${meta.reason}. ${counted(meta.rows, "price")} from ${counted(meta.books, "book")} on ${counted(meta.events, "game")}, ${share(meta.stale_share)} stale.`.replace(/^./, (c) => c.toUpperCase()));
     const rows = this.#feeds.map((each) => el(
       "tr", {}, el("th", { scope: "row" }, each.name, el("span", { class: "under" }, spelled(each.kind))),
-      el("td", {}, el("span", { class: "light", "data-light": each.status }, spelled(each.status)), el("span", { class: "under" }, each.reason)),
+      el("td", {}, el("span", { class: "light", "data-light": each.status }, spelled(each.status)), el("span", { class: "under" }, each.reason), each.written_at && el("span", { class: "under" }, "file written ", past(each.written_at))),
       el("td", {}, each.last_message_at ? past(each.last_message_at) : "never"),
       ...[each.events, each.books.length, each.rows].map((value) => el("td", { class: "number" }, value.toLocaleString())),
       el("td", { class: "number" }, share(each.stale_share)),

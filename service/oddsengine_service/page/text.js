@@ -50,20 +50,28 @@ const spelled = (id) => (id ? id.charAt(0).toUpperCase() + id.slice(1).replaceAl
 const counted = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
 const called = (what, id) => names[what].get(id) ?? spelled(id);
 
+// American odds as books show them: whole, a half to the even number as everywhere else, and +100 for −100.
+function wholeOdds(american) {
+  const near = Math.round(american), even = Math.abs(american % 1) === 0.5 && near % 2 !== 0 ? near - 1 : near;
+  return even === -100 ? 100 : even;
+}
 function odds(american, decimal) {
   if (settings.format === "decimal") return decimal === null || decimal === undefined ? "" : decimal.toFixed(2);
   if (american === null || american === undefined) return "";
-  const rounded = Math.round(american), whole = rounded === -100 ? 100 : rounded;
+  const whole = wholeOdds(american);
   return whole < 0 ? `−${-whole}` : `+${whole}`;
 }
-const oddsText = (decimal) => odds(decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1), decimal);
+const americanOf = (decimal) => (decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1));
+const oddsText = (decimal) => odds(americanOf(decimal), decimal);
 const decimalOf = (american) => (american === null ? null : american > 0 ? 1 + american / 100 : 1 - 100 / american);
-// A price of any precision, as somebody would type it, and back: in decimal odds, nan if it is no price.
+// A price as somebody would type it, and back: in decimal odds, nan if it is no price. A field that nobody changed has
+// the exact price in `data-decimal`.
 const typed = (decimal) => {
   if (settings.format === "decimal") return String(Number(decimal.toFixed(4)));
-  const american = Number((decimal >= 2 ? 100 * (decimal - 1) : -100 / (decimal - 1)).toFixed(2));
-  return american > 0 || american === -100 ? `+${Math.abs(american)}` : String(american);
+  const american = wholeOdds(americanOf(decimal));
+  return american > 0 ? `+${american}` : String(american);
 };
+const decimalIn = (input) => (input.value === input.defaultValue && input.dataset.decimal ? Number(input.dataset.decimal) : priceOf(input.value));
 function priceOf(text) {
   const value = numeral(text);
   // Nobody means 4900 by 50: it is neither an American price nor a usual decimal one.

@@ -44,12 +44,17 @@ class Tracker {
     const sum = this.meta?.summary;
     const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     const signedCash = (value) => el("span", { class: good(value) }, `${value < 0 ? "−" : value > 0 ? "+" : ""}${cash(Math.abs(value))}`);
-    $("bets-summary").replaceChildren(...(sum && sum.count ? [
-      figure("Bets", `${sum.count}${sum.open ? `, ${sum.open} open` : ""}`), figure("Staked", cash(sum.staked)), figure("Profit", signedCash(sum.profit)),
-      figure("ROI", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected profit", signedCash(sum.expected)),
-      figure("Closing line value", sum.avg_clv_percent === null ? "–" : percent(sum.avg_clv_percent)),
-      figure("Beat the close", sum.beat_close === null ? "–" : percent(100 * sum.beat_close, 0)),
-    ] : []));
+    const rows = (figures) => figures.filter(([, each]) => each.length).map(([name, each]) => el("div", { class: "figures", role: "group", "aria-label": name }, el("b", {}, name), el("dl", { class: "figures" }, ...each)));
+    $("bets-summary").replaceChildren(...rows(!sum?.count ? [] : [
+      ["Settled", [
+        figure("Bets", sum.settled.toLocaleString()), figure("Staked", cash(sum.staked)), figure("Profit", signedCash(sum.profit)),
+        figure("ROI", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected profit", signedCash(sum.expected)),
+      ]],
+      ["Open", sum.open ? [figure("Bets", sum.open.toLocaleString()), figure("Staked", cash(sum.open_staked)), figure("Expected profit", signedCash(sum.open_expected))] : []],
+      ["With a closing line", sum.with_close ? [
+        figure("Bets", sum.with_close.toLocaleString()), figure("Closing line value", percent(sum.avg_clv_percent)), figure("Beat the close", percent(100 * sum.beat_close, 0)),
+      ] : []],
+    ]));
     const body = $("bets-table").tBodies[0];
     if (body.contains(document.activeElement) && document.activeElement.matches("select, input")) return; // somebody chooses
     body.replaceChildren(...this.bets.map((bet) => this.#row(bet)));
@@ -68,7 +73,7 @@ class Tracker {
       el("td", {}, called("sportsbooks", bet.sportsbook)),
       el("td", { class: "number" }, el("b", {}, oddsText(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
       el("td", { class: "number", "data-label": "Stake" }, cash(bet.stake)),
-      el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? oddsText(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${oddsText(1 / bet.closing_probability)}`)),
+      el("td", { class: "number", "data-label": "Close" }, bet.closing_odds ? oddsText(bet.closing_odds) : bet.closing_probability ? "" : "–", bet.closing_probability && el("span", { class: "under" }, `fair ${oddsText(1 / bet.closing_probability)}`), bet.no_close && el("span", { class: "under" }, `none: ${bet.no_close}`)),
       el("td", { class: `number ${good(bet.clv_percent)}`, "data-label": "CLV" }, bet.clv_percent === null ? "–" : percent(bet.clv_percent, 1)),
       el("td", {}, result, bet.graded_by === "score" && el("span", { class: "under" }, `${bet.away_score}–${bet.home_score}, by score`)),
       el("td", { class: `number ${good(bet.profit)}`, "data-label": "Profit" }, bet.profit === null ? "–" : cash(bet.profit).replace("-", "−"), el("span", { class: "under" }, el("button", { type: "button", class: "plain remove", "data-edit": bet.id, "aria-label": `Edit ${bet.selection}` }, "Edit"), el("button", { type: "button", class: "plain remove", "data-remove": bet.id, "aria-label": `${this.#sure === bet.id ? "Delete for good:" : "Delete"} ${bet.selection}` }, this.#sure === bet.id ? "Delete for good" : "Delete"))),

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from oddsengine import catalog
 from oddsengine.query import values
+from oddsengine_service.accounts.bet_games import located
 from oddsengine_service.accounts.bet_report import BetReport, report
 from oddsengine_service.accounts.bets import (
     SHARES,
@@ -100,6 +101,7 @@ def place(context: Context) -> Any:
     bet = figures(
         Bet(**msgspec.structs.asdict(new) | {"id": secrets.token_hex(8), "placed_at": placing_time(new.placed_at)})
     )
+    (bet,) = located(context, [bet])
     keep(context.node.records, context.caller.key, bet)
     return data(context, bet)
 
@@ -114,7 +116,7 @@ def take(context: Context) -> Any:
     records, key = context.node.records, context.caller.key
     with records.alone:
         present = {bet.id for bet in records.all(key, "bet", Bet)}
-        fresh_bets = [bet for id_, bet in made.items() if id_ not in present]
+        fresh_bets = located(context, [bet for id_, bet in made.items() if id_ not in present])
         records.put_all(key, [NamedRecord("bet", bet.id, bet, waiting_event(bet)) for bet in fresh_bets])
     fresh = len(made.keys() - present)
     return data(context, Imported(fresh, len(body.bets) - fresh))
@@ -191,8 +193,9 @@ endpoints = (
     ),
     Endpoint(
         "/bets", place, "Record a bet", _TAG, Data[Bet], method="POST", body=NewBet, cache="records", status=201,
-        doc="The closing line is added when the event begins, and the result when the game is over. Bets on props and "
-        "periods have to be settled with PATCH.",
+        doc="The closing line is added when the event begins, and the result when the game is over. Without an "
+        "`event_id`, the game is the next one on the board of the teams that the bet names; `no_close` says why there "
+        "will be no closing line. Bets on props and periods have to be settled with PATCH.",
     ),
     Endpoint(
         "/bets/import", take, "Record many bets", _TAG, Data[Imported], method="POST", body=BetImport, cache="records",

@@ -26,6 +26,7 @@ def _feed(source: SourceStatus, now: float) -> Feed:
         last_message_at=format_time(seen),
         last_data_at=format_time(source.last_payload),
         age_seconds=None if seen is None else round(max(0.0, now - seen.timestamp()), 1),
+        written_at=format_time(source.written_at),
         messages=source.payloads,
         events=source.events,
         books=list(source.books),

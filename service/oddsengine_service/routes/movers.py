@@ -4,15 +4,17 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.query import ORDERS, Movers, find_movers, ordered
+from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param
 from oddsengine_service.http.problems import Problem
 from oddsengine_service.routes.odds import filter_of, reading
-from oddsengine_service.wire.envelopes import Page, Share
+from oddsengine_service.wire.envelopes import Counted, PageWith, Share
 from oddsengine_service.wire.numbers import exact, known, percent
 from oddsengine_service.wire.odds import Odds, odds
 
@@ -32,6 +34,16 @@ class Mover(msgspec.Struct):
     shorter: int
     longer: int
     spread_points: float | None
+
+
+class MoversMeta(Counted, kw_only=True):
+    """The time with which prices are compared."""
+
+    since: Annotated[str | None, Meta(description="Later than `minutes` ago if the node has no older prices.")]
+
+
+class MoversPage(PageWith[Mover, MoversMeta]):
+    """A page of movers."""
 
 
 def listed(context: Context) -> dict[str, Any]:
@@ -58,7 +70,9 @@ def listed(context: Context) -> dict[str, Any]:
         rows = reader.take(slots[moved.best])
     values = zip(odds(rows), fair.ev[moved.best].tolist(), fair.probability[moved.best].tolist(), strict=True)
     shown = [_mover(*each, moved, at) for at, each in enumerate(values)]
-    return page(context, shown, len(shown), total, answer_meta(context, missing))
+    known_since = max(since, past.recent.since)
+    begins = timestamps(np.array([known_since]))[0] if NO_TIME not in (since, past.recent.since) else None
+    return page(context, shown, len(shown), total, answer_meta(context, missing, since=begins))
 
 
 def _mover(row: Odds, ev: float, share: float, moved: Movers, at: int) -> Mover:
@@ -81,7 +95,7 @@ class MoversQuery(Pages, Prices):
 
 endpoints = (
     Endpoint(
-        "/odds/movers", listed, "Movers: largest moves and disagreements", "Odds", Page[Mover],
+        "/odds/movers", listed, "Movers: largest moves and disagreements", "Odds", MoversPage,
         MoversQuery,
         doc="One row per market, for the outcome that shortened most, at the line that most books quote: the average "
         "implied probability (margin included) of the books with a price both then and now, how many of them shortened "

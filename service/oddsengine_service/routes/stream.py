@@ -28,6 +28,7 @@ from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, no
 from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.problems import Problem, invalid
 from oddsengine_service.http.request import Request
+from oddsengine_service.http.responses import warning_of
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.stream.events import SSE, Resumable, Wire
 from oddsengine_service.stream.hub import Subscription
@@ -106,6 +107,8 @@ async def stream(channel: str | None, api: Api, request: Request, scope: Any, re
     if "eventId" in context.path:
         context.query.event = (context.path["eventId"],)
     caller, query = context.caller, context.query
+    if context.ignored:
+        request.headers.append((b"warning", warning_of(context.ignored).encode()))
     channels = (channel,) if channel else query.channel or StreamQuery.channel
     wants = _wants(context, frozenset(channels))
     hub = api.streams()

@@ -71,23 +71,22 @@ def v4_problem(problem: Problem) -> V4Problem:
 
 
 @lru_cache(maxsize=1024)
-def _month(minute: int) -> tuple[int, int]:
-    """The minutes of the month of a minute, and those of it after that one."""
-    start, end = period(float(minute * WINDOW_S))
-    return round((end - start).total_seconds()) // WINDOW_S, round(end.timestamp()) // WINDOW_S - minute - 1
+def _later(minute: int) -> int:
+    """The minutes of the month of a minute that come after it."""
+    _, end = period(float(minute * WINDOW_S))
+    return round(end.timestamp()) // WINDOW_S - minute - 1
 
 
-def credits_of(room: Room | None) -> list[tuple[bytes, bytes]]:
-    """The headers that count credits: what the rate limit allows in the rest of the month.
+def credits_of(room: Room | None, used: int) -> list[tuple[bytes, bytes]]:
+    """The headers that count credits.
 
-    Credits of past minutes count as used, whether they were or not. A request costs one; `room` is None for a request
+    Used are the requests of the account in this month; remaining is what the rate limit allows in the rest of it, so
+    the sum falls with every minute in which fewer requests are made. A request costs one; `room` is None for a request
     that is charged to nobody.
     """
-    remaining = used = last = 0
+    remaining = last = 0
     if room is not None:
-        whole, later = _month(room.reset // WINDOW_S - 1)
-        remaining, last = room.remaining + room.limit * later, 1
-        used = room.limit * whole - remaining
+        remaining, last = room.remaining + room.limit * _later(room.reset // WINDOW_S - 1), int(room.allowed)
     return [
         (b"x-requests-remaining", b"%d" % remaining), (b"x-requests-used", b"%d" % used),
         (b"x-requests-last", b"%d" % last),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import polars as pl
 from msgspec import UNSET
 
@@ -15,7 +16,6 @@ from oddsengine import catalog
 from oddsengine.catalog import futures
 from oddsengine.feeds.the_odds_api_names import book_key, outright_key
 from oddsengine.futures import FuturesBoard, FuturesMarket
-from oddsengine.maths.odds import decimal_to_american
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.tiers import feature_above
 from oddsengine_service.http.endpoints import Context
@@ -24,6 +24,7 @@ from oddsengine_service.v4.bodies import V4Bookmaker, V4Event, V4EventOdds, V4Ma
 from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import group, v4_id, written
 from oddsengine_service.v4.prices import OUTRIGHTS, books
+from oddsengine_service.wire.numbers import whole_americans
 
 _FEATURE = "futures"
 _SIDES = ("OVER_UNDER", "YES_NO")
@@ -137,7 +138,7 @@ def _outcome(
 ) -> V4Outcome:
     price: float = round(decimal, 6)
     if query.odds_format == "american":
-        price = round(float(decimal_to_american(decimal)) if american is None else american)
+        (price,) = whole_americans(np.array([decimal]), np.array([np.nan if american is None else american]))
     sided = market.type in _SIDES
     return V4Outcome(
         pick.split(" ", 1)[0] if sided else pick, price, UNSET if market.line is None else market.line,

@@ -25,7 +25,7 @@ from oddsengine_service.routes.reference import own
 from oddsengine_service.v4.bodies import V4Bookmaker, V4EventOdds, V4Market, V4Outcome
 from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import Game, facts, written
-from oddsengine_service.wire.numbers import americans
+from oddsengine_service.wire.numbers import whole_americans
 from oddsengine_service.wire.odds import own_columns
 
 FEATURED = ("h2h", "spreads", "totals")  # for whole sports
@@ -170,7 +170,7 @@ class _Part:
         names, points, descriptions = ([column[term] for term in chosen] for column in columns)
         prices: list[Any] = np.round(rows.odds[at], 6).tolist()
         if query.odds_format == "american":
-            prices = list(map(round, americans(rows.odds[at], rows.american[at])))
+            prices = whole_americans(rows.odds[at], rows.american[at])
         links, sids, limits = self._own(query, rows, at)
         self.outcomes = list(map(V4Outcome, names, prices, points, descriptions, links, sids, limits))
 

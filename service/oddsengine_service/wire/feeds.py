@@ -21,6 +21,7 @@ class Feed(msgspec.Struct):
     last_message_at: Annotated[Moment | None, Meta(description="Data, an unchanged response, or a heartbeat.")]
     last_data_at: Moment | None
     age_seconds: Annotated[float | None, Meta(description="Seconds since the last message.")]
+    written_at: Annotated[Moment | None, Meta(description="Of a table: when the oldest of its files was written.")]
     messages: Annotated[int, Meta(description="Messages with data since the node started.")]
     events: int
     books: list[str]

@@ -1,6 +1,7 @@
 """Rounding and formatting of numbers and times; nothing is rounded elsewhere.
 
-American prices have 2 digits, decimal prices and probabilities 6, others 4. Times are RFC 3339 in UTC.
+American prices have 2 digits, decimal prices and probabilities 6, others 4. Times are RFC 3339 in UTC. Where
+people read American prices (messages, CSV files, the page) they are whole, as books show them, as in `/v4`.
 """
 # mypy: allow-untyped-calls
 
@@ -52,4 +53,17 @@ def american(value: float) -> float:
 def americans(odds: Floats, american: Floats) -> list[float]:
     """American prices: as given, else converted from the decimal price."""
     prices: list[float] = round_american(quoted_american(odds, american)).tolist()
+    return prices
+
+
+def whole_americans(odds: Floats, american: Floats) -> list[int]:
+    """American prices as books show them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whole_americans(np.array([1.46, 2.125, 1.996, 2.0]), np.array([np.nan, np.nan, np.nan, 104.5]))
+    [-217, 112, 100, 104]
+    """
+    prices: list[int] = round_american(quoted_american(odds, american), 0).astype(int).tolist()
     return prices

@@ -86,7 +86,10 @@ def test_hosts_that_refuse_leave_the_simulated_market(page: Page, venues: Exchan
         page.select_option("#market-league", "nba")
         live.click()
         expect(said).to_have_text(
-            re.compile(r"^No live prices\. Kalshi: .*451.*; Polymarket: .*451.* This is still the simulated market\.$"),
+            re.compile(
+                r"^No live prices\. Kalshi fails, .* \(status 451\); Polymarket fails, .* \(status 451\)\. "
+                r"This is still the simulated market\.$"
+            ),
             timeout=PATIENCE_MS,
         )
     expect(said).to_have_class(re.compile("error"))
@@ -94,8 +97,15 @@ def test_hosts_that_refuse_leave_the_simulated_market(page: Page, venues: Exchan
     expect(live).to_be_enabled()
     expect(page.locator(ROWS).first).to_be_visible()
     assert "/live" not in page.url
-    page.reload()  # a later visitor begins with what they can choose
-    expect(page.locator("#market-league")).to_have_value("nba")
+    visitor = page.context.new_page()  # a later visitor begins with what they can choose
+    visitor.goto(page.url)
+    expect(visitor.locator("#market-league")).to_have_value("nba")
+    expect(visitor.locator("#market-said")).to_have_text("Kalshi and Polymarket; no key is needed.")
+    expect(visitor.locator("#market-close")).to_be_hidden()
+    visitor.close()
+    page.click("#market-close")
+    expect(said).to_have_text("Kalshi and Polymarket; no key is needed.")
+    expect(page.locator("#market-close")).to_be_hidden()
 
 
 def test_the_live_page_changes_the_league_and_says_that_it_was_stopped(page: Page, demo: Running) -> None:

@@ -23,6 +23,7 @@ from playwright.sync_api import (
     Dialog,
     Page,
     Request,
+    Response,
     Route,
     expect,
 )
@@ -30,6 +31,7 @@ from service.test_alerts import Hook, hooked
 from support.service_running import Running, running, until
 
 from oddsengine import catalog
+from oddsengine.maths.odds import format_american
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.http import pages
 
@@ -83,6 +85,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self._fault(str(error)))
         self.page.on("dialog", self._asked)
         self.page.on("request", self._requested)
+        self.page.on("response", self._answered)
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -94,6 +97,11 @@ class Visit:
 
     def _requested(self, request: Request) -> None:
         self.requests.append(request)
+
+    def _answered(self, response: Response) -> None:
+        """No request has a parameter that the API ignores."""
+        if warning := response.headers.get("warning"):
+            self._fault(f"{response.url}: {warning}")
 
     def _fault(self, text: str) -> None:
         self.faults.append(text)
@@ -634,6 +642,29 @@ def test_a_row_opens_with_its_movement_prices_and_reasons(visit: Visiting, serve
     expect(page.locator(f"{ROWS} [data-open]").first).to_be_focused()
 
 
+def test_a_price_has_one_ev(visit: Visiting, server: Running) -> None:
+    """In the details of an arbitrage, each price has the EV that the +EV list has for it."""
+    v = visit()
+    page = v.enter()
+    v.tab("arbitrage")
+    page.click("#pause")
+    opened(page)
+    event, market = page.locator(ROWS).first.evaluate("({ item }) => [item.eventId, item.market]")
+    shown = page.locator("#details-prices tbody tr").evaluate_all(
+        "(rows) => rows.map((row) => [row.cells[0].firstChild.data, row.cells[1].innerText, row.cells[3].innerText])"
+    )
+    with server.client() as client:
+        rows = client.get(f"/opportunities/ev?event={event}&market={market}&min_ev=-100&limit=200").json()["data"]
+    listed = {
+        (catalog.book(row["sportsbook"]).name, format_american(row["odds_american"]).replace("-", "−"),
+         f"{row['ev_percentage']:.2f} %".replace("-", "−"))
+        for row in rows
+    }  # fmt: skip
+    valued = {tuple(each) for each in shown if each[2]}
+    assert len(valued) > 3
+    assert valued <= listed
+
+
 def test_a_bet_is_placed_tracked_and_settled(visit: Visiting, server: Running) -> None:
     v = visit()
     page = v.enter()
@@ -1026,6 +1057,8 @@ def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running,
     expect(row).to_contain_text("EV 5.0 %")
     page.click("#bets-table [data-edit]")
     expect(page.locator("#bet-odds")).to_have_value("+110")
+    page.click("#bet-form button[type=submit]")
+    page.click("#bets-table [data-edit]")
     page.fill("#bet-odds", "+120")
     page.select_option("#bet-result", "won")
     page.click("#bet-form button[type=submit]")

@@ -179,6 +179,8 @@ def test_what_got_shorter_is_listed_with_the_price_that_is_left() -> None:
     ring.follow(engine.step(quotes(moved, later), later))
     (row,) = call(engine, ring)["data"]
     assert call(engine, ring, minutes=4)["data"] == [row]  # from when they were first seen
+    since = [call(engine, ring, minutes=minutes)["meta"]["since"] for minutes in (4, 20)]
+    assert since == ["2026-02-07T18:01:00.000000Z", "2026-02-07T18:00:00.000000Z"], "there are no older prices"
     assert (row["odds"]["selection"], row["odds"]["sportsbook"], row["odds"]["odds_decimal"]) == (
         "Boston Celtics", "betmgm", 2.0)  # fmt: skip
     assert (row["books"], row["shorter"], row["longer"]) == (4, 3, 0)

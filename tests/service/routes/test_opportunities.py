@@ -663,7 +663,8 @@ def test_csv_has_every_leg_in_the_published_columns() -> None:
             if line[f"book{k}"]
         ]
         assert legs == [
-            (leg["sportsbook"], leg["selection"], leg["odds_american"], leg["stake_percent"]) for leg in row["legs"]
+            (leg["sportsbook"], leg["selection"], round(leg["odds_american"]), leg["stake_percent"])
+            for leg in row["legs"]
         ]
         assert sum(leg[3] for leg in legs) == pytest.approx(100.0, abs=1e-6)
         assert {float(line["profit%"]) for line in mine} == {row["profit_percent"]}

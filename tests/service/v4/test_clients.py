@@ -81,7 +81,7 @@ def test_theoddsapi(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     client = module.TheOddsAPI(KEY)
     assert SPORT in [sport["key"] for sport in client.get_sports()]
     assert client.get_requests_remaining() > 1_000_000
-    assert client.get_requests_used() > 0
+    assert client.get_requests_used() == 0, "this node has no file of usage"
     games = client.get_odds(sport=SPORT, regions="us", oddsFormat="american")
     first = max(games, key=lambda game: len(game["bookmakers"]))
     prices = [o["price"] for maker in first["bookmakers"] for m in maker["markets"] for o in m["outcomes"]]

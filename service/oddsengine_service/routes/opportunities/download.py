@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from oddsengine.maths.odds import round_american
 from oddsengine_service.http.downloads import csv_file
 from oddsengine_service.http.endpoints import Answer
 
@@ -17,7 +18,6 @@ _HEADER = ("event", "sport", "market", "line", "profit%", "implied_total", "book
            "book2", "selection2", "odds2", "stake2%", "is_live", "is_alternate_line", "possibly_stale", "warnings",
            "detected_at")  # fmt: skip
 _HEAD = ("event_name", "sport", "market_type", "line", "profit_percent", "implied_total")
-_LEG = ("sportsbook", "selection", "odds_american", "stake_percent")
 
 
 def download(rows: Iterable[Mapping[str, Any]], now: datetime | None) -> Answer:
@@ -29,9 +29,14 @@ def _lines(row: Mapping[str, Any]) -> Iterator[list[Any]]:
     head = [row[name] for name in _HEAD]
     tail = [row["is_live"], row["is_alternate_line"], row["possibly_stale"], ";".join(row["warnings"])]
     for at in range(0, len(row["legs"]), 2):
-        legs = [leg[name] for leg in row["legs"][at : at + 2] for name in _LEG]
+        legs = [value for leg in row["legs"][at : at + 2] for value in _leg(leg)]
         legs += [None] * (8 - len(legs))
         yield [_short(value) for value in (*head, *legs, *tail, row["detected_at"])]
+
+
+def _leg(leg: Mapping[str, Any]) -> list[Any]:
+    price = float(round_american(leg["odds_american"], 0))
+    return [leg["sportsbook"], leg["selection"], price, leg["stake_percent"]]
 
 
 def _short(value: Any) -> Any:

@@ -126,7 +126,9 @@ def _fair_line(context: Context, explanation: Explanation, event: str) -> dict[s
 
 def _seen(frame: pl.DataFrame, own: frozenset[str] | None) -> list[dict[str, Any]]:
     """Prices of the books that a caller may see."""
-    names = {"net_odds": "odds_decimal_after_commission", "own_fair": "own_fair_probability"}
+    names = {
+        "net_odds": "odds_decimal_after_commission", "own_fair": "own_fair_probability", "ev_percentage": "ev_percent",
+    }  # fmt: skip
     return [
         {names.get(name, name): value for name, value in each.items()}
         | {"odds_american": float(round_american(decimal_to_american(each["odds_decimal"])))}
@@ -183,7 +185,8 @@ endpoints = (
         Data[dict[str, Any]],
         ExplainQuery,
         cache="never",
-        doc="All prices of the market with their age, role and own fair probability; the source of the fair price; "
+        doc="All prices of the market with their age, role, own fair probability, and the fair probability and EV that "
+        "the +EV list has for each; the source of the fair price; "
         "what the bets settle on in a tie, a postponement and so on (`terms`); prices that were not used and why; and, "
         "for +EV bets, the history of the fair probability (`fair_line`).",
     ),
