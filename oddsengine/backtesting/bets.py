@@ -150,15 +150,15 @@ def _given(bets: IntoFrame | str | os.PathLike[str]) -> pl.DataFrame:
             raise OddsError(f"not a table of bets: {error}") from None
     path = Path(bets)
     try:
-        frame, bad = read_rows(path.read_bytes(), path.suffix)
+        rows = read_rows(path.read_bytes(), path.suffix)
     except OSError as error:
         raise OddsError(f"cannot read {path}: {reason_of(error)}") from error
     except OddsError as error:
         raise OddsError(f"{path.name}: {error}") from None
-    if bad.height:
-        row, reason = bad.select("row", "reason").row(0)
-        raise OddsError(f"{path.name}: bet {row} cannot be read: {reason}")
-    return frame.drop("row", strict=False)
+    if rows.bad.height:
+        row, reason = rows.bad.select("row", "reason").row(0)
+        raise OddsError(f"{path.name}: {rows.place(row)} cannot be read: {reason}")
+    return rows.frame
 
 
 def _require(frame: pl.DataFrame, given: list[str]) -> None:

@@ -146,7 +146,7 @@ def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]
         if name in needed and read.null_count():
             row = int(read.is_null().arg_max() or 0)
             raise ValueError(
-                f"{name} must be a time in every row, got {column[row]!r} in row {row + 1} ({read.null_count()} in all)"
+                f"{name} must be a time in every row, got {column[row]!r} in row {row} ({read.null_count()} in all)"
             )
         made.append(read)
     return table.with_columns(made)

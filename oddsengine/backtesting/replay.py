@@ -169,7 +169,7 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     book, books = _coded(c.table["sportsbook"])
     links = c.links()
     plain = all(link is None for link in links)
-    now = piece.now[c.number - 1]
+    now = piece.now[c.number]
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
     known_wordings: Any = None
     for moment, a, b in cuts(now):

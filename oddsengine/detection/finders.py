@@ -40,7 +40,7 @@ from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning
+from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning, check_odds, row_column
 
 _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
@@ -118,7 +118,7 @@ def find_ev(
     Returns
     -------
     polars.DataFrame
-        `EV_SCHEMA` and the other columns of `odds`, best first; `row` is the position of the price in `odds`, from 1.
+        `EV_SCHEMA` and the other columns of `odds`, best first; `row` is the position of the price in `odds`, from 0.
 
     Raises
     ------
@@ -515,7 +515,7 @@ def rejected(
     Returns
     -------
     polars.DataFrame
-        `REJECTED_SCHEMA`, in the table's order; `row` counts from 1.
+        `REJECTED_SCHEMA`, in the table's order; `row` is the position, from 0.
 
     Examples
     --------
@@ -530,7 +530,7 @@ def rejected(
     ...     }
     ... )
     >>> rejected(odds).select("row", "guard").rows()
-    [(2, 'no_line')]
+    [(1, 'no_line')]
     """
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
@@ -552,9 +552,10 @@ def rejected(
     reasons = board.reasons_of(prepared, rows)
     reasons += [sentence(name, x) for name, x in zip(names[rows.size :], measure, strict=True)]
     invalid = table[at]
+    position = row_column(table.columns)
     frame = pl.DataFrame(
         {
-            "row": invalid["row"],
+            "row": invalid[position],
             "guard": pl.Series(names, dtype=pl.String),
             "reason": pl.Series(reasons, dtype=pl.String),
             **{
@@ -566,12 +567,12 @@ def rejected(
             },
         }
     )  # fmt: skip
-    columns = ["row", "sportsbook", "event_id", "market_type", "selection", "line", "is_live", "last_seen_at"]
-    bad = table.rejected.join(table.unpriced.select(columns), on="row", how="left")
+    columns = [position, "sportsbook", "event_id", "market_type", "selection", "line", "is_live", "last_seen_at"]
+    bad = table.rejected.join(table.unpriced.select(columns), on=position, how="left").rename({position: "row"})
     everything = pl.concat(
         [board.frame(dict(frame.to_dict()), REJECTED_SCHEMA), board.frame(bad.to_dict(), REJECTED_SCHEMA)]
     )
-    return everything.sort("row", "guard")
+    return everything.sort("row", "guard").rename({"row": position})
 
 
 def fair(
@@ -637,10 +638,9 @@ def fair(
     if isinstance(odds, PreparedTable):
         prepared = odds
     else:
-        # Own row numbers: those of the input may be null, or come from several tables.
-        place = pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True).alias("row")
+        # Its own positions: those of the input may be null, or come from several tables.
         checked = isinstance(odds, OddsTable) and odds.checked
-        prepared = prepare(odds if checked else came.with_columns(place), guards, now)
+        prepared = prepare(odds if checked else check_odds(came.drop("row", "odds_row", strict=False)), guards, now)
     wants = Wants.from_thresholds(min_ev=-100.0)
     question = board.ask(
         prepared, None, sharp, method, commission, wants, model=modelled(model, prepared), fair=constants
@@ -652,6 +652,7 @@ def fair(
     # Invalid rows are in `rejected`; the others are numbered as they came.
     faults = prepared.table.rejected.select("row", "guard")
     numbered = pl.concat([figures.with_columns(prepared.table["row"]), faults], how="diagonal_relaxed")
+    place = pl.int_range(came.height, dtype=pl.UInt32, eager=True).alias("row")
     order = place.to_frame().join(numbered, on="row", how="left", maintain_order="left")
     return came.with_columns(order.drop("row"))
 

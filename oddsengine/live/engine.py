@@ -626,7 +626,7 @@ class Engine(Readable):
         if not applied.unknown:
             return refused
         at = np.flatnonzero(applied.what == UNKNOWN)
-        rows = at + 1 if read is None or read.number is None else read.number[at]
+        rows = at if read is None or read.number is None else read.number[at]
         more = pl.DataFrame({"row": rows}).with_columns(
             field=pl.lit("odds_decimal"), value=pl.lit(""), reason=pl.lit("no price given"), guard=pl.lit("bad_price")
         )

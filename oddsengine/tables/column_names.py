@@ -135,13 +135,26 @@ def check_columns(columns: Mapping[str, str], schema: Collection[str], kind: str
         owner[target] = name
 
 
-def price_format(prices: pl.LazyFrame, name: str) -> str:
+def price_format(
+    prices: pl.LazyFrame, name: str, position: pl.Series | None = None, first_line: int | None = None
+) -> str:
     """Return `DECIMAL` or `AMERICAN` by the values of a price column.
+
+    Parameters
+    ----------
+    prices
+        The table.
+    name
+        The column.
+    position
+        That of each row in the input; None is in order, from 0.
+    first_line
+        The line of position 0 in a file; None if there are no lines.
 
     Raises
     ------
     ValueError
-        If the values are in both formats, or could be in either; the error names rows, counted from 1.
+        If the values are in both formats, or could be in either; the error names their lines, or rows from 0.
 
     Examples
     --------
@@ -158,15 +171,14 @@ def price_format(prices: pl.LazyFrame, name: str) -> str:
     decimal = (~signed & number.is_between(1.0, 100.0, closed="none")) | text.str.contains(FRACTION)
     either = ~signed & (number >= 100.0)
     kinds = {"signed": signed, "decimal": decimal, "either": either}
-    numbered = prices.collect_schema().get("row") == pl.UInt32
-    row = pl.col("row") if numbered else pl.int_range(1, pl.len() + 1)
+    row = pl.int_range(pl.len()) if position is None else pl.lit(position)
     first = prices.select(
         pl.struct(value=text, row=row).filter(kind).first().alias(key) for key, kind in kinds.items()
     ).collect()
     has = {key: first[key].item() for key in kinds}
 
     def example(key: str) -> str:
-        return f"{has[key]['value']} in row {has[key]['row']}"
+        return f"{has[key]['value']} in {place(has[key]['row'], first_line)}"
 
     if has["signed"] and has["decimal"]:
         raise ValueError(
@@ -179,6 +191,17 @@ def price_format(prices: pl.LazyFrame, name: str) -> str:
             f"columns={{{name!r}: {AMERICAN!r}}} or {DECIMAL!r}"
         )
     return AMERICAN if has["signed"] else DECIMAL
+
+
+def place(position: int, first_line: int | None = None) -> str:
+    """Name a row of a frame by its position, from 0, or of a file by its line.
+
+    Examples
+    --------
+    >>> place(3), place(3, first_line=2)
+    ('row 3', 'line 5')
+    """
+    return f"row {position}" if first_line is None else f"line {first_line + position}"
 
 
 def event_ids(names: Iterable[str]) -> pl.Expr | None:

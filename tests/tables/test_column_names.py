@@ -111,9 +111,9 @@ def test_the_format_of_a_price_follows_from_the_values(
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
-        ([1.91, -110], r"American odds \(-110.0 in row 2\) and decimal or fractional ones \(1.91 in row 1\)"),
-        (["5/2", "+150"], r"American odds \(\+150 in row 2\) and decimal or fractional ones \(5/2 in row 1\)"),
-        ([110, 150], r"can have decimal or American odds, such as 110 in row 1: say which with columns="),
+        ([1.91, -110], r"American odds \(-110.0 in row 1\) and decimal or fractional ones \(1.91 in row 0\)"),
+        (["5/2", "+150"], r"American odds \(\+150 in row 1\) and decimal or fractional ones \(5/2 in row 0\)"),
+        ([110, 150], r"can have decimal or American odds, such as 110 in row 0: say which with columns="),
     ],
 )
 def test_prices_whose_format_is_unclear(prices: list[Any], said: str) -> None:
@@ -164,7 +164,7 @@ def test_the_event_of_two_teams_has_their_day() -> None:
         "27/11/2026/Lakers/Celtics",
     ]
     nameless = check_odds({**COMMON, "Away": ["Celtics", None]})
-    assert nameless.rejected.select("row", "field").rows() == [(2, "event_id")]
+    assert nameless.rejected.select("row", "field").rows() == [(1, "event_id")]
     with pytest.raises(OddsError, match="it has no event_id"):
         check_odds({name: values for name, values in COMMON.items() if name != "Away"})
 
