@@ -22,7 +22,7 @@ from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_tex
 from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
-from oddsengine.detection.finders import find_all, markets, rejected, why_no_ev
+from oddsengine.detection.finders import find_all, games_missed, markets, rejected, why_no_ev
 from oddsengine.feeds.reading import STANDARD_INPUT, files_of, read_odds
 from oddsengine.tables.files import write_table
 from oddsengine.tables.sample import SAMPLE_BOARD
@@ -175,6 +175,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
     if KINDS["ev"] in results and not results[KINDS["ev"]].height and "ev_cap" not in counts:
         question = _question(arguments, table, _QUESTION)
         lines += [why] if (why := why_no_ev(table, **question, option="--sharp")) else []
+    lines += games_missed(table, **_question(arguments, table, ("guards", "now")))
     _show(results, facts, lines, arguments, form)
 
 

@@ -15,7 +15,7 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 Thresholds are in percent, with a tolerance of 1e-7, so that a hold of exactly 2 % is within `max_hold=2`.
 
 A finder that returns nothing because the input is unusable, or because there is no fair price to compare with, says so
-in an `OddsWarning`.
+in an `OddsWarning`, and so does one that does not see a game whole (`oddsengine.detection.missed`).
 """
 
 import warnings
@@ -30,7 +30,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
-from oddsengine.detection import arbitrage, empty, ev, low_hold, middles
+from oddsengine.detection import arbitrage, empty, ev, low_hold, middles, missed
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
 from oddsengine.detection.model_input import IntoModel, modelled
@@ -64,8 +64,14 @@ def check_number(name: str, value: float | None, least: float = -np.inf, *, opti
 
 
 def _warn(found: int, question: Question, sharp: Sharp = None, *, fair: bool = False) -> None:
-    """Warn of a result without rows, if there is a reason; `fair` says whether it needs a fair price."""
-    text = "" if found else empty.unusable(question) or (empty.no_fair_price(question, sharp) if fair else "")
+    """Warn of a result without rows, if there is a reason, and of games that the search does not see whole.
+
+    `fair` says whether rows need a fair price.
+    """
+    text = "" if found else empty.unusable(question)
+    if not text:
+        none = empty.no_fair_price(question, sharp) if fair and not found else ""
+        text = "; ".join(([none] if none else []) + missed.notes(question.prepared))
     if text:
         warnings.warn(text, OddsWarning, stacklevel=3)
 
@@ -440,6 +446,12 @@ def why_no_ev(
     return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
 
 
+def games_missed(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = None) -> list[str]:
+    """Say which games of a table are split, and which are left out whole."""
+    prepared = prepare(odds, guards, now)
+    return missed.notes(prepared)
+
+
 def why(
     odds: IntoFrame,
     *,
@@ -465,8 +477,8 @@ def why(
     -------
     str
         The sentence of the finders' `OddsWarning`, if no row is valid, if guards reject nearly all, or if no price has
-        a fair price to compare with. Otherwise how many rows are usable, and how good the best prices are. `rejected`
-        lists the rejected rows with their reasons.
+        a fair price to compare with. Otherwise how many rows are usable, and how good the best prices are. Games that
+        are probably split, or left out whole, follow. `rejected` lists the rejected rows with their reasons.
 
     Examples
     --------
@@ -488,7 +500,11 @@ def why(
     prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
     own = modelled(model, prepared)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own)
-    return empty.unusable(question) or empty.no_fair_price(question, sharp) or empty.best_found(question)
+    if text := empty.unusable(question):
+        return text
+    return "; ".join(
+        [empty.no_fair_price(question, sharp) or empty.best_found(question), *missed.notes(question.prepared)]
+    )
 
 
 def rejected(
@@ -503,7 +519,7 @@ def rejected(
     """List every rejected row with its guard and reason.
 
     Invalid rows have the field and the invalid value. Prices rejected only by `ev_cap` are listed too; other detectors
-    still use them.
+    still use them. An `OddsWarning` names games that are probably split by a typo or a time zone.
 
     Parameters
     ----------
@@ -534,6 +550,8 @@ def rejected(
     """
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
+    if split := missed.split_games(table):
+        warnings.warn(split, OddsWarning, stacklevel=2)
     # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
