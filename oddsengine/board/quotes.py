@@ -44,6 +44,7 @@ from oddsengine.tables.schema import (
     named,
 )
 
+_TEAMS = ("home_team", "away_team")
 _MOST_TEXTS = 1 << 16  # cached texts that are allowed beyond a multiple of the board's
 
 
@@ -245,7 +246,9 @@ def checked(frame: pl.DataFrame) -> CheckedQuotes:
     OddsError
         If a required column is missing.
     """
-    bare, frame = _without_price(named(frame.drop(ROW, OTHER_ROW, strict=False)))
+    frame = named(frame.drop(ROW, OTHER_ROW, strict=False))
+    teams = [pl.lit(None, pl.String).alias(name) for name in _TEAMS if name not in frame.columns]  # none from names
+    bare, frame = _without_price(frame.with_columns(teams))
     table = check_rows(frame)
     given = "odds_american" in frame.columns
     american = _given_american(frame, table) if given else np.full(table.height, np.nan)

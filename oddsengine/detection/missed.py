@@ -1,10 +1,10 @@
 """Games that a search does not see whole, in sentences: split by names or starts, or left out because all is stale.
 
-A table without `event_id` identifies a game by its day and teams, so that a typo, or a start in another time zone that
-falls on another day, makes a second game. Two games are probably one if both pairs of teams are alike, no book has
-prices of both, and they start within 12 hours. Teams are alike as in `oddsengine.matching`, or if one word of several
-letters differs by one letter that is added, left out, exchanged or swapped with the next. Such games stay apart: only
-the author of the table knows.
+A table without `event_id` identifies a game by its day and teams, or by its name, so that a typo, or a start in
+another time zone that falls on another day, makes a second game. Two games are probably one if both pairs of teams are
+alike, no book has prices of both, and they start within 12 hours. Teams are alike as in `oddsengine.matching`, or if
+one word of several letters differs by one letter that is added, left out, exchanged or swapped with the next. Such
+games stay apart: only the author of the table knows.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from oddsengine.detection.question import PreparedTable
 from oddsengine.matching import THRESHOLD
 from oddsengine.matching.index import League, Spelling, fit
 from oddsengine.matching.schedule import WINDOW
-from oddsengine.tables.column_names import event_ids
+from oddsengine.tables.column_names import event_ids, teams_of
 from oddsengine.tables.schema import OddsTable
 
 _LEAST_WORD = 5  # letters of a word that may have a typo
@@ -59,9 +59,12 @@ def split_games(table: OddsTable) -> str:
 
 
 def _games(table: OddsTable) -> list[_Game]:
-    """The games of a table whose ids are made of day and teams; none if it has ids of its own."""
+    """The games of a table whose ids are made of day and teams, or are their names; none if it has other ids."""
     made = event_ids(table.columns)
-    if made is None or table.head(1).select((pl.col("event_id") == made).fill_null(False).all()).item() is not True:  # noqa: FBT003
+    if made is None or not table.height:
+        return []
+    ident, of_teams = table.head(1).select("event_id", made.alias("made")).row(0)
+    if ident != of_teams and teams_of(ident) is None:
         return []
     firsts = [pl.col(name).drop_nulls().first() for name in ("sport", "league", "home_team", "away_team")]
     rows = (
@@ -107,7 +110,9 @@ def _same(one: _Game, other: _Game) -> bool:
     if one.start is not None and other.start is not None:
         if abs(one.start - other.start) > WINDOW:
             return False
-    elif one.id.count("/") > 1 and one.id.partition("/")[0] != other.id.partition("/")[0]:  # days as text
+    elif (
+        one.id.count("/") == other.id.count("/") == 2 and one.id.partition("/")[0] != other.id.partition("/")[0]
+    ):  # days as text
         return False
     league = one.league if one.league == other.league else (one.league[0], "")
     (home, away), swapped = one.teams, other.teams[::-1]

@@ -388,10 +388,16 @@ def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
 def reasons_of(prepared: PreparedTable, at: Longs) -> list[str]:
     """Sentences of the verdicts on some rows of the table, before any guard that compares prices.
 
-    A moneyline that may have a draw, because its book has a selection that is not recognised, names the selection.
+    A moneyline that may have a draw, because its book has a selection that is not recognised, names the selection; an
+    unknown outcome, columns of teams that are missing.
     """
     codes, table = prepared.identity.verdict, prepared.table
     sentences = [SENTENCES[NAMES[code]] for code in codes[at].tolist()]
+    unknown = np.flatnonzero(codes[at] == CODES["unknown_outcome"])
+    if unknown.size:
+        rows = table[at[unknown]].select("market_type", "sport", "stat_category", "home_team", "away_team").rows()
+        for place, row in zip(unknown.tolist(), rows, strict=True):
+            sentences[place] += _without_teams(*row)
     doubtful = np.flatnonzero(codes[at] == CODES["ambiguous_moneyline"])
     if not doubtful.size:
         return sentences
@@ -404,6 +410,16 @@ def reasons_of(prepared: PreparedTable, at: Longs) -> list[str]:
             named = ", ".join(dict.fromkeys(others))
             sentences[place] = f"the book's other selection is neither team, and may be the draw: {named}"
     return sentences
+
+
+@lru_cache(maxsize=256)
+def _without_teams(market: str, sport: str | None, stat: str | None, home: str | None, away: str | None) -> str:
+    """Say which columns of teams an outcome needs; empty if they are there, or if outcomes are not teams."""
+    missing = [name for name, team in (("home_team", home), ("away_team", away)) if not team]
+    kind = catalog.market_type(market, catalog.sport(sport).id if sport else "", stat or "")
+    if not missing or not (kind.subject == "team" or {"home", "away"} & set(kind.outcomes)):
+        return ""
+    return f"; there is no {' and no '.join(missing)} to say who plays"
 
 
 def nullable(values: Floats) -> pl.Series:

@@ -55,6 +55,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 """Common names of columns, by the name in the schema."""
 
 _SEPARATORS = re.compile(r"[\s_.\-]+")
+_BETWEEN = ((r"(?i)\s+(?:@|at)\s+", -1), (r"(?i)\s+(?:vs?\.?|-|–)\s+", 1))
+"""What stands between the teams in the name of a game, and whether the home team is before it (1) or after it (-1)."""
+_UNIT = "\x1f"  # the separator of ASCII
 _SHOWN = 40  # names of columns in an error
 
 
@@ -202,6 +205,50 @@ def place(position: int, first_line: int | None = None) -> str:
     ('row 3', 'line 5')
     """
     return f"row {position}" if first_line is None else f"line {first_line + position}"
+
+
+def teams_of(text: str) -> tuple[str, str] | None:
+    """Return home and away of the name of a game; None if it is not one of two teams.
+
+    Examples
+    --------
+    >>> teams_of("Celtics @ Lakers"), teams_of("Arsenal v Chelsea"), teams_of("e1")
+    (('Lakers', 'Celtics'), ('Arsenal', 'Chelsea'), None)
+    """
+    for pattern, order in _BETWEEN:
+        parts = [part.strip() for part in re.split(pattern, text)]
+        if len(parts) == 2 and all(parts):
+            home, away = parts[::order]
+            return home, away
+    return None
+
+
+def teams_of_names(names: Collection[str]) -> tuple[pl.Expr, pl.Expr] | None:
+    """Return expressions for home and away of a table without columns of teams, from the names of its games.
+
+    Those are in `event_name`, or else in `event_id`, and are read as by `teams_of`; null if they are not of two teams.
+    None if there is nothing to read, or a column of teams.
+    """
+    if {"home_team", "away_team"} & set(names):
+        return None
+    folded = {_folded(name) for name in ("event_name", *SYNONYMS["event_name"])}
+    texts = [*(name for name in names if _folded(name) in folded), *(["event_id"] if "event_id" in names else [])]
+    if not texts:
+        return None
+    home, away = zip(*(_teams_of(pl.col(name).cast(pl.String)) for name in texts), strict=True)
+    return pl.coalesce(home).alias("home_team"), pl.coalesce(away).alias("away_team")
+
+
+def _teams_of(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Expressions of `teams_of`."""
+    home: pl.Expr = pl.lit(None, pl.String)
+    away: pl.Expr = home
+    for pattern, order in reversed(_BETWEEN):
+        parts = text.str.replace_all(pattern, _UNIT).str.split(_UNIT)
+        first, second = (parts.list.get(at, null_on_oob=True).str.strip_chars() for at in (0, 1)[::order])
+        whole = (parts.list.len() == 2) & (first != "") & (second != "")
+        home, away = pl.when(whole).then(first).otherwise(home), pl.when(whole).then(second).otherwise(away)
+    return home, away
 
 
 def event_ids(names: Iterable[str]) -> pl.Expr | None:

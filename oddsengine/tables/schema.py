@@ -36,7 +36,7 @@ import polars as pl
 from oddsengine.catalog import thresholds
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
 from oddsengine.tables.casts import CASTS, PRICE_REASONS, TIME, is_empty, on_calendar, readable
-from oddsengine.tables.column_names import ANY_FORMAT, event_ids, price_format, renames
+from oddsengine.tables.column_names import ANY_FORMAT, event_ids, price_format, renames, teams_of_names
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BAD_CHARGES, BAD_LEVELS, DEPTH_SCHEMA, LEVELS, bad_charges, read_levels
 
@@ -252,7 +252,7 @@ def check_rows(
     `position` is that of each row in the input, where it is not in order; `first_line` the line of position 0 in a
     file, for errors.
     """
-    frame = _complete(named(frame, columns, first_line=first_line, position=position), frame.columns)
+    frame = _complete(with_teams(named(frame, columns, first_line=first_line, position=position)), frame.columns)
     frame = _positioned(frame, position)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
@@ -300,6 +300,12 @@ def named(
     except ValueError as error:
         raise OddsError(str(error)) from None
     return cast(_Frame, frame.rename(new))
+
+
+def with_teams(frame: _Frame) -> _Frame:
+    """Add the teams of games that a table names, such as `Celtics @ Lakers`, if it has no columns for them."""
+    teams = teams_of_names(frame.collect_schema().names())
+    return frame if teams is None else cast(_Frame, frame.with_columns(teams))
 
 
 def _positioned(frame: pl.DataFrame, position: pl.Series | None) -> pl.DataFrame:

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from oddsengine.backtesting.bets import Event, find_events, on_events, read_bets, teams_of
+from oddsengine.backtesting.bets import Event, find_events, on_events, read_bets
+from oddsengine.tables.column_names import teams_of
 from oddsengine.tables.schema import OddsError
 
 BET = {"event_id": "e1", "market_type": "moneyline", "selection": "home", "sportsbook": "fanduel", "odds": 2.1}

@@ -1,5 +1,6 @@
 """Names of columns: what is understood without a mapping, what a mapping can say, and in which format a price is."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 import oddsengine as oe
 from oddsengine.backtesting.bets import BET_COLUMNS
-from oddsengine.tables.column_names import SYNONYMS, renames
+from oddsengine.backtesting.formats import read_history
+from oddsengine.tables.column_names import SYNONYMS, renames, teams_of
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_odds
 
 COMMON: dict[str, list[Any]] = {
@@ -196,3 +198,59 @@ def test_a_mapping_is_a_mapping() -> None:
 def test_a_path_is_not_read_where_a_table_is_expected() -> None:
     with pytest.raises(OddsError, match="got str; read_odds reads a file"):
         check_odds("prices.csv")  # type: ignore[arg-type]
+
+
+# ---- games by name ----
+
+
+def rows(**columns: Any) -> pl.DataFrame:
+    """Build a table of two rows; a single value is for both."""
+    return pl.DataFrame(
+        {"book": ["a", "a"], "market": "moneyline", "team": ["Lakers", "Celtics"], "odds": 1.9} | columns
+    )
+
+
+NAMED = ("Celtics @ Lakers", "Celtics at Lakers", "Lakers v Celtics", "Lakers VS. Celtics", "Lakers – Celtics")
+OTHERS = ("e1", "2026-02-08", "Lakers", " @ Lakers", "A v B v C", "A - B @ C", "Trans-Tasman")
+
+
+@pytest.mark.parametrize("name", [*NAMED, *OTHERS])
+def test_a_table_is_read_by_the_names_of_its_games_as_grade_reads_bets(name: str) -> None:
+    table = check_odds(rows(fixture=name))
+    teams = table.select("home_team", "away_team").row(0)
+    assert teams == (teams_of(name) or (None, None))
+    assert (teams == ("Lakers", "Celtics")) == (name in NAMED)
+    assert oe.rejected(table).height == (0 if name in NAMED else 2)
+
+
+def test_names_of_games_come_before_ids_and_columns_of_teams_before_both() -> None:
+    assert check_odds(rows(event_id="A v B", Matchup=["Celtics @ Lakers", None]))["home_team"].to_list() == [
+        "Lakers",
+        "A",
+    ]
+    assert check_odds(rows(event_id="A v B", home="Bulls"))["away_team"].null_count() == 2
+
+
+def test_a_name_alone_identifies_the_game_by_day_and_teams() -> None:
+    table = check_odds(rows(event_name="Celtics @ Lakers", start="2026-02-08"))
+    assert set(table["event_id"]) == {"2026-02-08/Lakers/Celtics"}
+
+
+def test_what_has_no_teams_says_which_columns_are_missing() -> None:
+    (said,) = set(oe.rejected(rows(event_id="e"))["reason"])
+    assert (
+        said == "the selection is not an outcome of the market; there is no home_team and no away_team to say who plays"
+    )
+    (said,) = set(oe.rejected(rows(event_id="e", home="Bulls"))["reason"])
+    assert said.endswith("; there is no away_team to say who plays")
+    for others in ({"home": "Bulls", "away": "Jazz"}, {"market": "total", "line": 200.5}):
+        assert oe.rejected(rows(event_id="e", **others))["reason"][0].endswith("an outcome of the market")
+    with pytest.warns(
+        oe.OddsWarning, match=r"2 of 2 rows are rejected: unknown_outcome 2 \(no home_team, no away_team\)"
+    ):
+        oe.find_arbitrage(rows(event_id="e"))
+
+
+def test_histories_are_read_by_the_names_of_their_games() -> None:
+    odds = rows(fixture="Celtics @ Lakers", last_seen_at=datetime(2026, 2, 8, tzinfo=UTC))
+    assert set(next(read_history(odds.lazy()).looks).quotes["home_team"]) == {"Lakers"}
