@@ -35,7 +35,7 @@ from oddsengine.matching.matcher import THRESHOLD
 from oddsengine.maths.odds import charged
 from oddsengine.staking.stakes import bet_table
 from oddsengine.tables.casts import CASTS, TIME, to_number
-from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, price_format, teams_of
+from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, Columns, price_format, teams_of
 from oddsengine.tables.files import read_rows, reason_of
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, named
@@ -98,7 +98,7 @@ class Event(NamedTuple):
 # ---- reading ----
 
 
-def read_bets(bets: IntoFrame | str | os.PathLike[str], columns: Mapping[str, str] | None) -> Bets:
+def read_bets(bets: IntoFrame | str | os.PathLike[str], columns: Columns | None) -> Bets:
     """Read and validate bets. Raises `OddsError` that names the bet, what came and what is allowed."""
     given = _given(bets)
     frame = named(given, columns, (*ODDS_SCHEMA, *BET_COLUMNS), "a table of bets")

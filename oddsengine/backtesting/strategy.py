@@ -48,8 +48,9 @@ from oddsengine.maths.devig import Method
 from oddsengine.progress import ticking
 from oddsengine.staking.stakes import kelly_portfolio
 from oddsengine.tables.casts import TIME
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import OddsError, successors
+from oddsengine.tables.schema import OddsError, named, successors, with_teams
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
@@ -530,6 +531,7 @@ def backtest(
     tolerance: float = 0.0,
     settle_hours: float = 3.0,
     results: IntoFrame | None = None,
+    columns: Columns | None = None,
     fair: Fair = None,
     every: float = 1.0,
     progress: bool | Callable[[int], None] = False,
@@ -549,6 +551,8 @@ def backtest(
     results
         Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those in the
         history, if any.
+    columns
+        Names of the history's columns, as for `check_odds`: ``{"seen": "last_seen_at"}``.
     fair, every, progress, storage_options
         As for `scan_history`. Grades by the close use the constants in force at the end.
 
@@ -571,8 +575,8 @@ def backtest(
     """
     fair_at = None if fair is None else fair_by_time(fair)
     if strategy.model is not None:
-        strategy = replace(strategy, model=read_model(strategy.model, _events(history)))
-    past, cadence_s = cadence(source(history, every, storage_options))
+        strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
+    past, cadence_s = cadence(source(history, every, storage_options, columns))
     engine = engine_of(past)
     trader = Trader(
         engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours,
@@ -593,12 +597,13 @@ def backtest(
     return Backtest(graded, bankroll, strategy, cadence_s)
 
 
-def _events(history: Any) -> pl.DataFrame:
+def _events(history: Any, columns: Columns | None) -> pl.DataFrame:
     """The events of a history, which a model need not repeat; none of a file."""
     if not isinstance(history, pl.LazyFrame):
         if isinstance(history, str | os.PathLike | History | Tape):
             return pl.DataFrame()
         history = to_polars(history).lazy()
+    history = with_teams(named(history, columns))
     known = history.collect_schema().names()
     names = [name for name in ("event_id", "sport", "league", "home_team", "away_team") if name in known]
     events: pl.DataFrame = history.select(names).unique(maintain_order=True).collect()

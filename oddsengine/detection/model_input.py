@@ -29,7 +29,7 @@ from oddsengine.identity.wording import crossed, normalised_team, team_word
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_rows, row_column
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_rows, named, row_column, with_teams
 
 IntoModel = IntoFrame | Mapping[str, Any] | ModelPrices
 _EVENT = ("sport", "league", "home_team", "away_team")
@@ -37,6 +37,7 @@ _REQUIRED = ("event_id", "market_type", "selection", "probability")
 _MOST_OFF = 0.02  # of the sum of a market's probabilities, and between two of one outcome
 _UNCLEAR = "ambiguous_moneyline"
 _LEAST_ERROR = 1e-9  # of a model that is said to be exact
+_OF_MODEL = ("probability", "error")  # columns that an odds table does not have
 _ALL_OFF = frozenset(CODES[name] for name in GUARDS)
 
 
@@ -57,8 +58,12 @@ def read_model(model: IntoModel, prices: pl.DataFrame | PreparedTable) -> ModelP
         given = _of_scores(model, events) if _is_scores(model) else to_polars(model)  # type: ignore[arg-type]
     except (TypeError, ValueError) as problem:
         raise OddsError(f"model: {problem}") from None
+    came = ", ".join(given.columns[:20]) or "none"
+    try:
+        given = with_teams(named(given, None, (*ODDS_SCHEMA, *_OF_MODEL), "a model"))
+    except OddsError as problem:
+        raise OddsError(f"model: {problem}") from None
     if missing := [name for name in _REQUIRED if name not in given.columns]:
-        came = ", ".join(given.columns[:20]) or "none"
         raise OddsError(f"model: it has no {', no '.join(missing)} (its columns: {came})")
     prob, error = probabilities(given["probability"], given["error"] if "error" in given.columns else None, "model row")
     known = ~np.isnan(prob)

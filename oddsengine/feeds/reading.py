@@ -25,6 +25,7 @@ import polars as pl
 
 from oddsengine.feeds import FeedError, football_data
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import READABLE, bad_lines, decoded, odds_table, read_rows, reason_of, scan_table, with_bad
 from oddsengine.tables.schema import (
     ODDS_SCHEMA,
@@ -46,7 +47,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 def read_odds(
     source: str | os.PathLike[str],
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     odds_format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> OddsTable:
@@ -104,7 +105,7 @@ def _is_partitioned(path: Path) -> bool:
     return any("=" in part for name in glob.glob(str(path), recursive=True) for part in Path(name).parts[:-1])
 
 
-def _scanned(source: str, columns: Mapping[str, str] | None, storage_options: Mapping[str, Any] | None) -> OddsTable:
+def _scanned(source: str, columns: Columns | None, storage_options: Mapping[str, Any] | None) -> OddsTable:
     """Read a source with polars."""
     try:
         frame = scan_table(source, storage_options, infer_schema=False)
@@ -143,7 +144,7 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
     return [path]
 
 
-def _read_file(path: Path, columns: Mapping[str, str] | None, odds_format: str | None) -> OddsTable:
+def _read_file(path: Path, columns: Columns | None, odds_format: str | None) -> OddsTable:
     if path.suffix.lower() not in READABLE:
         raise OddsError(f"cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}")
     try:
@@ -167,7 +168,7 @@ def _suffix_of(data: bytes) -> str:
     return ".json" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else ".csv"
 
 
-def _read(name: str, data: bytes, suffix: str, columns: Mapping[str, str] | None, odds_format: str | None) -> OddsTable:
+def _read(name: str, data: bytes, suffix: str, columns: Columns | None, odds_format: str | None) -> OddsTable:
     if not data:
         raise OddsError(f"{name} is empty")
     try:

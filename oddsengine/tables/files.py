@@ -18,7 +18,7 @@ import msgspec
 import polars as pl
 import polars.selectors as cs
 
-from oddsengine.tables.column_names import place
+from oddsengine.tables.column_names import Columns, place
 from oddsengine.tables.schema import (
     BAD_ROW_SCHEMA,
     NONE_REJECTED,
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
         return place(position, self.first_line)
 
 
-def read_table(data: bytes, suffix: str, columns: Mapping[str, str] | None = None) -> OddsTable:
+def read_table(data: bytes, suffix: str, columns: Columns | None = None) -> OddsTable:
     """Parse the contents of an odds file, whose suffix is one of `READABLE`.
 
     JSON is a list of rows, or an object with one as `data` or `odds`. `columns` is as for `check_odds`. Invalid rows,
@@ -58,7 +58,7 @@ def read_table(data: bytes, suffix: str, columns: Mapping[str, str] | None = Non
     return odds_table(read_rows(data, suffix), columns)
 
 
-def odds_table(rows: Rows, columns: Mapping[str, str] | None) -> OddsTable:
+def odds_table(rows: Rows, columns: Columns | None) -> OddsTable:
     """Validate the rows of a file as `check_odds` does."""
     return with_bad(check_rows(rows.frame, columns, rows.position, rows.first_line), rows.bad)
 

@@ -26,7 +26,7 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 import math
 import sys
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TypeVar, cast
 
 import numpy as np
@@ -36,7 +36,17 @@ import polars as pl
 from oddsengine.catalog import thresholds
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
 from oddsengine.tables.casts import CASTS, PRICE_REASONS, TIME, is_empty, on_calendar, readable
-from oddsengine.tables.column_names import ANY_FORMAT, event_ids, price_format, renames, teams_of_names
+from oddsengine.tables.column_names import (
+    ANY_FORMAT,
+    Columns,
+    added,
+    event_ids,
+    price_format,
+    renamed,
+    renames,
+    teams_of_names,
+    unpivot,
+)
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BAD_CHARGES, BAD_LEVELS, DEPTH_SCHEMA, LEVELS, bad_charges, read_levels
 
@@ -184,7 +194,7 @@ def row_column(names: Collection[str]) -> str:
     return OTHER_ROW if OTHER_ROW in names else ROW
 
 
-def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) -> OddsTable:
+def check_odds(frame: IntoFrame, *, columns: Columns | None = None) -> OddsTable:
     """Validate a frame of odds and cast it to `ODDS_SCHEMA`.
 
     Parameters
@@ -195,7 +205,8 @@ def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) ->
     columns
         Names of the frame's columns, and what they are in `ODDS_SCHEMA`: ``{"Bookie": "sportsbook"}``. Common names
         such as ``Book``, ``Home``, ``Market`` and ``Price`` need none. A price of any format is ``odds``: American if
-        any has a sign, else decimal or fractional.
+        any has a sign, else decimal or fractional. An expression adds a column, such as one that all rows have in
+        common: ``{"market_type": pl.lit("moneyline")}``.
 
     Returns
     -------
@@ -230,9 +241,9 @@ def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) ->
     return check_rows(frame, columns)
 
 
-def warn_of_names(frame: pl.DataFrame, columns: Mapping[str, str] | None) -> None:
+def warn_of_names(frame: pl.DataFrame, columns: Columns | None) -> None:
     """Warn of columns of the input that results name otherwise, unless they are mapped to others."""
-    frame = frame.drop(columns or (), strict=False)
+    frame = frame.drop(renamed(columns), strict=False)
     if ROW in frame.columns and "price_mismatch" not in frame.columns:
         text = f"the column {ROW!r} of the input stays as it is; the position of each row, from 0, is {OTHER_ROW!r}"
         warnings.warn(text, OddsWarning, stacklevel=3)
@@ -243,7 +254,7 @@ def warn_of_names(frame: pl.DataFrame, columns: Mapping[str, str] | None) -> Non
 
 def check_rows(
     frame: pl.DataFrame,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     position: pl.Series | None = None,
     first_line: int | None = None,
 ) -> OddsTable:
@@ -272,7 +283,7 @@ def check_rows(
 
 def named(
     frame: _Frame,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     schema: Collection[str] = ODDS_SCHEMA,
     kind: str = "an odds table",
     *,
@@ -292,7 +303,13 @@ def named(
     if not columns and all(name in schema or name in _OWN for name in names):
         return frame
     try:
+        if more := added(columns):
+            if twice := [name for name in more if name in names]:
+                raise ValueError(f"the table has a column {twice[0]!r} already: it cannot be added")
+            names = [*names, *more]
         new: dict[str, str] = renames(names, schema, columns, kind)
+        if more:
+            frame = cast(_Frame, frame.with_columns(**more))
         odds = [*(name for name, target in new.items() if target == ANY_FORMAT), *({ANY_FORMAT} & {*names} - {*new})]
         if odds and not {*_PRICES} & {*names, *new.values()}:
             price = odds[0]
@@ -337,10 +354,11 @@ def _complete(frame: pl.DataFrame, given: list[str]) -> pl.DataFrame:
     if not came.intersection(_PRICES):
         missing.append(" or ".join(_PRICES))
     if missing:
+        wide = unpivot(given)
         here = ", ".join([name for name in given if name not in _OWN][:40]) or "none"
         raise OddsError(
             f"not an odds table: it has no {', no '.join(missing)} (its columns: {here}); a column of another name is "
-            f"given as columns={{its name: {missing[0].partition(' ')[0]!r}}}"
+            f"given as columns={{its name: {missing[0].partition(' ')[0]!r}}}{wide}"
         )
     return frame
 

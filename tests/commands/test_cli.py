@@ -476,7 +476,7 @@ def test_columns_of_other_names(run: Run, tmp_path: Path) -> None:
         ((str(path),), "it has no sportsbook, no selection (its columns: id, Shop,"),
         ((str(path), "--columns", "Shop=book"), "column 'Shop' cannot be 'book'"),
         ((str(path), "--columns", "Shops=sportsbook"), "the table has no column 'Shops', did you mean Shop?"),
-        ((str(path), "--columns", "Shop"), "expected column=name, got 'Shop'"),
+        ((str(path), "--columns", "Shop"), "expected column=name or name==value, got 'Shop'"),
         (("--sample", "--columns", "Shop=sportsbook"), "--columns names the columns of a FILE, got --sample"),
     ):
         status, _, err = run("markets", *words)

@@ -1,6 +1,6 @@
 """Names of columns: what is understood without a mapping, what a mapping can say, and in which format a price is."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -172,7 +172,7 @@ def test_the_event_of_two_teams_has_their_day() -> None:
 
 
 def test_synonyms_are_of_the_schema_and_of_one_name_each() -> None:
-    assert set(SYNONYMS) <= {*ODDS_SCHEMA, "odds", *BET_COLUMNS}
+    assert set(SYNONYMS) <= {*ODDS_SCHEMA, "odds", "probability", *BET_COLUMNS}
     words = [word for names in SYNONYMS.values() for word in names]
     assert len(words) == len(set(words))
     assert not set(words) & set(ODDS_SCHEMA)
@@ -254,3 +254,79 @@ def test_what_has_no_teams_says_which_columns_are_missing() -> None:
 def test_histories_are_read_by_the_names_of_their_games() -> None:
     odds = rows(fixture="Celtics @ Lakers", last_seen_at=datetime(2026, 2, 8, tzinfo=UTC))
     assert set(next(read_history(odds.lazy()).looks).quotes["home_team"]) == {"Lakers"}
+
+
+# ---- wide tables and columns to add ----
+
+
+@pytest.mark.parametrize(
+    ("wide", "books", "sides"),
+    [
+        (
+            dict(b365h=2.0, b365d=3.4, b365a=4.1, psh=2.1, psd=3.5, psa=4.0),
+            {"b365", "ps"},
+            ["home", "draw", "away"] * 2,
+        ),
+        (dict(Pinnacle_Home=1.9, Pinnacle_Away=2.0), {"Pinnacle"}, ["home", "away"]),
+        (dict(book="betmgm", home_odds=1.9, away_odds=2.0), {"betmgm"}, ["home", "away"]),
+    ],
+)
+def test_an_error_says_how_a_wide_table_becomes_long(wide: dict[str, Any], books: set[str], sides: list[str]) -> None:
+    frame = pl.DataFrame({"date": ["2026-12-05"], "home": "Arsenal", "away": "Chelsea", **wide})
+    with pytest.raises(
+        OddsError, match=r"not an odds table: it has no .*; it is wide, with a column for each outcome"
+    ) as said:
+        check_odds(frame)
+    code = str(said.value).partition("and long as ")[2]
+    table = check_odds(eval(code, {"frame": frame, "pl": pl}))
+    assert (set(table["sportsbook"]), table["selection"].to_list()) == (books, sides)
+    assert oe.rejected(table).height == 0
+    assert table["odds_decimal"].to_list() == [odds for odds in wide.values() if isinstance(odds, float)]
+
+
+@pytest.mark.parametrize("names", [["match", "data", "home_score", "away_score"], ["home", "away", "home_line"], []])
+def test_other_tables_are_not_called_wide(names: list[str]) -> None:
+    with pytest.raises(OddsError) as said:
+        check_odds({name: [1] for name in names})
+    assert "wide" not in str(said.value)
+
+
+def test_an_expression_adds_a_column() -> None:
+    table = check_odds(
+        rows(event_id="e").drop("market"), columns={"market_type": pl.lit("moneyline"), "team": "selection"}
+    )
+    assert set(table["market_type"]) == {"moneyline"}
+    doubled = check_odds(rows(event_id="e").drop("odds").with_columns(x=1.0), columns={"odds_decimal": 2 * pl.col("x")})
+    assert doubled["odds_decimal"].to_list() == [2.0, 2.0]
+    with pytest.raises(
+        OddsError, match="a column 'leage' cannot be added: it is no column of an odds table, did you mean lea"
+    ):
+        check_odds(rows(event_id="e"), columns={"leage": pl.lit("nba")})
+    with pytest.raises(OddsError, match="the table has a column 'event_id' already: it cannot be added"):
+        check_odds(rows(event_id="e"), columns={"event_id": pl.lit("f")})
+    with pytest.raises(OddsError, match="columns 'league' and 'team' cannot both be league"):
+        check_odds(rows(event_id="e"), columns={"league": pl.lit("nba"), "team": "league"})
+
+
+def test_a_model_takes_the_names_of_odds_tables() -> None:
+    odds = rows(book=["a", "a"], event_id="e", home="Lakers", away="Celtics", odds=[2.1, 1.7])
+    plain = {"event_id": ["e"], "market_type": ["moneyline"], "selection": ["Lakers"], "probability": [0.5]}
+    other = dict(zip(("Game", "Market", "Team", "Prob"), plain.values(), strict=True))
+    assert oe.find_ev(odds, model=pl.DataFrame(other)).equals(oe.find_ev(odds, model=plain))
+
+
+@pytest.mark.parametrize("names", [("home_score", "away_score"), ("home_goals", "away_goals")])
+def test_a_history_has_scores_by_either_name(names: tuple[str, str]) -> None:
+    odds = rows(event_id="e", last_seen_at=datetime(2026, 2, 8, tzinfo=UTC), **dict.fromkeys(names, 3))
+    results = read_history(odds).results
+    assert results is not None
+    assert results.rows() == [("e", 3, 3)]
+
+
+def test_backtest_takes_names_of_columns() -> None:
+    at = datetime(2026, 2, 8, tzinfo=UTC)
+    odds = rows(event_id="e", home="Lakers", away="Celtics", start=at + timedelta(hours=1), seen=at)
+    words: dict[str, Any] = dict(columns={"seen": "last_seen_at", "sport": pl.lit("basketball")})
+    assert oe.backtest(odds, oe.Strategy(), **words).summary().placed == 0
+    with pytest.raises(ValueError, match="; backtest takes columns itself"):
+        oe.backtest(odds, oe.Strategy())
