@@ -18,7 +18,18 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog.reasons import GUARDS, NAMES
 from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
-from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, format_time, records, table_text
+from oddsengine.commands.report import (
+    EV,
+    KINDS,
+    MARKETS,
+    REJECTED,
+    Report,
+    csv_text,
+    format_time,
+    records,
+    table_text,
+    with_same_bets,
+)
 from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
@@ -256,10 +267,11 @@ def _show(
         write(csv_text(records(frame), frame.columns), arguments.output)
     else:
         width, strong = (None, False) if arguments.output else (terminal(), bold())
-        parts = [
-            table_text(report, frame.to_dicts(), results[report].height, width, bold=strong, more="--limit 0")
-            for report, frame in cut.items()
-        ]
+        parts = []
+        for report, frame in cut.items():
+            lettered, notes = with_same_bets(frame) if report is EV else (frame, [])
+            text = table_text(report, lettered.to_dicts(), results[report].height, width, bold=strong, more="--limit 0")
+            parts.append("\n".join([text, *([wrapped(notes)] if notes else [])]))
         write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)
         return
     print(wrapped(summary), file=sys.stderr)

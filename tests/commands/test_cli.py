@@ -402,7 +402,9 @@ def test_guards_none_is_an_empty_list(run: Run) -> None:
 
 def test_limit(run: Run) -> None:
     _, out, _ = run("scan", "--sample", "--kind", "ev", "--limit", "3")
-    assert len(out.split("\n\n")[0].splitlines()) == 2 + 3 + 1
+    *table, last = out.split("\n\n")[0].splitlines()
+    assert len(table) == 2 + 3 + 1
+    assert last == "the 2 rows on Jiří Lehečka (bet A) are one bet: Kelly stakes 2.61 % in all, not 5.21 %"
     assert "... and 10 more; --limit 0 shows all" in out
 
 

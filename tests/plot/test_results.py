@@ -114,8 +114,8 @@ def test_a_bankroll_is_that_of_the_results_in_order(result: oe.Backtest) -> None
 def test_without_results_the_bankroll_is_called_expected(result: oe.Backtest, expected: oe.Backtest) -> None:
     assert expected.equity().is_empty()
     for settled, other in zip(bankroll(result).axes, bankroll(expected).axes, strict=True):
-        lines = [each.get_lines()[-1].get_ydata() for each in (settled, other)]
-        np.testing.assert_allclose(*(np.asarray(line, float) for line in lines))
+        one, two = (np.asarray(each.get_lines()[-1].get_ydata(), float) for each in (settled, other))
+        np.testing.assert_allclose(one, two)
         assert "xpected" in other.get_title(loc="left")
         assert "xpected" not in settled.get_title(loc="left")
     top, bottom = bankroll(expected).axes
