@@ -343,7 +343,7 @@ def hashes(prepared: PreparedTable, event: Words | None = None) -> ids.Hashes:
     kind = ids.hash_texts(f"{k.period}/{k.family}" for k in identity.kinds)
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
     texts = ids.hash_texts(subject(identity, int(s)) for s in subjects)
-    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.hash_texts(identity.books))
+    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.hash_books(identity.books))
 
 
 def subject(identity: Identity, subject: int) -> str:

@@ -437,7 +437,15 @@ class Engine(Readable):
     def _prepare(self, units: Longs) -> None:
         """Make what searches share and would otherwise make when they first need it."""
         board, names = self._board, self._board.names
-        _ = names.traits, names.forms, names.twins, names.book_rank, names.name_rank, names.book_hash
+        _ = (
+            names.traits,
+            names.forms,
+            names.twins,
+            names.book_rank,
+            names.name_rank,
+            names.book_hash,
+            names.book_id_hash,
+        )
         if self._samples:
             board.momentum.learn(names.estimator(self._fair).books)
         board.prepare_reach()

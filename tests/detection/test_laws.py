@@ -39,6 +39,7 @@ from oddsengine.detection import arbitrage
 from oddsengine.detection import question as board
 from oddsengine.detection.sweep import Wants
 from oddsengine.identity.groups import mix
+from oddsengine.live.engine import Engine
 from oddsengine.maths import calculators
 
 Find = Callable[..., pl.DataFrame]
@@ -946,6 +947,24 @@ def test_rows_legs_and_sides_join_back_and_keep_the_columns_of_the_input(rows: l
         assert "sportsbook" not in each.columns or joined["sportsbook"].equals(joined["sportsbook_given"])
     for side in found["low_hold"]["side1"].to_list():
         assert [odds["sportsbook"][at] for at in side["rows"]] == side["books"]
+
+
+def test_an_id_does_not_depend_on_how_a_table_spells_the_books() -> None:
+    plain = table(*a_bit_of_all()).with_columns(
+        pl.col("sportsbook").replace({"a": "caesars", "b": "circa", "c": "corner shop"})
+    )
+    spelled = plain.with_columns(
+        pl.col("sportsbook").replace({"caesars": "CAESARS", "circa": " Circa Sports ", "corner shop": "Corner Shop"})
+    )
+    words: dict[str, Any] = dict(guards=[], min_middle_ev=None)
+    found, other = everything(plain, **words), everything(spelled, **words)
+    for kind in KINDS:
+        assert found[kind].height
+        assert set(found[kind]["id"]) == set(other[kind]["id"]), kind
+    engine = Engine(guards=[])
+    engine.step(spelled, MOMENT)
+    view = engine.view(method="power").opportunities()
+    assert set(view.ev["id"]) == set(find_all(plain, method="power", guards=[], now=MOMENT).ev["id"])
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt32, pl.String])
