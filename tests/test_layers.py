@@ -140,6 +140,7 @@ PUBLIC = {
     "matching",
     "maths.odds",
     "staking.outcomes",
+    "staking.same_bets",
     "query",
     "query.values",
     "catalog.reasons",

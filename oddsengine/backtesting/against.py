@@ -106,7 +106,7 @@ def _read(name: str, given: Any) -> pl.DataFrame:
     wrong = ~(probability.is_not_null() & (probability > 0.0) & (probability < 1.0))
     if wrong.any():
         row = int(wrong.arg_max() or 0)
-        came = f"{own['probability'][row]!r} in row {row + 1}"
+        came = f"{own['probability'][row]!r} in row {row}"
         raise ValueError(f"the model {name}: probability must be above 0 and below 1, got {came}")
     frame = frame.with_columns(
         probability,
@@ -128,7 +128,7 @@ def _times(name: str, at: pl.Series) -> pl.Series:
     read = at if at.dtype == TIME else cast(at)
     if read.null_count():
         row = int(read.is_null().arg_max() or 0)
-        raise ValueError(f"the model {name}: at must be a time, got {at[row]!r} in row {row + 1}")
+        raise ValueError(f"the model {name}: at must be a time, got {at[row]!r} in row {row}")
     return read.cast(TIME).to_physical()
 
 

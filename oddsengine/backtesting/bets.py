@@ -35,7 +35,7 @@ from oddsengine.matching.matcher import THRESHOLD
 from oddsengine.maths.odds import charged
 from oddsengine.staking.stakes import bet_table
 from oddsengine.tables.casts import CASTS, TIME, to_number
-from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, price_format
+from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, Columns, price_format, teams_of
 from oddsengine.tables.files import read_rows, reason_of
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, named
@@ -69,8 +69,6 @@ UNKNOWN = "unknown"
 _SLASHED = r"^(\d{1,2})/(\d{1,2})/(\d{4})\b(.*)$"
 _NEAR = timedelta(hours=12)
 _TIE = 0.05  # of scores of two games that may both be meant
-_VERSUS = re.compile(r"\s+(?:vs?\.?|-|–)\s+", re.IGNORECASE)
-_AT = re.compile(r"\s+(?:@|at)\s+", re.IGNORECASE)
 _ENDS_IN_LINE = r"^(?i:(over|under|o|u)\s*(\d+(?:\.\d+)?)|(.*\S)\s+\(?([+-]\d+(?:\.\d+)?)\)?)$"
 _OTHER = {"home": "away", "away": "home"}
 _SIDES = {"home": "home", "1": "home", "draw": "draw", "x": "draw", "tie": "draw", "away": "away", "2": "away"}
@@ -100,7 +98,7 @@ class Event(NamedTuple):
 # ---- reading ----
 
 
-def read_bets(bets: IntoFrame | str | os.PathLike[str], columns: Mapping[str, str] | None) -> Bets:
+def read_bets(bets: IntoFrame | str | os.PathLike[str], columns: Columns | None) -> Bets:
     """Read and validate bets. Raises `OddsError` that names the bet, what came and what is allowed."""
     given = _given(bets)
     frame = named(given, columns, (*ODDS_SCHEMA, *BET_COLUMNS), "a table of bets")
@@ -150,15 +148,15 @@ def _given(bets: IntoFrame | str | os.PathLike[str]) -> pl.DataFrame:
             raise OddsError(f"not a table of bets: {error}") from None
     path = Path(bets)
     try:
-        frame, bad = read_rows(path.read_bytes(), path.suffix)
+        rows = read_rows(path.read_bytes(), path.suffix)
     except OSError as error:
         raise OddsError(f"cannot read {path}: {reason_of(error)}") from error
     except OddsError as error:
         raise OddsError(f"{path.name}: {error}") from None
-    if bad.height:
-        row, reason = bad.select("row", "reason").row(0)
-        raise OddsError(f"{path.name}: bet {row} cannot be read: {reason}")
-    return frame.drop("row", strict=False)
+    if rows.bad.height:
+        row, reason = rows.bad.select("row", "reason").row(0)
+        raise OddsError(f"{path.name}: {rows.place(row)} cannot be read: {reason}")
+    return rows.frame
 
 
 def _require(frame: pl.DataFrame, given: list[str]) -> None:
@@ -400,22 +398,6 @@ def _likeness(game: Event, pair: Spelling) -> tuple[float, bool]:
     """Score whether a game is of two teams, and whether home and away are swapped."""
     teams = game.home, game.away
     return (1.0, False) if teams == pair else fit((game.sport, game.league), teams, pair)
-
-
-def teams_of(text: str) -> Spelling | None:
-    """Return home and away of the name of a game; None if it is not one of two teams.
-
-    Examples
-    --------
-    >>> teams_of("Celtics @ Lakers"), teams_of("Arsenal v Chelsea"), teams_of("e1")
-    (('Lakers', 'Celtics'), ('Arsenal', 'Chelsea'), None)
-    """
-    for pattern, order in ((_AT, -1), (_VERSUS, 1)):
-        parts = [part.strip() for part in pattern.split(text)]
-        if len(parts) == 2 and all(parts):
-            home, away = parts[::order]
-            return home, away
-    return None
 
 
 def _is_then(game: Event, start: datetime | None, day: datetime | None, placed: datetime | None) -> bool:

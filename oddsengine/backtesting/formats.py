@@ -9,7 +9,8 @@ Four kinds of table are recognised by their columns:
 - *openings*: football results with opening and closing odds, one row per game and book (`open_home`, `close_home`,
 ...).
 - *quotes*: odds tables (`ODDS_SCHEMA`, or common names for its columns), one row per observation of a price, ordered by
-  `recorded_at`, as in an `archive`, or else by `last_seen_at`. Columns `home_goals` and `away_goals` are final scores.
+  `recorded_at`, as in an `archive`, or else by `last_seen_at`. Columns `home_score` and `away_score`, or `home_goals`
+  and `away_goals`, are final scores.
 
 Times can have any form accepted by `check_odds`. Rows must have the time that orders them.
 
@@ -32,8 +33,9 @@ from oddsengine.board.links import LINKS
 from oddsengine.columns import Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import scan_table
-from oddsengine.tables.schema import ODDS_SCHEMA, named
+from oddsengine.tables.schema import ODDS_SCHEMA, named, with_teams
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
@@ -87,32 +89,32 @@ def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:
     return zip(moments.tolist(), first.tolist(), [*first[1:].tolist(), now.size], strict=True)
 
 
-def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0) -> History:
-    """Detect the format of a history by its columns.
+def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0, columns: Columns | None = None) -> History:
+    """Detect the format of a history by its columns; `columns` as for `check_odds`.
 
     Raises `ValueError` if the columns match no format, or `every` is not a number above 0.
     """
     if not 0.0 < every <= _MOST_EVERY:
         raise ValueError(f"every must be a number of seconds above 0, at most {_MOST_EVERY:,} (a year), got {every!r}")
-    columns = set(table.collect_schema().names())
-    if columns >= set(SPELLS):
+    given = set(table.collect_schema().names())
+    if not columns and given >= set(SPELLS):
         return spells(table.lazy().collect())
-    if columns >= set(PROPS):
+    if not columns and given >= set(PROPS):
         return props(table.lazy().collect())
-    if columns >= set(OPENINGS):
+    if not columns and given >= set(OPENINGS):
         return openings(table.lazy().collect())
-    table = named(table)
+    table = with_teams(named(table, columns))
     own_names = set(table.collect_schema().names())
     if own_names >= {"sportsbook", "event_id", "market_type", "selection"} and own_names & set(_CLOCKS):
         width = max(round(every * 1e6), 1)
         history = quotes(table, width) if isinstance(table, pl.DataFrame) else lazy_quotes(table, width)
         return history._replace(results=_results(table))
-    came = ", ".join(name[:_SHOWN] for name in sorted(columns)[:_SHOWN])
+    came = ", ".join(name[:_SHOWN] for name in sorted(given)[:_SHOWN])
     raise ValueError(
         f"a history must have the columns of price intervals ({', '.join(SPELLS)}), of player props "
         f"({', '.join(PROPS)}), of opening and closing odds ({', '.join(OPENINGS)}) or of an odds table with "
         f"last_seen_at, got {came or 'none'}; for an odds table with other names, read it with "
-        "read_odds(path, columns={its name: 'last_seen_at', ...})"
+        "read_odds(path, columns={its name: 'last_seen_at', ...}); backtest takes columns itself"
     )
 
 
@@ -146,7 +148,7 @@ def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]
         if name in needed and read.null_count():
             row = int(read.is_null().arg_max() or 0)
             raise ValueError(
-                f"{name} must be a time in every row, got {column[row]!r} in row {row + 1} ({read.null_count()} in all)"
+                f"{name} must be a time in every row, got {column[row]!r} in row {row} ({read.null_count()} in all)"
             )
         made.append(read)
     return table.with_columns(made)
@@ -344,9 +346,11 @@ def quotes(table: pl.DataFrame, width: int) -> History:
 def _results(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | None:
     """Return the final scores in an odds table; None without such columns. An event with two scores has none."""
     scores = ("home_goals", "away_goals")
-    if not set(scores) <= set(table.collect_schema().names()):
+    names = set(table.collect_schema().names())
+    came = next((pair for pair in (scores, ("home_score", "away_score")) if set(pair) <= names), None)
+    if came is None:
         return None
-    distinct = table.lazy().select("event_id", *scores).drop_nulls().unique()
+    distinct = table.lazy().select("event_id", *came).rename(dict(zip(came, scores, strict=True))).drop_nulls().unique()
     return distinct.filter(pl.len().over("event_id") == 1).sort("event_id").collect()
 
 

@@ -35,6 +35,7 @@ from oddsengine.columns import Floats
 from oddsengine.history.clv import means
 from oddsengine.progress import ticking
 from oddsengine.staking.outcomes import profits
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame
 
 GRADED_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -155,7 +156,7 @@ def grade(
     history: Any,
     *,
     results: IntoFrame | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     closing_odds: Literal["history", "bets"] = "history",
     every: float = 1.0,
     progress: bool | Callable[[int], None] = False,

@@ -151,7 +151,7 @@ def _pieces(history: Any, events: "_Events") -> Iterator[pl.DataFrame]:
 def _checked(piece: Piece) -> pl.DataFrame:
     """Validate the quotes of a piece."""
     quotes = checked(piece.quotes)
-    recorded = pl.Series(piece.now[quotes.number - 1]).cast(TIME).alias("recorded_at")
+    recorded = pl.Series(piece.now[quotes.number]).cast(TIME).alias("recorded_at")
     priced = pl.Series((quotes.flags & NO_PRICE) == 0)
     prices = [pl.when(priced).then(pl.col(name)).alias(name) for name in ("odds_decimal", "odds_american")]
     table = pl.DataFrame(quotes.table).with_columns(recorded, *prices)
@@ -286,7 +286,7 @@ def described(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _meanings(distinct: pl.DataFrame) -> pl.DataFrame:
     """Return what wordings mean, by `row`; those that cannot be read are left out."""
-    prepared = prepare(distinct.with_columns(odds_decimal=pl.lit(2.0)), [])
+    prepared = prepare(distinct.drop("row").with_columns(odds_decimal=pl.lit(2.0)), [])
     question = ask(prepared, None, None, "multiplicative", None, Wants.from_thresholds())
     groups = question.view.groups
     at: Ints = np.arange(groups.row.size, dtype=np.int32)

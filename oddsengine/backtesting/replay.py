@@ -26,6 +26,7 @@ from oddsengine.identity.wording import WORDING
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import to_polars
 from oddsengine.tables.schema import OddsError
 from oddsengine.tables.timestamps import micros
@@ -43,8 +44,15 @@ class ReplayStep(NamedTuple):
     settles: bool = False  # another piece begins: results so far can be processed
 
 
-def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None) -> History | Tape:
+def source(
+    history: Any,
+    every: float = 1.0,
+    storage_options: Mapping[str, Any] | None = None,
+    columns: Columns | None = None,
+) -> History | Tape:
     """Open a history: a frame, a lazy query, the path of a table, of files or of seasons, or a tape.
+
+    `columns` are those of an odds table, as for `check_odds`.
 
     Raises `ValueError` if the format is unknown or a row has no time, `TypeError` for another type, and
     `FileNotFoundError` if the path does not exist.
@@ -52,20 +60,22 @@ def source(history: Any, every: float = 1.0, storage_options: Mapping[str, Any] 
     if isinstance(history, History | Tape):
         return history
     if isinstance(history, pl.LazyFrame):
-        return read_history(history, every)
+        return read_history(history, every, columns)
     if isinstance(history, pl.DataFrame) or hasattr(history, "__arrow_c_stream__"):
-        return read_history(to_polars(history), every)
+        return read_history(to_polars(history), every, columns)
     if not isinstance(history, str | os.PathLike):
         raise TypeError(f"a history must be a frame, a path or a tape, got {type(history).__name__}")
     path = os.fspath(history)
     if _is_delta(path, storage_options):  # files that a compaction replaced are still in the folder
-        return read_history(pl.scan_delta(path, storage_options=dict(storage_options or {}) or None), every)
-    if _are_seasons(path):
+        return read_history(pl.scan_delta(path, storage_options=dict(storage_options or {}) or None), every, columns)
+    if not columns and _are_seasons(path):
         return read_history(read_odds(path), every)
     if os.path.isdir(path) and next(Path(path).rglob("*.parquet"), None) is None:
+        if columns:
+            raise ValueError(f"a tape has no columns to name, columns must be None: {path}")
         return Tape(path)
     try:
-        return read_history(scan_files(path, storage_options), every)
+        return read_history(scan_files(path, storage_options), every, columns)
     except pl.exceptions.PolarsError as error:  # empty, damaged, or of another format than its suffix says
         raise ValueError(f"{path} cannot be read as a history: {str(error).splitlines()[0]}") from None
 
@@ -169,7 +179,7 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     book, books = _coded(c.table["sportsbook"])
     links = c.links()
     plain = all(link is None for link in links)
-    now = piece.now[c.number - 1]
+    now = piece.now[c.number]
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
     known_wordings: Any = None
     for moment, a, b in cuts(now):

@@ -48,8 +48,9 @@ from oddsengine.maths.devig import Method
 from oddsengine.progress import ticking
 from oddsengine.staking.stakes import kelly_portfolio
 from oddsengine.tables.casts import TIME
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import OddsError, successors
+from oddsengine.tables.schema import OddsError, named, successors, with_teams
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
@@ -84,9 +85,10 @@ TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 RESULT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "closing_ev": pl.Float64,  # fraction: EV at the other books' close, given no push
-    "gain": pl.Float64,  # per unit staked, by score or else by close
-    "graded_by": pl.String,  # score, close, or null
-    "profit": pl.Float64,
+    "gain": pl.Float64,  # per unit staked, by the score
+    "graded_by": pl.String,  # score; close, if there is only an expected profit; or null
+    "profit": pl.Float64,  # by the score
+    "expected_profit": pl.Float64,  # at the other books' close
     "no_close": pl.String,  # why `closing_ev` is null
     "no_result": pl.String,  # why the `gain` of a filled order is null
 }
@@ -462,9 +464,16 @@ class Backtest:
 
     def equity(self) -> pl.DataFrame:
         """Bankroll over time: `at`, the start of each event with a result, and `bankroll` after it."""
-        settled = self.bets.drop_nulls("profit").with_columns(at=pl.coalesce("event_start_time", "placed_at"))
-        by_time = settled.group_by("at").agg(pl.col("profit").sum()).sort("at")
-        return by_time.select("at", bankroll=self.bankroll + pl.col("profit").cum_sum())
+        return self._over_time("profit")
+
+    def expected_equity(self) -> pl.DataFrame:
+        """Bankroll over time as `equity`, with the expected profit at the close of each bet instead of its result."""
+        return self._over_time("expected_profit")
+
+    def _over_time(self, profit: str) -> pl.DataFrame:
+        settled = self.bets.drop_nulls(profit).with_columns(at=pl.coalesce("event_start_time", "placed_at"))
+        by_time = settled.group_by("at").agg(pl.col(profit).sum()).sort("at")
+        return by_time.select("at", bankroll=self.bankroll + pl.col(profit).cum_sum())
 
     def summary(self) -> BacktestSummary:
         """Summary figures; printed, one per line."""
@@ -472,6 +481,10 @@ class Backtest:
         settled = bets.drop_nulls("gain")
         stakes = settled["stake"].to_numpy()
         result = returned(event_codes(settled), stakes, settled["gain"].to_numpy())
+        others = bets.filter(graded_by="close")
+        expected = returned(
+            event_codes(others), others["stake"].to_numpy(), (others["expected_profit"] / others["stake"]).to_numpy()
+        )
         close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), event_codes(bets), 1)
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
         status = dict(self.trades["status"].value_counts().iter_rows())
@@ -481,8 +494,8 @@ class Backtest:
             dict(reasons.iter_rows()), bets["event_id"].n_unique(), float(stakes.sum()), result.profit,
             result.rate, result.error, _mean(bets["ev"]), int(close.size[0]), float(close.mean[0]),
             float(close.error[0]),
-            settled.filter(graded_by="score").height, settled.filter(graded_by="close").height,
-            float(scoring.drawdown(np.maximum(path, 1e-9)).max()),
+            settled.height, others.height, float(others["stake"].sum()), expected.profit, expected.rate, expected.error,
+            float(scoring.drawdown(np.maximum(path, 1e-9)).max()) if settled.height else math.nan,
             counts(bets["no_close"]), counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
         )  # fmt: skip
 
@@ -530,6 +543,7 @@ def backtest(
     tolerance: float = 0.0,
     settle_hours: float = 3.0,
     results: IntoFrame | None = None,
+    columns: Columns | None = None,
     fair: Fair = None,
     every: float = 1.0,
     progress: bool | Callable[[int], None] = False,
@@ -549,6 +563,8 @@ def backtest(
     results
         Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those in the
         history, if any.
+    columns
+        Names of the history's columns, as for `check_odds`: ``{"seen": "last_seen_at"}``.
     fair, every, progress, storage_options
         As for `scan_history`. Grades by the close use the constants in force at the end.
 
@@ -571,8 +587,8 @@ def backtest(
     """
     fair_at = None if fair is None else fair_by_time(fair)
     if strategy.model is not None:
-        strategy = replace(strategy, model=read_model(strategy.model, _events(history)))
-    past, cadence_s = cadence(source(history, every, storage_options))
+        strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
+    past, cadence_s = cadence(source(history, every, storage_options, columns))
     engine = engine_of(past)
     trader = Trader(
         engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours,
@@ -593,12 +609,13 @@ def backtest(
     return Backtest(graded, bankroll, strategy, cadence_s)
 
 
-def _events(history: Any) -> pl.DataFrame:
+def _events(history: Any, columns: Columns | None) -> pl.DataFrame:
     """The events of a history, which a model need not repeat; none of a file."""
     if not isinstance(history, pl.LazyFrame):
         if isinstance(history, str | os.PathLike | History | Tape):
             return pl.DataFrame()
         history = to_polars(history).lazy()
+    history = with_teams(named(history, columns))
     known = history.collect_schema().names()
     names = [name for name in ("event_id", "sport", "league", "home_team", "away_team") if name in known]
     events: pl.DataFrame = history.select(names).unique(maintain_order=True).collect()
@@ -613,28 +630,26 @@ def _graded(
 ) -> pl.DataFrame:
     closing = closing_evs(trades, closes, table)
     gain = bet_gains(trades, scores)
-    by_score = ~np.isnan(gain)
-    pushed = trades["push_probability"].fill_null(0.0).to_numpy()
-    gain = np.where(by_score, gain, closing * (1.0 - pushed))
     filled = (trades["status"] == "filled").to_numpy()
-    return trades.with_columns(
+    expected = closing * (1.0 - trades["push_probability"].fill_null(0.0).to_numpy()) * trades["stake"].to_numpy()
+    without = (
+        pl.when(pl.col("event_id").is_in(list(scores)))
+        .then(pl.lit("not settled by the score"))
+        .otherwise(pl.lit("no score"))
+    )
+    graded = trades.with_columns(
         closing_ev=pl.Series(closing, dtype=pl.Float64, nan_to_null=True),
         gain=pl.Series(np.where(filled, gain, np.nan), dtype=pl.Float64, nan_to_null=True),
+        expected_profit=pl.Series(np.where(filled, expected, np.nan), dtype=pl.Float64, nan_to_null=True),
     ).with_columns(
-        graded_by=pl.when(pl.col("gain").is_null())
-        .then(None)
-        .when(pl.Series(by_score, dtype=pl.Boolean))
+        graded_by=pl.when(pl.col("gain").is_not_null())
         .then(pl.lit("score"))
-        .otherwise(pl.lit("close")),
+        .when(pl.col("expected_profit").is_not_null())
+        .then(pl.lit("close")),
         profit=pl.col("gain") * pl.col("stake"),
         no_close=why_no_close(closes, pl.col("closing_ev")),
         no_result=pl.when(pl.Series(filled) & pl.col("gain").is_null()).then(
-            pl.format(
-                "{}; {}",
-                pl.when(pl.col("event_id").is_in(list(scores)))
-                .then(pl.lit("not settled by the score"))
-                .otherwise(pl.lit("no score")),
-                why_no_close(closes, pl.col("closing_ev")),
-            )
+            pl.concat_str(without, why_no_close(closes, pl.col("closing_ev")), separator="; ", ignore_nulls=True)
         ),
     )
+    return graded.select(*trades.columns, *RESULT_SCHEMA)

@@ -19,17 +19,21 @@ class BacktestSummary(NamedTuple):
     waiting: int  # not answered at the end of the history
     rejected: dict[str, int]  # by reason
     events: int
-    staked: float
-    profit: float
-    rate: float  # profit per unit staked
+    staked: float  # on bets settled by a score
+    profit: float  # of these
+    rate: float  # profit per unit staked on these; nan without any
     rate_error: float
     ev: float  # mean, as shown
     closed: int  # bets with a close
     closing_ev: float  # mean of these
     closing_ev_error: float
-    by_score: int
-    by_close: int
-    drawdown: float
+    by_score: int  # bets settled by a score
+    by_close: int  # other bets with a close
+    unsettled: float  # staked on these
+    expected_profit: float  # of these, at the close
+    expected_rate: float  # expected profit per unit staked on these; nan without any
+    expected_error: float
+    drawdown: float  # of the bankroll by results; nan without any
     no_close: dict[str, int]  # filled orders without a close, by reason
     no_result: dict[str, int]  # filled orders without a result, by reason
     cadence_s: float  # median time between two snapshots of an event; nan if unknown
@@ -86,16 +90,31 @@ def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
         ("orders, of them filled", f"{s.placed:,}, {s.filled:,} ({s.filled / max(s.placed, 1):.0%})"),
         *((f"orders: {name}", f"{count:,}") for name, count in others.items() if count),
         ("events", f"{s.events:,}"),
-        ("staked", f"{s.staked:,.2f}"),
-        ("profit", f"{s.profit:,.2f}"),
-        ("return on stakes", percent(s.rate, s.rate_error)),
+        *_results(s),
         ("EV shown", percent(s.ev)),
         ("EV at the close", percent(s.closing_ev, s.closing_ev_error)),
         *((f"bets without a close: {why}", f"{count:,}") for why, count in s.no_close.items()),
         ("graded by score, by close", f"{s.by_score:,}, {s.by_close:,}"),
-        *((f"bets not graded: {why}", f"{count:,}") for why, count in s.no_result.items()),
+        *((f"bets without a result: {why}", f"{count:,}") for why, count in s.no_result.items()),
         ("largest drawdown", percent(s.drawdown)),
     ]
+
+
+def _results(s: BacktestSummary) -> list[tuple[str, str]]:
+    """Format the profit of bets that are settled, and the expected profit of others."""
+    settled, others = (" of settled bets", " of other bets") if s.by_score and s.by_close else ("", "")
+    made = [
+        (f"stakes{settled}" if settled else "staked", f"{s.staked:,.2f}"),
+        (f"profit{settled}", f"{s.profit:,.2f}"),
+        (f"return on stakes{settled}", percent(s.rate, s.rate_error)),
+    ]
+    expected = [
+        (f"stakes{others}" if others else "staked", f"{s.unsettled:,.2f}"),
+        (f"expected profit at the close{others}", f"{s.expected_profit:,.2f}"),
+        (f"EV at the close by stakes{others}", percent(s.expected_rate, s.expected_error)),
+    ]
+    none = [] if s.by_score or s.by_close else [("profit", "unknown")]
+    return (made if s.by_score else []) + (expected if s.by_close else []) + none
 
 
 def _span(seconds: float) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import grown
-from oddsengine.detection.ids import Hashes, hash_text, hash_texts, ladders
+from oddsengine.detection.ids import Hashes, hash_books, hash_text, hash_texts, ladders
 from oddsengine.detection.tails import Forms, forms
 from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum, distinct
 from oddsengine.identity.layout import (
@@ -191,7 +191,8 @@ class Names:
         # Books, market names, subjects, kinds
         self.books: list[str] = []
         self.book_codes: dict[str, int] = {}
-        self._book_hash: Words = np.empty(0, np.uint64)
+        self._book_hash: Words = np.empty(0, np.uint64)  # of row ids, by the spelling that came first
+        self._book_id_hash: Words = np.empty(0, np.uint64)  # of ids of opportunities
         self._book_rank: Ints = np.empty(0, np.int32)
         self.market_names: list[str] = []
         self._market_codes: dict[str, int] = {}
@@ -265,6 +266,14 @@ class Names:
                 self.whole = True
             self.book_codes[name] = code
         return code
+
+    @property
+    def book_id_hash(self) -> Words:
+        """Hashes of the books' ids in the catalog."""
+        if self._book_id_hash.size < len(self.books):
+            more = hash_books(self.books[self._book_id_hash.size :])
+            self._book_id_hash = np.concatenate((self._book_id_hash, more))
+        return self._book_id_hash
 
     @property
     def book_hash(self) -> Words:
@@ -343,8 +352,8 @@ class Names:
             self._event_hash.values[g.event], g.live, self._kind_hash.values[g.kind],
             self._subject_hash.values[g.subject],
         )  # fmt: skip
-        books = np.empty_like(self.book_hash)
-        books[self.book_rank] = self.book_hash
+        books = np.empty_like(self.book_id_hash)
+        books[self.book_rank] = self.book_id_hash
         return Hashes(ladder, books)
 
     def ladders_of(self, groups: Groups, model: ModelPrices) -> Words:

@@ -36,12 +36,15 @@ from oddsengine.tables.schema import (
     MOST_DECIMAL,
     NONE_REJECTED,
     ODDS_SCHEMA,
+    OTHER_ROW,
+    ROW,
     OddsError,
     OddsTable,
-    check_odds,
+    check_rows,
     named,
 )
 
+_TEAMS = ("home_team", "away_team")
 _MOST_TEXTS = 1 << 16  # cached texts that are allowed beyond a multiple of the board's
 
 
@@ -60,7 +63,7 @@ class Quotes(NamedTuple):
     flags: Bytes  # bits defined in `rows`
     links: list[str | None]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
-    number: Longs | None = None  # row number of each quote in the input; None if no row was rejected
+    number: Longs | None = None  # position of each quote in the input; None if no row was rejected
     scanned: ScannedColumns | None = None  # the scan result these quotes come from
 
 
@@ -224,7 +227,7 @@ class CheckedQuotes(NamedTuple):
     changed: Longs
     start: Longs
     flags: Bytes
-    number: Longs  # row number in the input, from 1
+    number: Longs  # position in the input
 
     def links(self) -> list[str | None]:
         """The columns `LINKS` of each row joined to one text."""
@@ -243,8 +246,10 @@ def checked(frame: pl.DataFrame) -> CheckedQuotes:
     OddsError
         If a required column is missing.
     """
-    bare, frame = _without_price(named(frame.drop("row", strict=False)))
-    table = check_odds(frame)
+    frame = named(frame.drop(ROW, OTHER_ROW, strict=False))
+    teams = [pl.lit(None, pl.String).alias(name) for name in _TEAMS if name not in frame.columns]  # none from names
+    bare, frame = _without_price(frame.with_columns(teams))
+    table = check_rows(frame)
     given = "odds_american" in frame.columns
     american = _given_american(frame, table) if given else np.full(table.height, np.nan)
     flags = table["is_live"].to_numpy().astype(np.uint8) * np.uint8(LIVE)
@@ -385,11 +390,10 @@ def _text(value: Any) -> str:
 
 
 def _without_price(frame: pl.DataFrame) -> tuple[pl.Series | None, pl.DataFrame]:
-    """Row numbers of the suspended rows without a price, and the frame with a placeholder price in them."""
+    """Positions of the suspended rows without a price, and the frame with a placeholder price in them."""
     prices = [name for name in ("odds_decimal", "odds_american") if name in frame.columns]
     if "is_active" not in frame.columns or not prices:
         return None, frame
-    frame = frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
     flag = frame["is_active"]
     active = CASTS[pl.Boolean][0](flag) if flag.dtype != pl.Boolean else flag
     bare = (active == False).fill_null(False)  # noqa: E712, FBT003  null is not false
@@ -404,7 +408,7 @@ def _without_price(frame: pl.DataFrame) -> tuple[pl.Series | None, pl.DataFrame]
     kind = frame.schema[prices[0]]
     stand_in = pl.lit("2") if kind == pl.String else pl.lit(2.0)
     target = pl.when(bare).then(stand_in).otherwise(pl.col(prices[0]))
-    return frame["row"].filter(bare), frame.with_columns(target.alias(prices[0]))
+    return bare.arg_true(), frame.with_columns(target.alias(prices[0]))
 
 
 def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
@@ -414,8 +418,7 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
     american = even_money(column.cast(pl.Float64).fill_null(float("nan")).to_numpy())
     if table.height == frame.height:
         return american
-    rows = frame["row"] if "row" in frame.columns else pl.int_range(1, frame.height + 1, dtype=pl.UInt32, eager=True)
-    return np.asarray(american[rows.is_in(table["row"].implode()).to_numpy()])
+    return np.asarray(american[table[ROW].to_numpy()])
 
 
 def _valid_depth(levels: Sequence[Any] | None, commission: float | None, fee: float | None) -> bool:

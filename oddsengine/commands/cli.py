@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import polars as pl
+
 from oddsengine.backtesting.bets import BET_COLUMNS
 from oddsengine.catalog import place
 from oddsengine.commands import (
@@ -66,14 +68,16 @@ def _rates(text: str) -> dict[str, float]:
     return rates
 
 
-def _columns(text: str, schema: Collection[str] = ODDS_SCHEMA, kind: str = "an odds table") -> dict[str, str]:
-    """Parse `Bookie=sportsbook,Bet=selection`."""
-    columns = {}
+def _columns(text: str, schema: Collection[str] = ODDS_SCHEMA, kind: str = "an odds table") -> dict[str, str | pl.Expr]:
+    """Parse `Bookie=sportsbook,market_type==moneyline`."""
+    columns: dict[str, str | pl.Expr] = {}
     for part in _names(text):
-        name, _, target = part.rpartition("=")
+        name, is_value, target = part.partition("==")
+        if not is_value:
+            name, _, target = part.rpartition("=")
         if not name.strip() or not target.strip():
-            raise argparse.ArgumentTypeError(f"expected column=name, got {part!r}")
-        columns[name.strip()] = target.strip()
+            raise argparse.ArgumentTypeError(f"expected column=name or name==value, got {part!r}")
+        columns[name.strip()] = pl.lit(target.strip()) if is_value else target.strip()
     try:
         check_columns(columns, schema, kind)
     except ValueError as error:
@@ -81,7 +85,7 @@ def _columns(text: str, schema: Collection[str] = ODDS_SCHEMA, kind: str = "an o
     return columns
 
 
-def _bet_columns(text: str) -> dict[str, str]:
+def _bet_columns(text: str) -> dict[str, str | pl.Expr]:
     """Parse `Bet=selection,Status=result`."""
     return _columns(text, (*ODDS_SCHEMA, *BET_COLUMNS), "a table of bets")
 
@@ -155,7 +159,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--sample": dict(action="store_true", help="use the sample board"),
     "--columns": dict(
         type=_columns, metavar="A=B,C=D",
-        help="columns of the file and what they are in an odds table, such as Bookie=sportsbook,Price=odds",
+        help="columns of the file and what they are in an odds table, such as Bookie=sportsbook,Price=odds; "
+        "market_type==moneyline is a value of all rows",
     ),
     "--include": dict(
         type=_names, default=[], metavar="A,B",

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from string import ascii_uppercase
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from oddsengine.commands.layout import Column
 from oddsengine.commands.layout import table as text_table
 from oddsengine.detection.results import bet, number, total_team
 from oddsengine.maths.odds import format_american
+from oddsengine.staking.same_bets import same_bets
 from oddsengine.tables.spreadsheets import safe_text
 
 Row = Mapping[str, Any]
@@ -87,6 +89,8 @@ def _notes(row: Row, *more: str) -> str:
         words.append("terms differ")
     if "one_sided" in (row.get("flags") or ()):
         words.append("one side")
+    if row.get("same_bet"):
+        words.append(f"bet {row['same_bet']}")
     return ", ".join([*words, *(word for word in more if word)])
 
 
@@ -272,6 +276,21 @@ def table_text(
     groups = [report.cells(row) for row in shown]
     left = [f"... and {rows - len(shown):,} more{more and f'; {more} shows all'}"] if rows > len(shown) else []
     return "\n".join([title, *text_table(report.columns, groups, width, bold=bold), *left])
+
+
+def with_same_bets(ev: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Letter the rows that are one bet, and say what to stake on each such bet in all."""
+    letters, said = [""] * ev.height, []
+    for at, one in enumerate(same_bets(ev)):
+        what = ev["selection"][one.rows[0]]
+        letter = ascii_uppercase[at % len(ascii_uppercase)] * (1 + at // len(ascii_uppercase))
+        for row in one.rows:
+            letters[row] = letter
+        said.append(
+            f"the {len(one.rows)} rows on {what} (bet {letter}) are one bet: Kelly stakes {100.0 * one.kelly:.2f} % in "
+            f"all, not {100.0 * one.apart:.2f} %"
+        )
+    return ev.with_columns(same_bet=pl.Series(letters, dtype=pl.String)), said
 
 
 # ---- values ----

@@ -18,11 +18,22 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog.reasons import GUARDS, NAMES
 from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
-from oddsengine.commands.report import KINDS, MARKETS, REJECTED, Report, csv_text, format_time, records, table_text
+from oddsengine.commands.report import (
+    EV,
+    KINDS,
+    MARKETS,
+    REJECTED,
+    Report,
+    csv_text,
+    format_time,
+    records,
+    table_text,
+    with_same_bets,
+)
 from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
-from oddsengine.detection.finders import find_all, markets, rejected, why_no_ev
+from oddsengine.detection.finders import find_all, games_missed, markets, rejected, why_no_ev
 from oddsengine.feeds.reading import STANDARD_INPUT, files_of, read_odds
 from oddsengine.tables.files import write_table
 from oddsengine.tables.sample import SAMPLE_BOARD
@@ -175,6 +186,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
     if KINDS["ev"] in results and not results[KINDS["ev"]].height and "ev_cap" not in counts:
         question = _question(arguments, table, _QUESTION)
         lines += [why] if (why := why_no_ev(table, **question, option="--sharp")) else []
+    lines += games_missed(table, **_question(arguments, table, ("guards", "now")))
     _show(results, facts, lines, arguments, form)
 
 
@@ -255,10 +267,11 @@ def _show(
         write(csv_text(records(frame), frame.columns), arguments.output)
     else:
         width, strong = (None, False) if arguments.output else (terminal(), bold())
-        parts = [
-            table_text(report, frame.to_dicts(), results[report].height, width, bold=strong, more="--limit 0")
-            for report, frame in cut.items()
-        ]
+        parts = []
+        for report, frame in cut.items():
+            lettered, notes = with_same_bets(frame) if report is EV else (frame, [])
+            text = table_text(report, lettered.to_dicts(), results[report].height, width, bold=strong, more="--limit 0")
+            parts.append("\n".join([text, *([wrapped(notes)] if notes else [])]))
         write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)
         return
     print(wrapped(summary), file=sys.stderr)

@@ -8,8 +8,18 @@ from typing import NamedTuple
 import polars as pl
 
 from oddsengine.commands.layout import Column, printable
-from oddsengine.commands.output import bold, terminal
-from oddsengine.commands.report import ARBITRAGE, EV, LOW_HOLD, MARKETS, MIDDLES, REJECTED, Report, table_text
+from oddsengine.commands.output import bold, terminal, wrapped
+from oddsengine.commands.report import (
+    ARBITRAGE,
+    EV,
+    LOW_HOLD,
+    MARKETS,
+    MIDDLES,
+    REJECTED,
+    Report,
+    table_text,
+    with_same_bets,
+)
 from oddsengine.detection.finders import Opportunities
 from oddsengine.staking.stakes import Portfolio
 from oddsengine.tables.frames import IntoFrame, to_polars
@@ -30,6 +40,7 @@ class _Part(NamedTuple):
     report: Report
     frame: pl.DataFrame
     rows: int
+    notes: Sequence[str] = ()
 
 
 class ShortView:
@@ -42,7 +53,12 @@ class ShortView:
         """Return the tables of `oddsengine scan`, as wide as the terminal."""
         width, strong = terminal(), bold()
         return "\n\n".join(
-            table_text(part.report, part.frame.to_dicts(), part.rows, width, bold=strong, more="rows=0")
+            "\n".join(
+                [
+                    table_text(part.report, part.frame.to_dicts(), part.rows, width, bold=strong, more="rows=0"),
+                    *([wrapped(part.notes)] if part.notes else []),
+                ]
+            )
             for part in self._parts
         )
 
@@ -51,14 +67,16 @@ class ShortView:
 
 
 def _html(part: _Part) -> str:
-    report, frame, rows = part
+    report, frame, rows, notes = part
     more = f"<p>... and {rows - frame.height:,} more; rows=0 shows all</p>" if rows > frame.height else ""
     lines = [line for row in frame.iter_rows(named=True) for line in report.cells(row)]
     used = [at for at, column in enumerate(report.columns) if column.title != "Id"]
     head = "".join(_cell("th", report.columns[at], report.columns[at].title) for at in used)
     body = "".join(f"<tr>{''.join(_cell('td', report.columns[at], line[at]) for at in used)}</tr>\n" for line in lines)
     table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>" if lines else "<p>none</p>"
-    return f"<p><b>{escape(report.title)} ({rows:,})</b></p>\n{table}\n{more}"
+    return f"<p><b>{escape(report.title)} ({rows:,})</b></p>\n{table}\n{more}" + "".join(
+        f"\n<p>{escape(note)}</p>" for note in notes
+    )
 
 
 def _cell(tag: str, column: Column, text: str) -> str:
@@ -129,4 +147,7 @@ def _part(report: Report, frame: pl.DataFrame, rows: int) -> _Part:
             report.cells(row)
         except KeyError as error:
             raise ValueError(f"show needs all columns of the result, this table lacks {error}") from None
-    return _Part(report, cut, frame.height)
+    if report is not EV:
+        return _Part(report, cut, frame.height)
+    lettered, notes = with_same_bets(cut)
+    return _Part(report, lettered, frame.height, notes)

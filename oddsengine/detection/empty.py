@@ -46,7 +46,8 @@ def _rejections(question: Question) -> tuple[int, int, str]:
         return rows, 0, ""
     most = sorted(counts.items(), key=lambda count: -count[1])[:3]
     old = most[0][0] == "stale" and 2 * lost >= rows
-    counts_ = [f"{name} {count:,}{_too_old(question) if name == 'stale' else ''}" for name, count in most]
+    about = {"stale": _too_old, "unknown_outcome": _without_teams}
+    counts_ = [f"{name} {count:,}{about[name](question) if name in about else ''}" for name, count in most]
     return rows, lost, ", ".join(counts_) + (_of_days(question) if old else "")
 
 
@@ -56,6 +57,13 @@ def _too_old(question: Question) -> str:
         return ""
     live = f", {limits.stale_live_s:g} s in play," if question.table["is_live"].any() else ""
     return f" (older than {limits.stale_prematch_s / 60.0:g} minutes{live} at {moment:%Y-%m-%dT%H:%M:%SZ})"
+
+
+def _without_teams(question: Question) -> str:
+    """Say which columns of teams a table does not have."""
+    table = question.table
+    missing = [name for name in ("home_team", "away_team") if table[name].null_count() == table.height]
+    return f" (no {', no '.join(missing)})" if missing else ""
 
 
 def _of_days(question: Question) -> str:

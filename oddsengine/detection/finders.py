@@ -15,7 +15,7 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 Thresholds are in percent, with a tolerance of 1e-7, so that a hold of exactly 2 % is within `max_hold=2`.
 
 A finder that returns nothing because the input is unusable, or because there is no fair price to compare with, says so
-in an `OddsWarning`.
+in an `OddsWarning`, and so does one that does not see a game whole (`oddsengine.detection.missed`).
 """
 
 import warnings
@@ -30,7 +30,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
-from oddsengine.detection import arbitrage, empty, ev, low_hold, middles
+from oddsengine.detection import arbitrage, empty, ev, low_hold, middles, missed
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
 from oddsengine.detection.model_input import IntoModel, modelled
@@ -40,7 +40,7 @@ from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning
+from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning, check_odds, row_column
 
 _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
@@ -64,8 +64,14 @@ def check_number(name: str, value: float | None, least: float = -np.inf, *, opti
 
 
 def _warn(found: int, question: Question, sharp: Sharp = None, *, fair: bool = False) -> None:
-    """Warn of a result without rows, if there is a reason; `fair` says whether it needs a fair price."""
-    text = "" if found else empty.unusable(question) or (empty.no_fair_price(question, sharp) if fair else "")
+    """Warn of a result without rows, if there is a reason, and of games that the search does not see whole.
+
+    `fair` says whether rows need a fair price.
+    """
+    text = "" if found else empty.unusable(question)
+    if not text:
+        none = empty.no_fair_price(question, sharp) if fair and not found else ""
+        text = "; ".join(([none] if none else []) + missed.notes(question.prepared))
     if text:
         warnings.warn(text, OddsWarning, stacklevel=3)
 
@@ -118,7 +124,7 @@ def find_ev(
     Returns
     -------
     polars.DataFrame
-        `EV_SCHEMA` and the other columns of `odds`, best first; `row` is the position of the price in `odds`, from 1.
+        `EV_SCHEMA` and the other columns of `odds`, best first; `row` is the position of the price in `odds`, from 0.
 
     Raises
     ------
@@ -440,6 +446,12 @@ def why_no_ev(
     return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
 
 
+def games_missed(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = None) -> list[str]:
+    """Say which games of a table are split, and which are left out whole."""
+    prepared = prepare(odds, guards, now)
+    return missed.notes(prepared)
+
+
 def why(
     odds: IntoFrame,
     *,
@@ -465,8 +477,8 @@ def why(
     -------
     str
         The sentence of the finders' `OddsWarning`, if no row is valid, if guards reject nearly all, or if no price has
-        a fair price to compare with. Otherwise how many rows are usable, and how good the best prices are. `rejected`
-        lists the rejected rows with their reasons.
+        a fair price to compare with. Otherwise how many rows are usable, and how good the best prices are. Games that
+        are probably split, or left out whole, follow. `rejected` lists the rejected rows with their reasons.
 
     Examples
     --------
@@ -488,7 +500,11 @@ def why(
     prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
     own = modelled(model, prepared)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own)
-    return empty.unusable(question) or empty.no_fair_price(question, sharp) or empty.best_found(question)
+    if text := empty.unusable(question):
+        return text
+    return "; ".join(
+        [empty.no_fair_price(question, sharp) or empty.best_found(question), *missed.notes(question.prepared)]
+    )
 
 
 def rejected(
@@ -503,7 +519,7 @@ def rejected(
     """List every rejected row with its guard and reason.
 
     Invalid rows have the field and the invalid value. Prices rejected only by `ev_cap` are listed too; other detectors
-    still use them.
+    still use them. An `OddsWarning` names games that are probably split by a typo or a time zone.
 
     Parameters
     ----------
@@ -515,7 +531,7 @@ def rejected(
     Returns
     -------
     polars.DataFrame
-        `REJECTED_SCHEMA`, in the table's order; `row` counts from 1.
+        `REJECTED_SCHEMA`, in the table's order; `row` is the position, from 0.
 
     Examples
     --------
@@ -530,10 +546,12 @@ def rejected(
     ...     }
     ... )
     >>> rejected(odds).select("row", "guard").rows()
-    [(2, 'no_line')]
+    [(1, 'no_line')]
     """
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
+    if split := missed.split_games(table):
+        warnings.warn(split, OddsWarning, stacklevel=2)
     # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
@@ -552,9 +570,10 @@ def rejected(
     reasons = board.reasons_of(prepared, rows)
     reasons += [sentence(name, x) for name, x in zip(names[rows.size :], measure, strict=True)]
     invalid = table[at]
+    position = row_column(table.columns)
     frame = pl.DataFrame(
         {
-            "row": invalid["row"],
+            "row": invalid[position],
             "guard": pl.Series(names, dtype=pl.String),
             "reason": pl.Series(reasons, dtype=pl.String),
             **{
@@ -566,12 +585,12 @@ def rejected(
             },
         }
     )  # fmt: skip
-    columns = ["row", "sportsbook", "event_id", "market_type", "selection", "line", "is_live", "last_seen_at"]
-    bad = table.rejected.join(table.unpriced.select(columns), on="row", how="left")
+    columns = [position, "sportsbook", "event_id", "market_type", "selection", "line", "is_live", "last_seen_at"]
+    bad = table.rejected.join(table.unpriced.select(columns), on=position, how="left").rename({position: "row"})
     everything = pl.concat(
         [board.frame(dict(frame.to_dict()), REJECTED_SCHEMA), board.frame(bad.to_dict(), REJECTED_SCHEMA)]
     )
-    return everything.sort("row", "guard")
+    return everything.sort("row", "guard").rename({"row": position})
 
 
 def fair(
@@ -637,10 +656,9 @@ def fair(
     if isinstance(odds, PreparedTable):
         prepared = odds
     else:
-        # Own row numbers: those of the input may be null, or come from several tables.
-        place = pl.int_range(1, came.height + 1, dtype=pl.UInt32, eager=True).alias("row")
+        # Its own positions: those of the input may be null, or come from several tables.
         checked = isinstance(odds, OddsTable) and odds.checked
-        prepared = prepare(odds if checked else came.with_columns(place), guards, now)
+        prepared = prepare(odds if checked else check_odds(came.drop("row", "odds_row", strict=False)), guards, now)
     wants = Wants.from_thresholds(min_ev=-100.0)
     question = board.ask(
         prepared, None, sharp, method, commission, wants, model=modelled(model, prepared), fair=constants
@@ -652,6 +670,7 @@ def fair(
     # Invalid rows are in `rejected`; the others are numbered as they came.
     faults = prepared.table.rejected.select("row", "guard")
     numbered = pl.concat([figures.with_columns(prepared.table["row"]), faults], how="diagonal_relaxed")
+    place = pl.int_range(came.height, dtype=pl.UInt32, eager=True).alias("row")
     order = place.to_frame().join(numbered, on="row", how="left", maintain_order="left")
     return came.with_columns(order.drop("row"))
 

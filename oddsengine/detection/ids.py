@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.identity.groups import Groups, Ints, Longs, Words, mix, step
 
@@ -23,7 +24,7 @@ class Hashes(NamedTuple):
     """Stable hashes of the parts of market and leg keys."""
 
     ladder: Words  # by ladder: event id, live flag, kind and subject; see `ladders`
-    book: Words  # by book: its name
+    book: Words  # by book: its id in the catalog, whatever the spelling; see `hash_books`
 
 
 @lru_cache(maxsize=1 << 16)
@@ -35,6 +36,11 @@ def hash_text(text: str) -> int:
 def hash_texts(texts: Iterable[str]) -> Words:
     """Hash each text."""
     return np.array([hash_text(text) for text in texts], np.uint64)
+
+
+def hash_books(names: Iterable[str]) -> Words:
+    """Hash each book by its id in the catalog, which all spellings of it share."""
+    return hash_texts(catalog.book(name).id for name in names)
 
 
 def ladders(event: Words, live: npt.NDArray[np.uint8], kind: Words, subject: Words) -> Words:

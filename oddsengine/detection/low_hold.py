@@ -73,9 +73,10 @@ def _placed(sides: pl.Series, case: Longs, here: Bools, cases: int) -> pl.Series
 def _sides(question: Question, row: Ints, cost: Floats, fair: Floats, leg: Longs, sharers: Ints) -> pl.Series:
     """Build each leg: its price and every book that offers it."""
     base, shared = question.facts(row), question.facts(sharers)
-    texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id", "max_bet", "row")}
+    position = board.row_name(shared.extra)
+    texts = {name: shared[name] for name in ("sportsbook", "deep_link", "id", "max_bet", position)}
     links = pl.struct("sportsbook", "deep_link").filter(pl.col("deep_link").is_not_null())
-    lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id", "max_bet", "row")
+    lists = board.grouped(leg, texts, row.size, "sportsbook", links.alias("deep_links"), "id", "max_bet", position)
     sides = {
         "books": lists["sportsbook"],
         "market_type": board.market_types(question, row),
@@ -85,7 +86,7 @@ def _sides(question: Question, row: Ints, cost: Floats, fair: Floats, leg: Longs
         "deep_links": lists["deep_links"],
         "odds_ids": lists["id"],
         "max_bets": lists["max_bet"],
-        "rows": lists["row"],
+        "rows": lists[position],
     }
     return board.structs(sides, HOLD_SIDE, base)
 

@@ -29,7 +29,7 @@ from oddsengine.identity.wording import crossed, normalised_team, team_word
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_odds
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_rows, named, row_column, with_teams
 
 IntoModel = IntoFrame | Mapping[str, Any] | ModelPrices
 _EVENT = ("sport", "league", "home_team", "away_team")
@@ -37,6 +37,7 @@ _REQUIRED = ("event_id", "market_type", "selection", "probability")
 _MOST_OFF = 0.02  # of the sum of a market's probabilities, and between two of one outcome
 _UNCLEAR = "ambiguous_moneyline"
 _LEAST_ERROR = 1e-9  # of a model that is said to be exact
+_OF_MODEL = ("probability", "error")  # columns that an odds table does not have
 _ALL_OFF = frozenset(CODES[name] for name in GUARDS)
 
 
@@ -57,14 +58,17 @@ def read_model(model: IntoModel, prices: pl.DataFrame | PreparedTable) -> ModelP
         given = _of_scores(model, events) if _is_scores(model) else to_polars(model)  # type: ignore[arg-type]
     except (TypeError, ValueError) as problem:
         raise OddsError(f"model: {problem}") from None
+    came = ", ".join(given.columns[:20]) or "none"
+    try:
+        given = with_teams(named(given, None, (*ODDS_SCHEMA, *_OF_MODEL), "a model"))
+    except OddsError as problem:
+        raise OddsError(f"model: {problem}") from None
     if missing := [name for name in _REQUIRED if name not in given.columns]:
-        came = ", ".join(given.columns[:20]) or "none"
         raise OddsError(f"model: it has no {', no '.join(missing)} (its columns: {came})")
-    given = given.drop("row", strict=False).with_row_index("row", 1)
     prob, error = probabilities(given["probability"], given["error"] if "error" in given.columns else None, "model row")
     known = ~np.isnan(prob)
     given, prob, error = given.filter(known), prob[known], error[known]
-    table = check_odds(_priced(given, events, prob))
+    table = check_rows(_priced(given, events, prob), position=pl.Series(np.flatnonzero(known), dtype=pl.UInt32))
     if table.rejected.height:
         row, field, value, reason = table.rejected.select("row", "field", "value", "reason").row(0)
         raise OddsError(f"model row {row}: {field} {value!r} is {reason}")
@@ -132,11 +136,11 @@ def probabilities(column: pl.Series, errors: pl.Series | None, what: str) -> tup
     prob = _numbers(column, what, "probability")
     wrong = np.flatnonzero((prob <= 0.0) | (prob >= 1.0))
     if wrong.size:
-        raise OddsError(f"{what} {wrong[0] + 1}: probability must be above 0 and below 1, got {prob[wrong[0]]:g}")
+        raise OddsError(f"{what} {wrong[0]}: probability must be above 0 and below 1, got {prob[wrong[0]]:g}")
     error = np.full(prob.size, np.nan) if errors is None else _numbers(errors, what, "error")
     wrong = np.flatnonzero((error < 0.0) | (error >= 1.0))
     if wrong.size:
-        raise OddsError(f"{what} {wrong[0] + 1}: error must be 0 or more and below 1, got {error[wrong[0]]:g}")
+        raise OddsError(f"{what} {wrong[0]}: error must be 0 or more and below 1, got {error[wrong[0]]:g}")
     return prob, np.maximum(error / (prob * (1.0 - prob)), _LEAST_ERROR)
 
 
@@ -144,7 +148,7 @@ def _numbers(column: pl.Series, what: str, name: str) -> Floats:
     cast = column.cast(pl.Float64, strict=False)
     lost = (cast.is_null() & column.is_not_null()).arg_true()
     if lost.len():
-        raise OddsError(f"{what} {lost[0] + 1}: {name} must be a number, got {column[lost[0]]!r}")
+        raise OddsError(f"{what} {lost[0]}: {name} must be a number, got {column[lost[0]]!r}")
     return np.asarray(cast.fill_null(np.nan).to_numpy(), np.float64).copy()
 
 
@@ -167,7 +171,7 @@ def _priced(given: pl.DataFrame, events: pl.DataFrame, prob: Floats) -> pl.DataF
     """The rows of a model as prices of one book, with the teams as the event's prices have them."""
     own = given.select(name for name in given.columns if name in ODDS_SCHEMA and not name.startswith("odds_"))
     own = own.with_columns(
-        pl.col("event_id").cast(pl.String), given["row"], sportsbook=pl.lit("model"), odds_decimal=pl.Series(1.0 / prob)
+        pl.col("event_id").cast(pl.String), sportsbook=pl.lit("model"), odds_decimal=pl.Series(1.0 / prob)
     )
     known = events.columns[1:]
     joined = own.join(events, on="event_id", how="left", suffix="_of_prices", maintain_order="left")
@@ -284,9 +288,9 @@ def _of_column(prepared: PreparedTable, name: str) -> Fair:
         own = [each for each in table.columns if each not in ODDS_SCHEMA]
         raise OddsError(f"model: the prices have no column {name!r} (columns of their own: {', '.join(own) or 'none'})")
     error = f"{name}_error"
-    prob, logits = probabilities(table[name], table[error] if error in table.columns else None, f"{name} of price")
+    prob, logits = probabilities(table[name], table[error] if error in table.columns else None, f"{name} of row")
     g = prepared.identity.groups
-    of_price, numbers = prob[g.row], table["row"]
+    of_price, numbers = prob[g.row], table[row_column(table.columns)]
     segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
     at, first = first_known(g, of_price)
     least = np.full(g.rows.size - 1, np.nan)
@@ -295,8 +299,8 @@ def _of_column(prepared: PreparedTable, name: str) -> Fair:
     if apart.size:
         other = first[np.searchsorted(at, segment[apart[0]])]
         raise OddsError(
-            f"model: prices {numbers[int(g.row[other])]} and {numbers[int(g.row[apart[0]])]} are of the same outcome, "
-            f"and {name} is {of_price[other]:g} and {of_price[apart[0]]:g}"
+            f"model: the prices of rows {numbers[int(g.row[other])]} and {numbers[int(g.row[apart[0]])]} are of the "
+            f"same outcome, and {name} is {of_price[other]:g} and {of_price[apart[0]]:g}"
         )
     check_sums(g, least[segment], lambda at: str(table.select("event_id", "market_type", "line").row(at)))
     return of_rows(g, of_price, logits[g.row])

@@ -95,7 +95,8 @@ def find_promos(
     Returns
     -------
     polars.DataFrame
-        `PROMO_SCHEMA`, most kept first: one row for each price of a market whose other outcomes can be hedged.
+        `PROMO_SCHEMA` and the other columns of `odds`, most kept first: one row for each price of a market whose other
+        outcomes can be hedged.
 
     Raises
     ------
@@ -135,10 +136,10 @@ def _rows(
     question: Question, kind: PromoKind, amount: float, books: Iterable[str] | None, hedge_books: Iterable[str] | None,
     min_odds: float,
 ) -> pl.DataFrame:  # fmt: skip
-    v, g = question.view, question.view.groups
+    v, g, schema = question.view, question.view.groups, board.extended(PROMO_SCHEMA, question.prepared.extra)
     at = np.flatnonzero((v.reason == ACCEPTED) & (v.live[g.market] == 0)).astype(np.int32)
     if not at.size:
-        return board.empty(PROMO_SCHEMA)
+        return board.empty(schema)
     place, segment = with_twins(g, g.segments[g.market[at]] + g.side[at])
     at, market = at[place], np.searchsorted(g.segments, segment, side="right") - 1
     prices = pl.DataFrame(
@@ -175,7 +176,7 @@ def _rows(
     _, once = np.unique(offers["at"].to_numpy()[order], return_index=True)
     order = order[np.sort(once)]
     if not order.size:
-        return board.empty(PROMO_SCHEMA)
+        return board.empty(schema)
     return _frame(question, offers["at"].to_numpy()[order], hedge[order], paid[order], kept[order], amount)
 
 
@@ -208,4 +209,4 @@ def _frame(question: Question, at: Ints, hedge: Ints, paid: Floats, kept: Floats
         "line": board.row_lines(question, at),
         **board.market_facts(question, at, base),
     }
-    return board.frame(columns, PROMO_SCHEMA, base)
+    return board.frame(columns, board.extended(PROMO_SCHEMA, base.extra), base)

@@ -37,16 +37,17 @@ from oddsengine.pricing.references import CLOSE, book_list, close_input, stake_o
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.levels import LEVELS, most_of_levels
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsTable, check_odds
+from oddsengine.tables.schema import ODDS_SCHEMA, OTHER_ROW, ROW, OddsTable, check_odds, row_column
 from oddsengine.tables.timestamps import micros
 
 _SHOWN = {
     "sportsbook", "event_id", "sport", "league", "home_team", "away_team", "market_type", "selection", "odds_american",
     "odds_decimal", "event_start_time", "last_seen_at", "deep_link", "player_name", "external_event_id",
-    "market_id", "selection_id", "id", "max_bet", "row",
+    "market_id", "selection_id", "id", "max_bet", ROW, OTHER_ROW,
 }  # fmt: skip
 _LAST = 4  # columns of a frame before which those of the input stand
-_OURS = {*ODDS_SCHEMA, *RESULT_NAMES, "row", "price_mismatch", "row_id", "momentum"}  # they are not kept as they came
+_OURS = {*ODDS_SCHEMA, *RESULT_NAMES, ROW, OTHER_ROW, "price_mismatch", "row_id", "momentum"}
+"""Columns of the input that are not kept as they came."""
 Sharp = str | Sequence[str] | Mapping[str, float] | None
 Bools = npt.NDArray[np.bool_]
 Schema = Mapping[str, Any]
@@ -203,7 +204,8 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
         seen = times(table, "last_seen_at")
         moment = int(seen.max())
     shown = table.with_columns(id=table["row_id"]) if "row_id" in table.columns else table  # the ids of a live board
-    extra = {name: dtype for name, dtype in table.schema.items() if name not in _OURS and dtype != pl.Object}
+    ours = _OURS - {ROW} if row_column(table.columns) == OTHER_ROW else _OURS
+    extra = {name: dtype for name, dtype in table.schema.items() if name not in ours and dtype != pl.Object}
     return PreparedTable(table, identity, guard(table, identity, off, moment, limits), off, shown, extra)
 
 
@@ -341,7 +343,7 @@ def hashes(prepared: PreparedTable, event: Words | None = None) -> ids.Hashes:
     kind = ids.hash_texts(f"{k.period}/{k.family}" for k in identity.kinds)
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
     texts = ids.hash_texts(subject(identity, int(s)) for s in subjects)
-    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.hash_texts(identity.books))
+    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.hash_books(identity.books))
 
 
 def subject(identity: Identity, subject: int) -> str:
@@ -386,10 +388,16 @@ def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
 def reasons_of(prepared: PreparedTable, at: Longs) -> list[str]:
     """Sentences of the verdicts on some rows of the table, before any guard that compares prices.
 
-    A moneyline that may have a draw, because its book has a selection that is not recognised, names the selection.
+    A moneyline that may have a draw, because its book has a selection that is not recognised, names the selection; an
+    unknown outcome, columns of teams that are missing.
     """
     codes, table = prepared.identity.verdict, prepared.table
     sentences = [SENTENCES[NAMES[code]] for code in codes[at].tolist()]
+    unknown = np.flatnonzero(codes[at] == CODES["unknown_outcome"])
+    if unknown.size:
+        rows = table[at[unknown]].select("market_type", "sport", "stat_category", "home_team", "away_team").rows()
+        for place, row in zip(unknown.tolist(), rows, strict=True):
+            sentences[place] += _without_teams(*row)
     doubtful = np.flatnonzero(codes[at] == CODES["ambiguous_moneyline"])
     if not doubtful.size:
         return sentences
@@ -402,6 +410,16 @@ def reasons_of(prepared: PreparedTable, at: Longs) -> list[str]:
             named = ", ".join(dict.fromkeys(others))
             sentences[place] = f"the book's other selection is neither team, and may be the draw: {named}"
     return sentences
+
+
+@lru_cache(maxsize=256)
+def _without_teams(market: str, sport: str | None, stat: str | None, home: str | None, away: str | None) -> str:
+    """Say which columns of teams an outcome needs; empty if they are there, or if outcomes are not teams."""
+    missing = [name for name, team in (("home_team", home), ("away_team", away)) if not team]
+    kind = catalog.market_type(market, catalog.sport(sport).id if sport else "", stat or "")
+    if not missing or not (kind.subject == "team" or {"home", "away"} & set(kind.outcomes)):
+        return ""
+    return f"; there is no {' and no '.join(missing)} to say who plays"
 
 
 def nullable(values: Floats) -> pl.Series:
@@ -487,19 +505,28 @@ _DTYPES = {"d": pl.Float64, "?": pl.Boolean, "l": pl.Int64}  # of arrays
 
 
 def extended(schema: Schema, extra: Schema) -> Schema:
-    """A schema with columns of the input where it has a row: in the frame itself, or in legs and sides."""
+    """A schema with columns of the input where it has a row: in the frame itself, or in legs and sides.
+
+    If `row` is a column of the input, the position is `odds_row`.
+    """
     if not extra:
         return schema
-    own = list(schema.items())
-    if "row" in schema:
-        own[-_LAST:-_LAST] = [(name, dtype) for name, dtype in extra.items() if name not in schema]
+    own = [(row_name(extra) if name == ROW else name, dtype) for name, dtype in schema.items()]
+    if ROW in schema:
+        own[-_LAST:-_LAST] = [(name, dtype) for name, dtype in extra.items() if name not in dict(own)]
     return {name: _extended(dtype, extra) for name, dtype in own}
+
+
+def row_name(extra: Schema) -> str:
+    """The column of positions in results, where `extra` are the columns of the input that they keep."""
+    return OTHER_ROW if ROW in extra else ROW
 
 
 def _extended(dtype: Any, extra: Schema) -> Any:
     if isinstance(dtype, pl.List):
         return pl.List(_extended(dtype.inner, extra))
-    if isinstance(dtype, pl.Struct) and "row" in (fields := dict(dtype)):
+    if isinstance(dtype, pl.Struct) and ROW in (own := dict(dtype)):
+        fields = {row_name(extra) if name == ROW else name: of for name, of in own.items()}
         return pl.Struct({**fields, **{name: of for name, of in extra.items() if name not in fields}})
     return dtype
 

@@ -25,8 +25,18 @@ import polars as pl
 
 from oddsengine.feeds import FeedError, football_data
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
-from oddsengine.tables.files import READABLE, bad_lines, decoded, read_table, reason_of, scan_table
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.column_names import Columns
+from oddsengine.tables.files import READABLE, bad_lines, decoded, odds_table, read_rows, reason_of, scan_table, with_bad
+from oddsengine.tables.schema import (
+    ODDS_SCHEMA,
+    OTHER_ROW,
+    ROW,
+    OddsError,
+    OddsTable,
+    check_odds,
+    row_column,
+    warn_of_names,
+)
 
 STANDARD_INPUT = "-"
 ODDS_FORMATS = ("decimal", "american")
@@ -37,7 +47,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 def read_odds(
     source: str | os.PathLike[str],
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     odds_format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> OddsTable:
@@ -95,7 +105,7 @@ def _is_partitioned(path: Path) -> bool:
     return any("=" in part for name in glob.glob(str(path), recursive=True) for part in Path(name).parts[:-1])
 
 
-def _scanned(source: str, columns: Mapping[str, str] | None, storage_options: Mapping[str, Any] | None) -> OddsTable:
+def _scanned(source: str, columns: Columns | None, storage_options: Mapping[str, Any] | None) -> OddsTable:
     """Read a source with polars."""
     try:
         frame = scan_table(source, storage_options, infer_schema=False)
@@ -134,7 +144,7 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
     return [path]
 
 
-def _read_file(path: Path, columns: Mapping[str, str] | None, odds_format: str | None) -> OddsTable:
+def _read_file(path: Path, columns: Columns | None, odds_format: str | None) -> OddsTable:
     if path.suffix.lower() not in READABLE:
         raise OddsError(f"cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}")
     try:
@@ -158,7 +168,7 @@ def _suffix_of(data: bytes) -> str:
     return ".json" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else ".csv"
 
 
-def _read(name: str, data: bytes, suffix: str, columns: Mapping[str, str] | None, odds_format: str | None) -> OddsTable:
+def _read(name: str, data: bytes, suffix: str, columns: Columns | None, odds_format: str | None) -> OddsTable:
     if not data:
         raise OddsError(f"{name} is empty")
     try:
@@ -172,7 +182,9 @@ def _read(name: str, data: bytes, suffix: str, columns: Mapping[str, str] | None
                 if columns:
                     raise OddsError("a response of The Odds API has no columns to name; columns must be None")
                 return _the_odds_api(data, odds_format)
-        return read_table(data, suffix, columns)
+        rows = read_rows(data, suffix)
+        warn_of_names(rows.frame, columns)
+        return odds_table(rows, columns)
     except (OddsError, FeedError) as error:
         raise OddsError(f"{name}: {error}") from error
 
@@ -221,8 +233,8 @@ def _season(season: football_data.SeasonFile) -> OddsTable:
 
 def _with_refused(table: OddsTable, before: int, reasons: Iterable[str]) -> OddsTable:
     """Append rejected rows for what a parser refused, after the rows before."""
-    bad = bad_lines((before + at, "", reason) for at, reason in enumerate(reasons, 1))
-    return OddsTable(table, pl.concat([table.rejected, bad]), table.unpriced) if bad.height else table
+    bad = bad_lines((before + at, "", reason) for at, reason in enumerate(reasons))
+    return with_bad(table, bad)
 
 
 def _joined(tables: Sequence[OddsTable]) -> OddsTable:
@@ -230,11 +242,13 @@ def _joined(tables: Sequence[OddsTable]) -> OddsTable:
     if len(tables) == 1:
         return tables[0]
     parts: tuple[list[pl.DataFrame], ...] = ([], [], [])
+    name = OTHER_ROW if any(OTHER_ROW in table.columns for table in tables) else ROW
     before = 0
     for table in tables:
-        frames = table, table.rejected, table.unpriced
+        own, frames = row_column(table.columns), (table, table.rejected, table.unpriced)
         for part, frame in zip(parts, frames, strict=True):
-            part.append(frame.with_columns(row=(pl.col("row") + before).cast(pl.UInt32)))
-        before += max(int(frame["row"].max() or 0) for frame in frames)  # type: ignore[arg-type]
+            position = (pl.col(own) + before).cast(pl.UInt32).alias(name)
+            part.append(frame.with_columns(position).drop([] if own == name else own))
+        before += 1 + max((int(n) for frame in frames for n in frame[own].top_k(1)), default=-1)
     odds, rejected, unpriced = (pl.concat(part, how="diagonal_relaxed") for part in parts)
     return OddsTable(odds, rejected, unpriced)

@@ -6,7 +6,6 @@ invalid lines, whose book is unknown. Books that are missing altogether can be f
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ import polars as pl
 
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import READABLE, read_table
 from oddsengine.tables.levels import DEPTH_SCHEMA
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError
@@ -21,7 +21,7 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError
 _LIVE = "live"
 
 
-def read(data: bytes, suffix: str, columns: Mapping[str, str] | None = None) -> Payload:
+def read(data: bytes, suffix: str, columns: Columns | None = None) -> Payload:
     r"""Parse a file by its suffix: .csv, .json, .ndjson, .jsonl or .parquet.
 
     `columns` is as for `check_odds`. Raises `FeedError` if it is not an odds table.

@@ -168,7 +168,7 @@ def _read(
         return _EMPTY, NONE_REJECTED
     if "market" in frame.columns:
         frame = frame.with_columns(market_type=pl.col("market"))
-    table = check_odds(frame.with_columns(event_id=pl.lit("futures")))
+    table = check_odds(frame.drop("row", strict=False).with_columns(event_id=pl.lit("futures")))
     rejected = table.rejected
     texts = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in _TEXTS]
     cast = [

@@ -403,7 +403,7 @@ def closing_lines(
         fair = np.where((v.reference >= 0) | consensus, 0.0, np.nan)[of] + fallback
         reference = v.reference[of]
     hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
-    source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64) - 1
+    source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64)
     read = pl.DataFrame(
         {
             "place": source,

@@ -437,7 +437,15 @@ class Engine(Readable):
     def _prepare(self, units: Longs) -> None:
         """Make what searches share and would otherwise make when they first need it."""
         board, names = self._board, self._board.names
-        _ = names.traits, names.forms, names.twins, names.book_rank, names.name_rank, names.book_hash
+        _ = (
+            names.traits,
+            names.forms,
+            names.twins,
+            names.book_rank,
+            names.name_rank,
+            names.book_hash,
+            names.book_id_hash,
+        )
         if self._samples:
             board.momentum.learn(names.estimator(self._fair).books)
         board.prepare_reach()
@@ -626,7 +634,7 @@ class Engine(Readable):
         if not applied.unknown:
             return refused
         at = np.flatnonzero(applied.what == UNKNOWN)
-        rows = at + 1 if read is None or read.number is None else read.number[at]
+        rows = at if read is None or read.number is None else read.number[at]
         more = pl.DataFrame({"row": rows}).with_columns(
             field=pl.lit("odds_decimal"), value=pl.lit(""), reason=pl.lit("no price given"), guard=pl.lit("bad_price")
         )

@@ -169,7 +169,7 @@ def bankroll(result: Backtest, *, luck: bool = False) -> "Figure":
 
 def _draw_luck(axes: "Axes", result: Backtest) -> None:
     """Draw the expected bankroll of the same stakes, and 1.645 standard deviations on both sides."""
-    bets = result.bets.drop_nulls("profit")
+    bets = result.bets.drop_nulls(_drawn(result))
     if bets.is_empty():
         return
     ev = pl.coalesce("closing_ev", "ev")
@@ -246,9 +246,15 @@ def draw_calibration(axes: "Axes", points: list[CalibrationPoint]) -> None:
     axes.legend(loc="best", frameon=False, fontsize="small", title="numbers: prices", title_fontsize="small")
 
 
+def _drawn(result: Backtest) -> str:
+    """Return the column of profits that is drawn: by results, or to expect at the close if there are none."""
+    bets = result.bets
+    return "profit" if bets["profit"].count() or not bets["expected_profit"].count() else "expected_profit"
+
+
 def _path(result: Backtest) -> tuple[list[Any], Floats]:
     """Return the times of a backtest's results and the bankroll at each, from the initial one."""
-    equity = result.equity()
+    equity = result.equity() if _drawn(result) == "profit" else result.expected_equity()
     money = np.concatenate([[result.bankroll], equity["bankroll"].to_numpy()])
     first = result.bets["placed_at"].min()
     return [first, *equity["at"].to_list()], money
@@ -257,12 +263,18 @@ def _path(result: Backtest) -> tuple[list[Any], Floats]:
 def draw_bankroll(axes: "Axes", result: Backtest) -> None:
     """Draw the bankroll over time."""
     at, money = _path(result)
-    bets = result.bets.drop_nulls("profit").height
-    plain(axes, f"Bankroll: {money[0]:,.0f} to {money[-1]:,.2f} with {bets:,} settled bets")
-    axes.set_ylabel("bankroll")
+    drawn, every = _drawn(result), result.bets.height
+    bets = result.bets.drop_nulls(drawn).height
+    if drawn == "expected_profit":
+        plain(axes, f"Expected at the close: {money[0]:,.0f} to {money[-1]:,.2f} with {bets:,} bets, none settled")
+        axes.set_ylabel("expected bankroll")
+    else:
+        settled = f"{bets:,}" if bets == every else f"{bets:,} of {every:,}"
+        plain(axes, f"Bankroll: {money[0]:,.0f} to {money[-1]:,.2f} with {settled} settled bets")
+        axes.set_ylabel("bankroll")
     axes.axhline(result.bankroll, color=GREY, linewidth=0.8)
     if bets:
-        axes.step(at, money, where="post", color=BLUE, label="bankroll")
+        axes.step(at, money, where="post", color=BLUE, label=axes.get_ylabel())
         axes.ticklabel_format(axis="y", useOffset=False)
         set_time(axes)
 
@@ -271,7 +283,8 @@ def draw_drawdown(axes: "Axes", result: Backtest) -> None:
     """Draw the fall below the highest bankroll so far."""
     at, money = _path(result)
     drawdown = -100.0 * scoring.drawdown(np.maximum(money, 1e-9))
-    plain(axes, f"Drawdown: at most {-drawdown.min():.1f} %")
+    of_what = "" if _drawn(result) == "profit" else " of the expected bankroll"
+    plain(axes, f"Drawdown{of_what}: at most {-drawdown.min():.1f} %")
     axes.set_ylabel("drawdown, %")
     if money.size > 1:
         axes.step(at, drawdown, where="post", color=RED, linewidth=1.2, label="drawdown")

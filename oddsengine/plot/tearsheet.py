@@ -96,7 +96,8 @@ def write_tear_sheet(result: Backtest, path: str | Path) -> None:
     trades = result.trades.select(
         "placed_at", "status", "reason", "event_id", "market_type", "selection", "line", "sportsbook",
         pl.col("net_odds").round(3), (pl.col("ev") * 100.0).round(2).alias("ev %"), "stake",
-        (pl.col("closing_ev") * 100.0).round(2).alias("closing ev %"), "graded_by", pl.col("profit").round(2),
+        (pl.col("closing_ev") * 100.0).round(2).alias("closing ev %"), "graded_by",
+        pl.col("profit").round(2), pl.col("expected_profit").round(2).alias("expected profit"),
     )  # fmt: skip
     head = "".join(f"<th>{html.escape(name)}" for name in trades.columns)
     body = "".join(

@@ -20,7 +20,7 @@ from oddsengine.maths.kelly import kelly
 from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
 from oddsengine.staking.outcomes import factors, profits
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_odds, successors
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_rows, successors
 
 _ADDED = ("stake", "stake_fraction", "kelly_fraction", "left_out")
 _MONEYLINE = catalog.family_name("moneyline_3way", catalog.FULL_GAME, "soccer")
@@ -165,7 +165,7 @@ def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
     """Convert bets, one per row, to an odds table; raise if one is invalid. `at` numbers them in messages, from 0."""
     columns = [name for name in frame.columns if name in ODDS_SCHEMA]
     try:
-        table = check_odds(frame.select(columns).with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)))
+        table = check_rows(frame.select(columns))
     except OddsError as error:
         raise OddsError(f"{error}{successors(*frame.columns)}") from None
     # Assume that the book of a three-way bet quotes the draw, even if there is no bet on it.
@@ -176,7 +176,7 @@ def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
     )
     if table.rejected.height:
         row, field, value, reason = table.rejected.select("row", "field", "value", "reason").row(0)
-        number = row if at is None else at[row - 1] + 1
+        number = 1 + (row if at is None else at[row])
         raise OddsError(f"bet {number}: {field} {value!r} is {reason}")
     return OddsTable(table, table.rejected, draws)
 

@@ -44,6 +44,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     DECIMAL: ("decimal_odds",),
     AMERICAN: ("american_odds",),
     ANY_FORMAT: ("price",),
+    # Of models: see `oddsengine.detection.model_input`.
+    "probability": ("prob",),
     # Of bets: see `oddsengine.backtesting.bets`.
     "placed_at": ("placed", "date_placed", "time_placed", "bet_placed", "bet_date"),
     "event_date": ("date", "game_date", "match_date"),
@@ -55,13 +57,19 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 """Common names of columns, by the name in the schema."""
 
 _SEPARATORS = re.compile(r"[\s_.\-]+")
+Columns = Mapping[str, str | pl.Expr]
+"""Names of a table's columns by what they are called there, and columns to add, such as `pl.lit("moneyline")`."""
+
+_BETWEEN = ((r"(?i)\s+(?:@|at)\s+", -1), (r"(?i)\s+(?:vs?\.?|-|–)\s+", 1))
+"""What stands between the teams in the name of a game, and whether the home team is before it (1) or after it (-1)."""
+_UNIT = "\x1f"  # the separator of ASCII
 _SHOWN = 40  # names of columns in an error
 
 
 def renames(
     names: Collection[str],
     schema: Collection[str],
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     kind: str = "an odds table",
 ) -> dict[str, str]:
     """Return the new names of the columns that are not named as in the schema.
@@ -73,7 +81,8 @@ def renames(
     schema
         The names to find.
     columns
-        The caller's mapping of names of the table to names of the schema, or to `ANY_FORMAT`.
+        The caller's mapping of names of the table to names of the schema, or to `ANY_FORMAT`. Columns to add, which are
+        named as in the schema, are among `names`.
     kind
         What the schema is of, for errors.
 
@@ -87,10 +96,8 @@ def renames(
     >>> renames(["Bookmaker", "Bet", "Price"], ["sportsbook", "selection", "odds_decimal"], {"Bet": "selection"})
     {'Bet': 'selection', 'Bookmaker': 'sportsbook', 'Price': 'odds'}
     """
-    if columns is not None and not isinstance(columns, Mapping):
-        raise TypeError(f"columns must map names of the table to names of the schema, got {columns!r}")
-    made = dict(columns or {})
-    check_columns(made, schema, kind)
+    made = renamed(columns)
+    check_columns(columns or {}, schema, kind)
     for name in made:
         if name not in names:
             raise ValueError(f"the table has no column {name!r}{_near(name, names)} ({_listed(names)})")
@@ -120,11 +127,32 @@ def renames(
     return made
 
 
-def check_columns(columns: Mapping[str, str], schema: Collection[str], kind: str = "an odds table") -> None:
+def renamed(columns: Columns | None) -> dict[str, str]:
+    """Return the part of a mapping that renames columns."""
+    return {name: target for name, target in _items(columns) if not isinstance(target, pl.Expr)}
+
+
+def added(columns: Columns | None) -> dict[str, pl.Expr]:
+    """Return the part of a mapping that adds columns."""
+    return {name: expr for name, expr in _items(columns) if isinstance(expr, pl.Expr)}
+
+
+def _items(columns: Columns | None) -> Iterable[tuple[str, str | pl.Expr]]:
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(f"columns must map names of the table to names of the schema, got {columns!r}")
+    return (columns or {}).items()
+
+
+def check_columns(columns: Columns, schema: Collection[str], kind: str = "an odds table") -> None:
     """Raise `ValueError` if a mapping has names that are not in the schema, or one of them twice."""
     known = (*schema, ANY_FORMAT)
     owner: dict[str, str] = {}
-    for name, target in columns.items():
+    for name in added(columns):
+        if name not in schema:
+            near = _near(name, schema) or f"; allowed: {', '.join(schema)}"
+            raise ValueError(f"a column {name!r} cannot be added: it is no column of {kind}{near}")
+        owner[name] = name
+    for name, target in renamed(columns).items():
         if not isinstance(name, str) or not isinstance(target, str):
             raise ValueError(f"columns must map names of the table to names of the schema, got {name!r}: {target!r}")
         if target not in known:
@@ -135,13 +163,26 @@ def check_columns(columns: Mapping[str, str], schema: Collection[str], kind: str
         owner[target] = name
 
 
-def price_format(prices: pl.LazyFrame, name: str) -> str:
+def price_format(
+    prices: pl.LazyFrame, name: str, position: pl.Series | None = None, first_line: int | None = None
+) -> str:
     """Return `DECIMAL` or `AMERICAN` by the values of a price column.
+
+    Parameters
+    ----------
+    prices
+        The table.
+    name
+        The column.
+    position
+        That of each row in the input; None is in order, from 0.
+    first_line
+        The line of position 0 in a file; None if there are no lines.
 
     Raises
     ------
     ValueError
-        If the values are in both formats, or could be in either; the error names rows, counted from 1.
+        If the values are in both formats, or could be in either; the error names their lines, or rows from 0.
 
     Examples
     --------
@@ -158,15 +199,14 @@ def price_format(prices: pl.LazyFrame, name: str) -> str:
     decimal = (~signed & number.is_between(1.0, 100.0, closed="none")) | text.str.contains(FRACTION)
     either = ~signed & (number >= 100.0)
     kinds = {"signed": signed, "decimal": decimal, "either": either}
-    numbered = prices.collect_schema().get("row") == pl.UInt32
-    row = pl.col("row") if numbered else pl.int_range(1, pl.len() + 1)
+    row = pl.int_range(pl.len()) if position is None else pl.lit(position)
     first = prices.select(
         pl.struct(value=text, row=row).filter(kind).first().alias(key) for key, kind in kinds.items()
     ).collect()
     has = {key: first[key].item() for key in kinds}
 
     def example(key: str) -> str:
-        return f"{has[key]['value']} in row {has[key]['row']}"
+        return f"{has[key]['value']} in {place(has[key]['row'], first_line)}"
 
     if has["signed"] and has["decimal"]:
         raise ValueError(
@@ -179,6 +219,106 @@ def price_format(prices: pl.LazyFrame, name: str) -> str:
             f"columns={{{name!r}: {AMERICAN!r}}} or {DECIMAL!r}"
         )
     return AMERICAN if has["signed"] else DECIMAL
+
+
+def place(position: int, first_line: int | None = None) -> str:
+    """Name a row of a frame by its position, from 0, or of a file by its line.
+
+    Examples
+    --------
+    >>> place(3), place(3, first_line=2)
+    ('row 3', 'line 5')
+    """
+    return f"row {position}" if first_line is None else f"line {first_line + position}"
+
+
+def teams_of(text: str) -> tuple[str, str] | None:
+    """Return home and away of the name of a game; None if it is not one of two teams.
+
+    Examples
+    --------
+    >>> teams_of("Celtics @ Lakers"), teams_of("Arsenal v Chelsea"), teams_of("e1")
+    (('Lakers', 'Celtics'), ('Arsenal', 'Chelsea'), None)
+    """
+    for pattern, order in _BETWEEN:
+        parts = [part.strip() for part in re.split(pattern, text)]
+        if len(parts) == 2 and all(parts):
+            home, away = parts[::order]
+            return home, away
+    return None
+
+
+def teams_of_names(names: Collection[str]) -> tuple[pl.Expr, pl.Expr] | None:
+    """Return expressions for home and away of a table without columns of teams, from the names of its games.
+
+    Those are in `event_name`, or else in `event_id`, and are read as by `teams_of`; null if they are not of two teams.
+    None if there is nothing to read, or a column of teams.
+    """
+    if {"home_team", "away_team"} & set(names):
+        return None
+    folded = {_folded(name) for name in ("event_name", *SYNONYMS["event_name"])}
+    texts = [*(name for name in names if _folded(name) in folded), *(["event_id"] if "event_id" in names else [])]
+    if not texts:
+        return None
+    home, away = zip(*(_teams_of(pl.col(name).cast(pl.String)) for name in texts), strict=True)
+    return pl.coalesce(home).alias("home_team"), pl.coalesce(away).alias("away_team")
+
+
+def _teams_of(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Expressions of `teams_of`."""
+    home: pl.Expr = pl.lit(None, pl.String)
+    away: pl.Expr = home
+    for pattern, order in reversed(_BETWEEN):
+        parts = text.str.replace_all(pattern, _UNIT).str.split(_UNIT)
+        first, second = (parts.list.get(at, null_on_oob=True).str.strip_chars() for at in (0, 1)[::order])
+        whole = (parts.list.len() == 2) & (first != "") & (second != "")
+        home, away = pl.when(whole).then(first).otherwise(home), pl.when(whole).then(second).otherwise(away)
+    return home, away
+
+
+_SIDES = {"h": "home", "d": "draw", "x": "draw", "a": "away", "home": "home", "draw": "draw", "away": "away"}
+_SIDE = "|".join(sorted(_SIDES, key=len, reverse=True))
+_BOOK_AND_SIDE = re.compile(rf"^(.*?[^_ .-])[_ .-]?({_SIDE})$", re.IGNORECASE)
+_SIDE_AND_PRICE = re.compile(
+    r"^(home|draw|away)[_ .-]?(?:\w*(?:odds|price|decimal|american|ml|moneyline))$", re.IGNORECASE
+)
+
+
+def unpivot(names: Collection[str]) -> str:
+    """Say how a wide table becomes one with a row per price; empty if it is none.
+
+    It has a column for each outcome, and perhaps for each book: `b365h`, `b365d` and `b365a`, or `home_odds` and
+    `away_odds`.
+
+    Examples
+    --------
+    >>> unpivot(["home", "away", "line"])
+    ''
+    """
+    books: dict[str, dict[str, str]] = {}
+    for name in names:
+        if match := _BOOK_AND_SIDE.match(name):
+            books.setdefault(match[1].casefold(), {})[_SIDES[match[2].casefold()]] = name
+    by_book = [name for sides in books.values() if {"home", "away"} <= set(sides) for name in sides.values()]
+    columns = by_book or [name for name in names if _SIDE_AND_PRICE.match(name)]
+    if len(columns) < 2:
+        return ""
+    words = _words(SYNONYMS)
+    has = {words.get(_folded(name)) for name in names}
+    side = rf"(?i)({_SIDE})$" if by_book else r"(?i)^(home|draw|away)"
+    draws = any(_SIDES.get(re.search(side, name)[0].casefold()) == "draw" for name in columns)  # type: ignore[index]
+    letters = {letter: word for letter, word in _SIDES.items() if len(letter) == 1}
+    made = {
+        "sportsbook": f'pl.col("column").str.replace("(?i)[_ .-]?({_SIDE})$", "")' if by_book else 'pl.lit("BOOK")',
+        "selection": f'pl.col("column").str.extract({side!r}).str.to_lowercase().replace({letters})',
+        "market_type": f'pl.lit("{"1x2" if draws else "moneyline"}")',
+    }
+    index = [name for name in names if name not in columns]
+    return (
+        f"; it is wide, with a column for each outcome, and long as frame.unpivot({columns}, index={index}, "
+        f'variable_name="column", value_name="odds").with_columns('
+        f"{', '.join(f'{name}={expr}' for name, expr in made.items() if name not in has)})"
+    )
 
 
 def event_ids(names: Iterable[str]) -> pl.Expr | None:

@@ -2,8 +2,8 @@
 
 Of a damaged file, the intact part is read. CSV is read as text, so that one bad number does not fail the file; its
 fields are separated by the comma, semicolon or tab that its header has most of. A line of the wrong length, that is not
-UTF-8, or that is not a JSON object becomes a rejected row. Row numbers count data lines from 1, including blank ones.
-Input that is not an odds table raises `OddsError`.
+UTF-8, or that is not a JSON object becomes a rejected row. Positions count data lines from 0, including blank ones;
+errors count the lines of the file from 1. Input that is not an odds table raises `OddsError`.
 """
 
 import csv
@@ -12,34 +12,67 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
 import polars.selectors as cs
 
-from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.column_names import Columns, place
+from oddsengine.tables.schema import (
+    BAD_ROW_SCHEMA,
+    NONE_REJECTED,
+    ODDS_SCHEMA,
+    ROW,
+    OddsError,
+    OddsTable,
+    check_rows,
+    row_column,
+)
 
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 _SHOWN = 200  # characters of a bad line in the report
+_FIRST_OF_CSV = 2  # line of the first row, after the header
 _SEPARATORS = (b",", b";", b"\t")  # of fields in CSV; of equally many in the header, the first
 
-_Read = tuple[pl.DataFrame, pl.DataFrame]  # rows with their numbers, and invalid lines
+
+class Rows(NamedTuple):
+    """The rows of a file as they are."""
+
+    frame: pl.DataFrame
+    position: pl.Series | None = None  # of each row among the data lines, from 0; None: in order
+    bad: pl.DataFrame = NONE_REJECTED  # invalid lines
+    first_line: int | None = None  # the line of the first row; None if rows are not lines
+
+    def place(self, position: int) -> str:
+        """Name a row by its line in the file."""
+        return place(position, self.first_line)
 
 
-def read_table(data: bytes, suffix: str, columns: Mapping[str, str] | None = None) -> OddsTable:
+def read_table(data: bytes, suffix: str, columns: Columns | None = None) -> OddsTable:
     """Parse the contents of an odds file, whose suffix is one of `READABLE`.
 
     JSON is a list of rows, or an object with one as `data` or `odds`. `columns` is as for `check_odds`. Invalid rows,
     including unreadable lines, are in `.rejected`. Raises `OddsError` if the data is not an odds table.
     """
-    frame, bad = read_rows(data, suffix)
-    table = check_odds(frame, columns=columns)
-    return OddsTable(table, pl.concat([table.rejected, bad]).sort("row"), table.unpriced) if bad.height else table
+    return odds_table(read_rows(data, suffix), columns)
 
 
-def read_rows(data: bytes, suffix: str) -> _Read:
-    """Parse the contents of a file of any table: its rows as they are, and its invalid lines."""
+def odds_table(rows: Rows, columns: Columns | None) -> OddsTable:
+    """Validate the rows of a file as `check_odds` does."""
+    return with_bad(check_rows(rows.frame, columns, rows.position, rows.first_line), rows.bad)
+
+
+def with_bad(table: OddsTable, bad: pl.DataFrame) -> OddsTable:
+    """Add lines that could not be parsed to the rejected rows of a table."""
+    if not bad.height:
+        return table
+    name = row_column(table.columns)
+    return OddsTable(table, pl.concat([table.rejected, bad.rename({ROW: name})]).sort(name), table.unpriced)
+
+
+def read_rows(data: bytes, suffix: str) -> Rows:
+    """Parse the contents of a file of any table."""
     reader = _READERS.get(suffix.lower())
     if reader is None:
         raise OddsError(f"the suffix must be one of {', '.join(READABLE)}, got {suffix!r}")
@@ -99,19 +132,19 @@ def reason_of(error: OSError) -> str:
 
 
 def bad_lines(lines: Iterable[tuple[int, str, str]]) -> pl.DataFrame:
-    """Build rows of `rejected` for lines that could not be parsed: row, text, reason."""
+    """Build rows of `rejected` for lines that could not be parsed: position, text, reason."""
     rows = [(row, "", line[:_SHOWN], reason, "bad_value") for row, line, reason in lines]
     return pl.DataFrame(rows, schema=BAD_ROW_SCHEMA, orient="row")
 
 
-def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32))
+def _positions(rows: Iterable[int]) -> pl.Series:
+    return pl.Series(rows, dtype=pl.UInt32)
 
 
 # CSV
 
 
-def _read_csv(data: bytes) -> _Read:
+def _read_csv(data: bytes) -> Rows:
     if b"\0" in data:
         raise OddsError("not a CSV file in UTF-8 (it contains NUL bytes)")
     data = data.removeprefix(_MARK)
@@ -122,20 +155,27 @@ def _read_csv(data: bytes) -> _Read:
         frame = pl.read_csv(data, infer_schema=False, separator=separator.decode()).rename(str.strip)
     except (pl.exceptions.PolarsError, UnicodeDecodeError):
         return _read_csv_by_line(data, separator.decode())
-    frame = _numbered(frame.select(pl.all().str.strip_chars()))
-    blank = frame.select(pl.all_horizontal(pl.exclude("row").is_null())).to_series()
-    short = _short_lines(data, frame, separator.decode())
-    if not short.height:
-        return frame.filter(~blank) if blank.any() else frame, short
-    return frame.filter(~blank & ~pl.col("row").is_in(short["row"].implode())), short
+    frame = frame.select(pl.all().str.strip_chars())
+    left_out = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    short, in_lines = _short_lines(data, frame, separator.decode())
+    position = pl.int_range(frame.height, dtype=pl.UInt32, eager=True)
+    if short.height:
+        left_out |= position.is_in(short[ROW].implode())
+    first_line = _FIRST_OF_CSV if in_lines else None
+    if not left_out.any():
+        return Rows(frame, first_line=first_line)
+    return Rows(frame.filter(~left_out), position.filter(~left_out), short, first_line)
 
 
-def _short_lines(data: bytes, frame: pl.DataFrame, separator: str) -> pl.DataFrame:
-    """Find lines with fewer fields than the header: the last price of a truncated file may be cut."""
-    expected = frame.width - 1
+def _short_lines(data: bytes, frame: pl.DataFrame, separator: str) -> tuple[pl.DataFrame, bool]:
+    """Find lines with fewer fields than the header: the last price of a truncated file may be cut.
+
+    Also returns whether rows are lines; a cell with a line break has several.
+    """
+    expected = frame.width
     suspect = frame[:, expected - 1].is_null()
     if not suspect.any():
-        return NONE_REJECTED
+        return NONE_REJECTED, len(data.splitlines()) == frame.height + 1
     lines = pl.read_csv(
         data,
         infer_schema=False,
@@ -146,19 +186,19 @@ def _short_lines(data: bytes, frame: pl.DataFrame, separator: str) -> pl.DataFra
         new_columns=["line"],
     ).slice(1)
     if lines.height != frame.height:  # a cell with a line break: lines and rows do not correspond
-        return NONE_REJECTED
+        return NONE_REJECTED, False
     fields = pl.col("line").str.replace_all('"[^"]*"', "").str.count_matches(separator, literal=True) + 1
-    lines = lines.with_columns(row=frame["row"]).filter(suspect).with_columns(fields=fields)
+    lines = lines.with_row_index(ROW).filter(suspect).with_columns(fields=fields)
     lines = lines.filter(pl.col("fields") < expected)
-    short = lines.select("row", "line", "fields").iter_rows()
-    return bad_lines((row, line, _wrong_length(count, expected)) for row, line, count in short)
+    short = lines.select(ROW, "line", "fields").iter_rows()
+    return bad_lines((row, line, _wrong_length(count, expected)) for row, line, count in short), True
 
 
 def _wrong_length(fields: int, expected: int) -> str:
     return f"the line has {fields} fields, the header {expected}"
 
 
-def _read_csv_by_line(data: bytes, separator: str) -> _Read:
+def _read_csv_by_line(data: bytes, separator: str) -> Rows:
     """Read a damaged file line by line: intact lines are kept, and an open quote ends with its line."""
     header, *lines = [line.decode("utf-8", errors="replace") for line in data.splitlines()] or [""]
     names = [name.strip() for name in _fields(header, separator)]
@@ -167,7 +207,7 @@ def _read_csv_by_line(data: bytes, separator: str) -> _Read:
     good: list[list[str | None]] = []
     good_rows: list[int] = []
     bad: list[tuple[int, str, str]] = []
-    for row, line in enumerate(lines, 1):
+    for row, line in enumerate(lines):
         if not line.strip():
             continue
         reason = _line_fault(line)
@@ -180,7 +220,7 @@ def _read_csv_by_line(data: bytes, separator: str) -> _Read:
             good_rows.append(row)
             good.append([field.strip() or None for field in fields])
     frame = pl.DataFrame(good, schema=dict.fromkeys(names, pl.String), orient="row")
-    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), bad_lines(bad)
+    return Rows(frame, _positions(good_rows), bad_lines(bad), _FIRST_OF_CSV)
 
 
 def _fields(line: str, separator: str) -> list[str]:
@@ -200,7 +240,7 @@ def _line_fault(line: str) -> str:
 # NDJSON
 
 
-def _read_ndjson(data: bytes) -> _Read:
+def _read_ndjson(data: bytes) -> Rows:
     data = data.removeprefix(_MARK)
     if data.lstrip()[:1] == b"[":
         raise OddsError("not NDJSON with one object per line: it is a JSON array")
@@ -211,17 +251,17 @@ def _read_ndjson(data: bytes) -> _Read:
         except pl.exceptions.PolarsError:
             return _read_ndjson_by_line(lines)
         if frame.height == len(lines):
-            return _numbered(frame), NONE_REJECTED
+            return Rows(frame, first_line=1)
     return _read_ndjson_by_line(lines)
 
 
-def _read_ndjson_by_line(lines: list[bytes]) -> _Read:
+def _read_ndjson_by_line(lines: list[bytes]) -> Rows:
     """Read a damaged or mixed file line by line, with all values as text."""
     good: list[dict[str, str | None]] = []
     good_rows: list[int] = []
     bad: list[tuple[int, str, str]] = []
     names: dict[str, Any] = {}
-    for row, line in enumerate(lines, 1):
+    for row, line in enumerate(lines):
         if not line.strip():
             continue
         try:
@@ -237,7 +277,7 @@ def _read_ndjson_by_line(lines: list[bytes]) -> _Read:
     if not good:
         raise OddsError("not NDJSON: no line is a JSON object")
     frame = pl.DataFrame(good, schema=names)
-    return frame.with_columns(row=pl.Series(good_rows, dtype=pl.UInt32)), bad_lines(bad)
+    return Rows(frame, _positions(good_rows), bad_lines(bad), 1)
 
 
 def _as_text(value: Any) -> str | None:
@@ -250,11 +290,11 @@ def _as_text(value: Any) -> str | None:
 # JSON
 
 
-def _read_json(data: bytes) -> _Read:
+def _read_json(data: bytes) -> Rows:
     rows = rows_of(decoded(data))
     if not rows:
-        return _numbered(pl.DataFrame(schema=dict.fromkeys(ODDS_SCHEMA, pl.String))), NONE_REJECTED
-    return _read_ndjson(b"\n".join([msgspec.json.encode(row) for row in rows]))
+        return Rows(pl.DataFrame(schema=dict.fromkeys(ODDS_SCHEMA, pl.String)))
+    return _read_ndjson(b"\n".join([msgspec.json.encode(row) for row in rows]))._replace(first_line=None)
 
 
 def decoded(data: bytes) -> Any:
@@ -284,12 +324,12 @@ def rows_of(document: Any) -> list[Any]:
 # Parquet
 
 
-def _read_parquet(data: bytes) -> _Read:
+def _read_parquet(data: bytes) -> Rows:
     try:
         frame = pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise OddsError("not a Parquet file, or it is damaged") from error
-    return frame, NONE_REJECTED
+    return Rows(frame)
 
 
 # Writing
@@ -309,7 +349,7 @@ def _write_csv(frame: pl.DataFrame, path: Path) -> None:
     frame.write_csv(path, datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ")
 
 
-_READERS: dict[str, Callable[[bytes], _Read]] = {
+_READERS: dict[str, Callable[[bytes], Rows]] = {
     ".csv": _read_csv,
     ".parquet": _read_parquet,
     ".json": _read_json,

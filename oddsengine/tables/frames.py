@@ -52,6 +52,11 @@ def to_polars(data: IntoFrame) -> pl.DataFrame:
             frame = pl.DataFrame(_Stream(data))
         except pl.exceptions.SchemaError:  # a column, not a table
             pass
+        except ImportError as error:
+            raise ModuleNotFoundError(
+                f"a frame of {type(data).__module__.partition('.')[0]} needs {error.name or 'pyarrow'}: install "
+                "oddsengine[pandas]"
+            ) from error
         else:
             return frame.drop("__index_level_0__", strict=False)  # an unnamed index
     if isinstance(data, Mapping) or (isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data)):

@@ -18,13 +18,15 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
   then so are whole prices of 100 or more: of the same book, or of all books if none has a price between 1 and 100.
 - The decimal price takes precedence over the American; other formats are derived from it. `price_mismatch` marks rows
   whose two prices differ by more than the catalog's tolerance, or whose American price is invalid.
-- `row` numbers the rows of the input from 1. A frame with `row` as UInt32 keeps its numbers.
+- `row` is the position of the row in the input, from 0; of a file, that of its data line. A table that was checked
+  before keeps it. If the input has a column `row` of its own, that stays, and the position is `odds_row`.
 - Columns that are not in the schema are kept.
 """
 
 import math
 import sys
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection
 from typing import TypeVar, cast
 
 import numpy as np
@@ -34,7 +36,17 @@ import polars as pl
 from oddsengine.catalog import thresholds
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
 from oddsengine.tables.casts import CASTS, PRICE_REASONS, TIME, is_empty, on_calendar, readable
-from oddsengine.tables.column_names import ANY_FORMAT, event_ids, price_format, renames
+from oddsengine.tables.column_names import (
+    ANY_FORMAT,
+    Columns,
+    added,
+    event_ids,
+    price_format,
+    renamed,
+    renames,
+    teams_of_names,
+    unpivot,
+)
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BAD_CHARGES, BAD_LEVELS, DEPTH_SCHEMA, LEVELS, bad_charges, read_levels
 
@@ -95,7 +107,8 @@ BAD_ROW_SCHEMA: dict[str, pl.DataType] = {
 
 _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
-_OWN = ("row", "price_mismatch")  # columns added by the check
+ROW, OTHER_ROW = "row", "odds_row"
+_OWN = (ROW, OTHER_ROW, "price_mismatch")  # columns added by the check
 _FINITE = sys.float_info.max
 MOST_DECIMAL = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
@@ -140,7 +153,7 @@ class OddsError(ValueError):
 
 
 class OddsWarning(UserWarning):
-    """A result is empty because of its input; the message says why."""
+    """The input needs attention: why a result is empty, or how the input was read; the message says which."""
 
 
 class OddsTable(pl.DataFrame):
@@ -170,7 +183,18 @@ class OddsTable(pl.DataFrame):
 NONE_REJECTED = pl.DataFrame(schema=BAD_ROW_SCHEMA)
 
 
-def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) -> OddsTable:
+def row_column(names: Collection[str]) -> str:
+    """Return the column of a checked table, or of its rejected rows, that has positions in the input.
+
+    Examples
+    --------
+    >>> row_column(["sportsbook", "row"]), row_column(["row", "odds_row"])
+    ('row', 'odds_row')
+    """
+    return OTHER_ROW if OTHER_ROW in names else ROW
+
+
+def check_odds(frame: IntoFrame, *, columns: Columns | None = None) -> OddsTable:
     """Validate a frame of odds and cast it to `ODDS_SCHEMA`.
 
     Parameters
@@ -181,13 +205,14 @@ def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) ->
     columns
         Names of the frame's columns, and what they are in `ODDS_SCHEMA`: ``{"Bookie": "sportsbook"}``. Common names
         such as ``Book``, ``Home``, ``Market`` and ``Price`` need none. A price of any format is ``odds``: American if
-        any has a sign, else decimal or fractional.
+        any has a sign, else decimal or fractional. An expression adds a column, such as one that all rows have in
+        common: ``{"market_type": pl.lit("moneyline")}``.
 
     Returns
     -------
     OddsTable
         The valid rows in order, with every column of `ODDS_SCHEMA`, `row` and `price_mismatch`. The others are in
-        `.rejected`, with row number, field, value, reason and guard (`bad_value`, `missing_value`, `bad_price`). An
+        `.rejected`, with position, field, value, reason and guard (`bad_value`, `missing_value`, `bad_price`). An
         `OddsTable` is returned unchanged.
 
     Raises
@@ -212,10 +237,34 @@ def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) ->
         frame = to_polars(frame)
     except (TypeError, ValueError) as error:
         raise OddsError(f"not an odds table: {error}") from None
-    frame = _complete(named(frame, columns), frame.columns)
-    if frame.schema.get("row") != pl.UInt32 or frame["row"].null_count() or frame["row"].is_duplicated().any():
-        row = pl.Series("row", np.arange(1, frame.height + 1, dtype=np.uint32))
-        frame = (frame.drop("row") if "row" in frame.columns else frame).hstack([row])
+    warn_of_names(frame, columns)
+    return check_rows(frame, columns)
+
+
+def warn_of_names(frame: pl.DataFrame, columns: Columns | None) -> None:
+    """Warn of columns of the input that results name otherwise, unless they are mapped to others."""
+    frame = frame.drop(renamed(columns), strict=False)
+    if ROW in frame.columns and "price_mismatch" not in frame.columns:
+        text = f"the column {ROW!r} of the input stays as it is; the position of each row, from 0, is {OTHER_ROW!r}"
+        warnings.warn(text, OddsWarning, stacklevel=3)
+    if frame.schema.get("id", pl.String) not in (*_TEXTS, pl.Null):
+        text = "the column 'id' of the input is 'odds_id' in results, as text; their 'id' is that of the opportunity"
+        warnings.warn(text, OddsWarning, stacklevel=3)
+
+
+def check_rows(
+    frame: pl.DataFrame,
+    columns: Columns | None = None,
+    position: pl.Series | None = None,
+    first_line: int | None = None,
+) -> OddsTable:
+    """Validate a polars frame as `check_odds` does.
+
+    `position` is that of each row in the input, where it is not in order; `first_line` the line of position 0 in a
+    file, for errors.
+    """
+    frame = _complete(with_teams(named(frame, columns, first_line=first_line, position=position)), frame.columns)
+    frame = _positioned(frame, position)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
     frame = _bounded(frame, faults)
@@ -226,7 +275,7 @@ def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) ->
     faults.add_missing(table)
     faults.add_prices(table)
     if not faults.found:
-        return OddsTable(_priced(table), NONE_REJECTED)
+        return OddsTable(_priced(table), faults.table())
     return OddsTable(
         _priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced).drop_nulls(_REQUIRED))
     )
@@ -234,11 +283,16 @@ def check_odds(frame: IntoFrame, *, columns: Mapping[str, str] | None = None) ->
 
 def named(
     frame: _Frame,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     schema: Collection[str] = ODDS_SCHEMA,
     kind: str = "an odds table",
+    *,
+    position: pl.Series | None = None,
+    first_line: int | None = None,
 ) -> _Frame:
     """Rename the columns of a table to those of a schema, as far as their names or the mapping say what they are.
+
+    `position` and `first_line` are as in `check_rows`.
 
     Raises
     ------
@@ -249,14 +303,44 @@ def named(
     if not columns and all(name in schema or name in _OWN for name in names):
         return frame
     try:
+        if more := added(columns):
+            if twice := [name for name in more if name in names]:
+                raise ValueError(f"the table has a column {twice[0]!r} already: it cannot be added")
+            names = [*names, *more]
         new: dict[str, str] = renames(names, schema, columns, kind)
+        if more:
+            frame = cast(_Frame, frame.with_columns(**more))
         odds = [*(name for name, target in new.items() if target == ANY_FORMAT), *({ANY_FORMAT} & {*names} - {*new})]
         if odds and not {*_PRICES} & {*names, *new.values()}:
             price = odds[0]
-            new[price] = price_format(frame.lazy(), price)
+            new[price] = price_format(frame.lazy(), price, position, first_line)
     except ValueError as error:
         raise OddsError(str(error)) from None
     return cast(_Frame, frame.rename(new))
+
+
+def with_teams(frame: _Frame) -> _Frame:
+    """Add the teams of games that a table names, such as `Celtics @ Lakers`, if it has no columns for them."""
+    teams = teams_of_names(frame.collect_schema().names())
+    return frame if teams is None else cast(_Frame, frame.with_columns(teams))
+
+
+def _positioned(frame: pl.DataFrame, position: pl.Series | None) -> pl.DataFrame:
+    """Add the position of each row, unless the frame has it from an earlier check."""
+    came = frame.columns
+    name = row_column(came)
+    if "price_mismatch" in came and name in came:
+        if position is None and frame.schema[name] == pl.UInt32:
+            column = frame[name]
+            if not column.null_count() and not column.is_duplicated().any():
+                return frame
+    else:
+        name = ROW
+        if ROW in came:
+            name = OTHER_ROW
+    if position is None:
+        position = pl.Series(np.arange(frame.height, dtype=np.uint32))
+    return frame.drop(name, OTHER_ROW, strict=False).hstack([position.alias(name)])
 
 
 def _complete(frame: pl.DataFrame, given: list[str]) -> pl.DataFrame:
@@ -270,10 +354,11 @@ def _complete(frame: pl.DataFrame, given: list[str]) -> pl.DataFrame:
     if not came.intersection(_PRICES):
         missing.append(" or ".join(_PRICES))
     if missing:
+        wide = unpivot(given)
         here = ", ".join([name for name in given if name not in _OWN][:40]) or "none"
         raise OddsError(
             f"not an odds table: it has no {', no '.join(missing)} (its columns: {here}); a column of another name is "
-            f"given as columns={{its name: {missing[0].partition(' ')[0]!r}}}"
+            f"given as columns={{its name: {missing[0].partition(' ')[0]!r}}}{wide}"
         )
     return frame
 
@@ -346,7 +431,8 @@ def _american(table: pl.DataFrame) -> pl.Series:
 def _filled(frame: pl.DataFrame) -> pl.DataFrame:
     """Add missing columns, fill in defaults, and order the columns."""
     came = set(frame.columns)
-    extra = [name for name in frame.columns if name not in ODDS_SCHEMA and name not in _OWN]
+    position = row_column(came)
+    extra = [name for name in frame.columns if name not in ODDS_SCHEMA and name not in (position, "price_mismatch")]
     columns = []
     for name in ODDS_SCHEMA:
         if name not in came:
@@ -360,7 +446,7 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
         if name == "max_bet" and (column < 0.0).any():  # some sources mean "unknown" by -1
             column = column.set(column < 0.0, None)
         columns.append(column)
-    return pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, "row"))])
+    return pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, position))])
 
 
 def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
@@ -408,6 +494,7 @@ class _Faults:
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self._frame = frame
+        self._row = row_column(frame.columns)
         self._parts: list[pl.DataFrame] = []
         self.bad = pl.Series([False]).new_from_index(0, frame.height)
         self.unpriced = self.bad  # invalid, but with all required names
@@ -425,7 +512,7 @@ class _Faults:
         rows = self._frame.filter(mask)
         value = _shown(rows[field]) if field in rows.columns else None
         self._parts.append(
-            pl.DataFrame({"row": rows["row"]})
+            pl.DataFrame({ROW: rows[self._row]})
             .with_columns(
                 field=pl.lit(field),
                 value=pl.lit("") if value is None else value.str.slice(0, _SHOWN).fill_null(""),
@@ -471,4 +558,5 @@ class _Faults:
 
     def table(self) -> pl.DataFrame:
         """Return the faults as a table."""
-        return pl.concat(self._parts).sort("row") if self._parts else NONE_REJECTED
+        faults = pl.concat(self._parts).sort(ROW) if self._parts else NONE_REJECTED
+        return faults if self._row == ROW else faults.rename({ROW: self._row})

@@ -326,9 +326,9 @@ def test_models_that_cannot_be_compared() -> None:
     model = rival(past)
     for wrong, why in (
         (model.drop("probability"), "the model model has no probability; it has "),
-        (model.with_columns(probability=1.0), "probability must be above 0 and below 1, got 1.0 in row 1"),
-        (model.with_columns(probability=pl.lit("x")), "above 0 and below 1, got 'x' in row 1"),
-        (model.with_columns(at=pl.lit("noon")), "the model model: at must be a time, got 'noon' in row 1"),
+        (model.with_columns(probability=1.0), "probability must be above 0 and below 1, got 1.0 in row 0"),
+        (model.with_columns(probability=pl.lit("x")), "above 0 and below 1, got 'x' in row 0"),
+        (model.with_columns(at=pl.lit("noon")), "the model model: at must be a time, got 'noon' in row 0"),
         ({"ours": model}, "a model cannot be named 'ours'"),
         ("model.xlsx", r"a model must be a \.csv, \.parquet, \.ndjson or \.jsonl file, got 'model\.xlsx'"),
     ):
@@ -510,7 +510,7 @@ def test_times_of_a_history_come_in_any_form() -> None:
         assert oe.scan_history(form, kinds=["arbitrage"]).equals(wanted)
     for wrong, value in ((None, "None"), ("soon", "'soon'")):
         text = frame.with_columns(pl.Series("last_seen_at", ["2026-02-01T12:00:00Z", wrong, "2026-02-01T12:00:00Z"]))
-        with pytest.raises(ValueError, match=f"last_seen_at must be a time in every row, got {value} in row 2"):
+        with pytest.raises(ValueError, match=f"last_seen_at must be a time in every row, got {value} in row 1"):
             oe.scan_history(text)
     with pytest.raises(TypeError, match="a history must be a frame, a path or a tape, got int"):
         oe.scan_history(3)

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from oddsengine.backtesting.bets import Event, find_events, on_events, read_bets, teams_of
+from oddsengine.backtesting.bets import Event, find_events, on_events, read_bets
+from oddsengine.tables.column_names import teams_of
 from oddsengine.tables.schema import OddsError
 
 BET = {"event_id": "e1", "market_type": "moneyline", "selection": "home", "sportsbook": "fanduel", "odds": 2.1}
@@ -154,7 +155,7 @@ def test_what_is_no_table_of_bets(tmp_path: Path) -> None:
     with pytest.raises(OddsError, match=r"the suffix must be one of .csv, .*, got '.xls'"):
         read_bets(tmp_path / "bets.xls", None)
     (tmp_path / "bets.csv").write_text("Event,Market,Selection,Odds\ne1,moneyline,home,2.0\ne1,mon\n")
-    with pytest.raises(OddsError, match=r"bets\.csv: bet 2 cannot be read: the line has 2 fields, the header 4"):
+    with pytest.raises(OddsError, match=r"bets\.csv: line 3 cannot be read: the line has 2 fields, the header 4"):
         read_bets(tmp_path / "bets.csv", None)
 
 

@@ -1,5 +1,6 @@
 """Backtests and paper trading: fills, limits, results, and that no decision knows the future."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,10 @@ def test_a_bet_is_filled_and_settled_by_the_score() -> None:
 def test_without_a_score_the_close_says_what_it_was_worth() -> None:
     past = history(look(0, 2.1), look(1, 2.1), look(100, 2.1, fair=1.9))
     found = backtest(past, RULE).bets.row(0, named=True)
-    assert found["graded_by"] == "close"
-    assert found["closing_ev"] == found["gain"] == pytest.approx(2.1 * 0.5 - 1.0)
+    assert (found["graded_by"], found["no_result"]) == ("close", "no score")
+    assert (found["gain"], found["profit"]) == (None, None)
+    assert found["closing_ev"] == pytest.approx(2.1 * 0.5 - 1.0)
+    assert found["expected_profit"] == pytest.approx(10.0 * (2.1 * 0.5 - 1.0))
     unknown = backtest(history(look(0, 2.1), look(1, 2.1)), RULE)
     assert unknown.bets.select("closing_ev", "gain", "profit").row(0) == (None, None, None)
     assert unknown.equity().height == 0
@@ -91,8 +94,7 @@ def test_by_the_close_a_push_returns_the_stake() -> None:
     bet = backtest(pl.DataFrame([*whole, *ladder]), RULE).bets.row(0, named=True)
     assert bet["closing_ev"] == pytest.approx(2.1 * 0.5 - 1.0)
     assert bet["push_probability"] == pytest.approx(push, abs=1e-6)
-    assert bet["gain"] == pytest.approx(0.05 * (1.0 - push), abs=1e-6)
-    assert bet["profit"] == pytest.approx(bet["gain"] * bet["stake"])
+    assert bet["expected_profit"] == pytest.approx(bet["stake"] * 0.05 * (1.0 - push), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +204,35 @@ def test_why_bets_have_no_close_and_no_result() -> None:
         assert (f"bets without a close: {no_close}", "1") in lines(summary)
     live = backtest(history(look(0, 2.1, live=True), look(1, 2.1, live=True)), Strategy(**{**vars(RULE), "live": True}))
     assert live.summary().no_close == {"bet in play": 1}
+
+
+def test_an_expected_profit_is_not_called_a_profit() -> None:
+    looks = [(at, event) for at in (0, 1, 100) for event in ("e1", "e2")]
+    past = history(*([row | {"event_id": event} for row in look(at, 2.1)] for at, event in looks))
+    nothing, half, everything = (
+        backtest(past, RULE, results=pl.DataFrame({"event_id": events, "home_score": 112, "away_score": 110}))
+        for events in (pl.Series([], dtype=pl.String), ["e1"], ["e1", "e2"])
+    )
+    for result, by_score, by_close, profit, expected in (
+        (nothing, 0, 2, 0.0, 1.0), (half, 1, 1, 11.0, 0.5), (everything, 2, 0, 22.0, 0.0)
+    ):  # fmt: skip
+        summary = result.summary()
+        assert (summary.by_score, summary.by_close) == (by_score, by_close)
+        assert (summary.staked, summary.unsettled) == (10.0 * by_score, 10.0 * by_close)
+        assert (summary.profit, summary.expected_profit) == pytest.approx((profit, expected))
+        assert math.isnan(summary.rate) == math.isnan(summary.drawdown) == (by_score == 0)
+        assert summary.no_result == ({"no score": by_close} if by_close else {})
+        assert result.bets["expected_profit"].to_list() == pytest.approx([0.5, 0.5])
+        assert result.equity().height == (by_score > 0)
+        assert result.expected_equity()["bankroll"].to_list() == pytest.approx([1001.0])
+    said = [{name for name, _ in lines(each.summary())} for each in (nothing, half, everything)]
+    results, others = {"profit", "return on stakes"}, {"expected profit at the close", "EV at the close by stakes"}
+    assert others <= said[0]
+    assert not said[0] & results
+    assert {f"{name} of settled bets" for name in results} | {f"{name} of other bets" for name in others} <= said[1]
+    assert not said[1] & (results | others)
+    assert results <= said[2]
+    assert not said[2] & others
 
 
 def test_scores_in_the_columns_of_a_history() -> None:

@@ -60,14 +60,14 @@ def test_a_number_that_is_too_large_costs_its_row(field: str) -> None:
     engine = oe.Engine()
     update = engine.step([quote(), {**quote("Y"), field: 10**400}], NOW)
     assert engine.size == 1
-    assert update.rejected.select("row", "field").rows() == [(2, field)]
+    assert update.rejected.select("row", "field").rows() == [(1, field)]
 
 
 def test_a_number_beyond_any_in_json() -> None:
     same = '"sportsbook":"a","event_id":"e","market_type":"moneyline"'
     text = f'[{{{same},"selection":"x","odds_decimal":1e999}},{{{same},"selection":"y","odds_decimal":2.0}}]'
     engine = oe.Engine()
-    assert engine.step(text, NOW).rejected["row"].to_list() == [1]
+    assert engine.step(text, NOW).rejected["row"].to_list() == [0]
     assert engine.size == 1
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_list_of_quotes(quotes: Any) -> None:
 def test_a_suspended_row_without_a_price_beside_a_bad_one() -> None:
     bare = {name: value for name, value in quote().items() if name != "odds_decimal"}
     update = oe.Engine().step([{**bare, "is_active": False}, {**bare, "sportsbook": ""}], NOW)
-    assert update.rejected.select("row", "field").rows() == [(1, "odds_decimal"), (2, "sportsbook")]
+    assert update.rejected.select("row", "field").rows() == [(0, "odds_decimal"), (1, "sportsbook")]
 
 
 @pytest.mark.parametrize(

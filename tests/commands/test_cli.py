@@ -402,7 +402,9 @@ def test_guards_none_is_an_empty_list(run: Run) -> None:
 
 def test_limit(run: Run) -> None:
     _, out, _ = run("scan", "--sample", "--kind", "ev", "--limit", "3")
-    assert len(out.split("\n\n")[0].splitlines()) == 2 + 3 + 1
+    *table, last = out.split("\n\n")[0].splitlines()
+    assert len(table) == 2 + 3 + 1
+    assert last == "the 2 rows on Jiří Lehečka (bet A) are one bet: Kelly stakes 2.61 % in all, not 5.21 %"
     assert "... and 10 more; --limit 0 shows all" in out
 
 
@@ -476,7 +478,7 @@ def test_columns_of_other_names(run: Run, tmp_path: Path) -> None:
         ((str(path),), "it has no sportsbook, no selection (its columns: id, Shop,"),
         ((str(path), "--columns", "Shop=book"), "column 'Shop' cannot be 'book'"),
         ((str(path), "--columns", "Shops=sportsbook"), "the table has no column 'Shops', did you mean Shop?"),
-        ((str(path), "--columns", "Shop"), "expected column=name, got 'Shop'"),
+        ((str(path), "--columns", "Shop"), "expected column=name or name==value, got 'Shop'"),
         (("--sample", "--columns", "Shop=sportsbook"), "--columns names the columns of a FILE, got --sample"),
     ):
         status, _, err = run("markets", *words)

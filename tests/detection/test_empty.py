@@ -26,7 +26,7 @@ def stale() -> pl.DataFrame:
 
 @pytest.mark.parametrize("find", FINDERS, ids=lambda find: find.__name__)
 def test_every_row_is_invalid(find: Any) -> None:
-    with nothing("no valid row among 3; row 1: odds_decimal '0.5', "):
+    with nothing("no valid row among 3; row 0: odds_decimal '0.5', "):
         find(INVALID)
 
 

@@ -68,7 +68,7 @@ def capped(rows: pl.DataFrame) -> pl.Series:
 
 
 def test_rejected_rows_say_why_and_have_no_ev() -> None:
-    rows = oe.fair(ODDS).with_row_index("row", 1)
+    rows = oe.fair(ODDS).with_row_index("row")
     # Without a fair price at the close, `rejected` still compares prices with a sharp book.
     rejected = oe.rejected(ODDS).filter((pl.col("guard") != "ev_cap") | pl.col("row").is_in(capped(rows).implode()))
     assert dict(rows.drop_nulls("guard").select("row", "guard").iter_rows()) == dict(

@@ -126,7 +126,7 @@ def size_of(line: float | None) -> float:
 
 def check_rejected(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     said = oddsengine.rejected(frame(rows), guards=sorted(caller.guards), now=MOMENT)
-    engine = {row - 1: guard for row, guard in said.select("row", "guard").iter_rows() if guard != "ev_cap"}
+    engine = {row: guard for row, guard in said.select("row", "guard").iter_rows() if guard != "ev_cap"}
     assert told(rows, engine) == told(rows, twin.rejected)
 
 

@@ -157,7 +157,7 @@ def test_levels_that_are_none(levels: str, reason: str) -> None:
     checked = oe.check_odds(odds)
     assert checked["levels"].to_list() == [[{"odds_decimal": 2.0, "stake": 5.0}]]
     (row,) = checked.rejected.to_dicts()
-    assert (row["row"], row["field"], row["value"]) == (1, "levels", levels[:200])
+    assert (row["row"], row["field"], row["value"]) == (0, "levels", levels[:200])
     assert row["reason"].startswith(reason)
 
 

@@ -39,6 +39,7 @@ from oddsengine.detection import arbitrage
 from oddsengine.detection import question as board
 from oddsengine.detection.sweep import Wants
 from oddsengine.identity.groups import mix
+from oddsengine.live.engine import Engine
 from oddsengine.maths import calculators
 
 Find = Callable[..., pl.DataFrame]
@@ -939,13 +940,56 @@ def test_rows_legs_and_sides_join_back_and_keep_the_columns_of_the_input(rows: l
         legs += [found[kind][side].drop_nulls().struct.unnest() for side in sides]
     for each in legs:
         assert each.schema["note"] == pl.String
-        joined = each.join(odds.with_row_index("row", 1), on="row", suffix="_given", maintain_order="left")
+        joined = each.join(odds.with_row_index("row"), on="row", suffix="_given", maintain_order="left")
         assert joined.height == each.height
         for name in ("selection", "odds_decimal", "note", "tags"):
             assert joined[name].equals(joined[f"{name}_given"])
         assert "sportsbook" not in each.columns or joined["sportsbook"].equals(joined["sportsbook_given"])
     for side in found["low_hold"]["side1"].to_list():
-        assert [odds["sportsbook"][at - 1] for at in side["rows"]] == side["books"]
+        assert [odds["sportsbook"][at] for at in side["rows"]] == side["books"]
+
+
+def test_an_id_does_not_depend_on_how_a_table_spells_the_books() -> None:
+    plain = table(*a_bit_of_all()).with_columns(
+        pl.col("sportsbook").replace({"a": "caesars", "b": "circa", "c": "corner shop"})
+    )
+    spelled = plain.with_columns(
+        pl.col("sportsbook").replace({"caesars": "CAESARS", "circa": " Circa Sports ", "corner shop": "Corner Shop"})
+    )
+    words: dict[str, Any] = dict(guards=[], min_middle_ev=None)
+    found, other = everything(plain, **words), everything(spelled, **words)
+    for kind in KINDS:
+        assert found[kind].height
+        assert set(found[kind]["id"]) == set(other[kind]["id"]), kind
+    engine = Engine(guards=[])
+    engine.step(spelled, MOMENT)
+    view = engine.view(method="power").opportunities()
+    assert set(view.ev["id"]) == set(find_all(plain, method="power", guards=[], now=MOMENT).ev["id"])
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt32, pl.String])
+def test_a_column_row_of_the_input_stays_as_it_is(dtype: type[pl.DataType]) -> None:
+    given = table(*a_bit_of_all())
+    odds = given.with_columns(row=pl.int_range(1000, 1000 - given.height, -1).cast(dtype))
+    found = everything(odds, guards=[], min_middle_ev=None)
+    assert found["ev"].columns[-1] == "odds_row"
+    frames = [found["ev"], found["arbitrage"].explode("legs").drop_nulls("legs")["legs"].struct.unnest()]
+    for kind, sides in (("low_hold", ("side1", "side2")), ("middles", ("side1", "side2"))):
+        frames += [found[kind][side].drop_nulls().struct.unnest() for side in sides]
+    with whatever_is_found():
+        promos = oddsengine.find_promos(odds, "free_bet", 100, guards=[])
+        checked, priced = oddsengine.check_odds(odds), oddsengine.fair(odds)
+        bad = oddsengine.rejected(odds.with_columns(odds_decimal=pl.lit(0.5)))
+    frames += [promos, promos.explode("hedges")["hedges"].struct.unnest()]
+    for each in frames:
+        assert each.height
+        assert each.schema["row"] == dtype
+        assert each["row"].equals(odds["row"][each["odds_row"]])
+        assert each["odds_decimal"].equals(odds["odds_decimal"][each["odds_row"]])
+    assert checked["row"].equals(odds["row"])
+    assert priced["row"].equals(odds["row"])
+    assert bad["odds_row"].to_list() == list(range(odds.height))
+    assert "row" not in bad.columns
 
 
 @pytest.mark.parametrize("kind", KINDS)

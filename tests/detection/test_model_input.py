@@ -49,7 +49,7 @@ def test_every_price_is_judged_by_its_probability() -> None:
     assert found.height == board.height
     for bet in found.iter_rows(named=True):
         p, d = bet["fair_probability"], bet["odds_decimal"]
-        assert p == board["p"][bet["row"] - 1]
+        assert p == board["p"][bet["row"]]
         assert bet["ev_percentage"] == pytest.approx(100.0 * (p * d - 1.0))
         assert bet["kelly_percent"] == pytest.approx(max(0.0, (p * d - 1.0) / (d - 1.0)))
         assert bet["ev_error"] == pytest.approx(100.0 * d * 0.03)
@@ -234,11 +234,11 @@ def test_probabilities_of_scores(matrix: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"probability": 1.2}, r"model row 1: probability must be above 0 and below 1, got 1.2"),
-        ({"probability": "soon"}, r"model row 1: probability must be a number, got 'soon'"),
-        ({"error": -0.1}, r"model row 1: error must be 0 or more and below 1, got -0.1"),
-        ({"selection": "Nobody"}, r"model row 1 .*'Nobody'.*unknown_outcome"),
-        ({"market_type": "zz"}, r"model row 1 .*'zz'.*unmapped"),
+        ({"probability": 1.2}, r"model row 0: probability must be above 0 and below 1, got 1.2"),
+        ({"probability": "soon"}, r"model row 0: probability must be a number, got 'soon'"),
+        ({"error": -0.1}, r"model row 0: error must be 0 or more and below 1, got -0.1"),
+        ({"selection": "Nobody"}, r"model row 0 .*'Nobody'.*unknown_outcome"),
+        ({"market_type": "zz"}, r"model row 0 .*'zz'.*unmapped"),
     ],
 )
 def test_rows_that_are_no_outcome(change: dict[str, Any], said: str) -> None:
@@ -250,11 +250,11 @@ def test_models_that_are_none() -> None:
     model = outcomes(own())
     with pytest.raises(oe.OddsError, match=r"model: it has no probability \(its columns: event_id, "):
         oe.find_ev(BOARD, model=model.drop("probability"))
-    with pytest.raises(oe.OddsError, match="model rows 1 and 2 are the same outcome"):
+    with pytest.raises(oe.OddsError, match="model rows 0 and 1 are the same outcome"):
         oe.find_ev(BOARD, model=pl.concat([model.head(1)] * 2))
     with pytest.raises(oe.OddsError, match="model: the prices have no column 'q'"):
         oe.find_ev(BOARD, model="q")
-    with pytest.raises(oe.OddsError, match="p of price 3: probability must be above 0"):
+    with pytest.raises(oe.OddsError, match="p of row 2: probability must be above 0"):
         oe.find_ev(own().with_columns(p=pl.when(pl.int_range(pl.len()) == 2).then(7.0).otherwise("p")), model="p")
     with pytest.raises(ValueError, match="method cannot be combined with a model"):
         oe.find_ev(own(), model="p", method="power")
@@ -314,7 +314,9 @@ def test_a_probability_stays_with_its_team(books: str, teams: dict[str, str]) ->
 
 def test_probabilities_that_contradict_each_other() -> None:
     board = own()
-    with pytest.raises(oe.OddsError, match=r"prices 1 and 3 are of the same outcome, and p is 0.52 and 0.7"):
+    with pytest.raises(
+        oe.OddsError, match=r"the prices of rows 0 and 2 are of the same outcome, and p is 0.52 and 0.7"
+    ):
         oe.find_ev(board.with_columns(p=pl.when(pl.int_range(pl.len()) == 2).then(0.7).otherwise("p")), model="p")
     wrong = outcomes(board).with_columns(probability=pl.lit(0.6))
     with pytest.raises(
@@ -336,9 +338,9 @@ def test_events_that_only_the_model_has() -> None:
 def test_rows_keep_their_numbers() -> None:
     model = outcomes(own()).head(3)
     model = model.with_columns(probability=pl.Series([None, 0.48, 7.0]))
-    with pytest.raises(oe.OddsError, match="model row 3: probability must be above 0"):
+    with pytest.raises(oe.OddsError, match="model row 2: probability must be above 0"):
         oe.find_ev(BOARD, model=model)
-    with pytest.raises(oe.OddsError, match=r"model row 2 .*Nobody"):
+    with pytest.raises(oe.OddsError, match=r"model row 1 .*Nobody"):
         oe.find_ev(BOARD, model=model.head(2).with_columns(selection=pl.lit("Nobody")))
 
 

@@ -149,5 +149,6 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 def test_row_numbers_that_repeat_are_made_anew() -> None:
-    frame = table(moneyline("a", 0.5, 0.5), moneyline("b", 1.9, 1.9)).with_columns(row=pl.lit(1, pl.UInt32))
-    assert oe.rejected(frame)["row"].to_list() == [1, 2]
+    checked = oe.check_odds(table(moneyline("b", 1.9, 1.9)))
+    twice = checked.with_columns(row=pl.lit(1, pl.UInt32), odds_decimal=pl.lit(0.5))
+    assert oe.rejected(twice)["row"].to_list() == [0, 1]

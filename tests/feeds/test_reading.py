@@ -118,7 +118,7 @@ def test_what_is_refused_is_listed(tmp_path: Path) -> None:
     events[0]["bookmakers"][0]["markets"][0]["outcomes"][0]["price"] = 1.0
     table = read_odds(save(tmp_path / "dump.json", events))
     assert table.height == 7
-    assert table.rejected.select("row", "reason").rows() == [(8, "an invalid price")]
+    assert table.rejected.select("row", "reason").rows() == [(7, "an invalid price")]
 
 
 ENVELOPES = {
@@ -170,8 +170,8 @@ def test_a_folder_and_a_pattern(tmp_path: Path) -> None:
     save(tmp_path / "deep" / "c.csv", f"{HEADER}\n{UNDER}\n")
     save(tmp_path / "notes.txt", "not read")
     table = read_odds(f"{tmp_path}/**/*.[cj]s*")
-    assert table["row"].to_list() == [1, *range(3, 12)]
-    assert table.rejected["row"].to_list() == [2]
+    assert table["row"].to_list() == [0, *range(2, 11)]
+    assert table.rejected["row"].to_list() == [1]
     assert find_all(table).set_aside["bad_value"] == 1
     assert read_odds(tmp_path).height == 1
     assert read_odds(tmp_path / "deep").height == 9

@@ -196,6 +196,6 @@ def test_levels_and_charges_that_are_none(own: dict[str, Any], reason: str, writ
     good = price("draftkings", "Under", 1.9)
     update = engine.step(written([price("fanduel", "Over", 2.2, **own), good]), NOW)
     (row,) = update.rejected.to_dicts()
-    assert (row["row"], row["field"]) == (1, next(iter(own)))
+    assert (row["row"], row["field"]) == (0, next(iter(own)))
     assert row["reason"].startswith(reason)
     assert engine.table()["sportsbook"].to_list() == ["draftkings"]

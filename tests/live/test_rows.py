@@ -577,7 +577,7 @@ def test_numbers_of_refused_rows() -> None:
     quotes = [price(1.0), price(None, is_active=False), price(A), price(None, is_active=False), price(None)]
     refused = Engine().step(quotes, moment(NOW)).rejected
     assert dict(refused.select("row", "reason").iter_rows()) == {
-        1: "not a finite price above 1", 2: "no price given", 5: "no price given"
+        0: "not a finite price above 1", 1: "no price given", 4: "no price given"
     }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """What the plots of audits and backtests draw."""
 
 import math
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,8 +18,15 @@ from oddsengine.plot.results import bet_points
 
 
 @pytest.fixture(scope="module")
-def result(past: pl.DataFrame) -> oe.Backtest:
+def expected(past: pl.DataFrame) -> oe.Backtest:
+    """A backtest without scores."""
     return oe.backtest(past, oe.Strategy(min_ev=1.0, size=0.5), bankroll=1000.0)
+
+
+@pytest.fixture(scope="module")
+def result(expected: oe.Backtest) -> oe.Backtest:
+    """The same, as if each bet had the result that was to be expected."""
+    return replace(expected, trades=expected.trades.with_columns(profit="expected_profit"))
 
 
 def audited(rows: list[dict[str, Any]]) -> Audit:
@@ -97,9 +105,23 @@ def test_a_bankroll_is_that_of_the_results_in_order(result: oe.Backtest) -> None
     np.testing.assert_allclose(np.asarray(line.get_ydata(), float), falls)
     assert len(money) > 4
     assert min(falls) < 0.0
-    bets = result.bets.drop_nulls("profit").height
-    assert top.get_title(loc="left") == f"Bankroll: 1,000 to {money[-1]:,.2f} with {bets} settled bets"
+    bets, every = result.bets.drop_nulls("profit").height, result.bets.height
+    settled = f"{bets} of {every}" if bets < every else f"{bets}"
+    assert top.get_title(loc="left") == f"Bankroll: 1,000 to {money[-1]:,.2f} with {settled} settled bets"
     assert bottom.get_title(loc="left") == f"Drawdown: at most {-min(falls):.1f} %"
+
+
+def test_without_results_the_bankroll_is_called_expected(result: oe.Backtest, expected: oe.Backtest) -> None:
+    assert expected.equity().is_empty()
+    for settled, other in zip(bankroll(result).axes, bankroll(expected).axes, strict=True):
+        one, two = (np.asarray(each.get_lines()[-1].get_ydata(), float) for each in (settled, other))
+        np.testing.assert_allclose(one, two)
+        assert "xpected" in other.get_title(loc="left")
+        assert "xpected" not in settled.get_title(loc="left")
+    top, bottom = bankroll(expected).axes
+    assert top.get_title(loc="left").endswith(f" with {expected.bets['expected_profit'].count()} bets, none settled")
+    assert top.get_ylabel() == "expected bankroll"
+    assert bottom.get_title(loc="left").startswith("Drawdown of the expected bankroll: at most ")
 
 
 def test_luck_is_the_mean_by_the_close_and_nine_results_in_ten(result: oe.Backtest) -> None:

@@ -22,7 +22,8 @@ def result(past: pl.DataFrame) -> oe.Backtest:
 def test_it_draws_the_plots_of_the_backtest(result: oe.Backtest) -> None:
     axes = tear_sheet(result).axes
     assert [each.get_title(loc="left").partition(":")[0] for each in axes] == [
-        "Bankroll", "Drawdown", "EV at the close by EV shown", "EV at the close by book", "EV at the close by market",
+        "Expected at the close", "Drawdown of the expected bankroll", "EV at the close by EV shown",
+        "EV at the close by book", "EV at the close by market",
         "EV at the close by hours to the start",
     ]  # fmt: skip
     (single,) = oe.plot.bankroll(result).axes[:1]

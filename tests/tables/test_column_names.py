@@ -1,5 +1,6 @@
 """Names of columns: what is understood without a mapping, what a mapping can say, and in which format a price is."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 import oddsengine as oe
 from oddsengine.backtesting.bets import BET_COLUMNS
-from oddsengine.tables.column_names import SYNONYMS, renames
+from oddsengine.backtesting.formats import read_history
+from oddsengine.tables.column_names import SYNONYMS, renames, teams_of
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_odds
 
 COMMON: dict[str, list[Any]] = {
@@ -111,9 +113,9 @@ def test_the_format_of_a_price_follows_from_the_values(
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
-        ([1.91, -110], r"American odds \(-110.0 in row 2\) and decimal or fractional ones \(1.91 in row 1\)"),
-        (["5/2", "+150"], r"American odds \(\+150 in row 2\) and decimal or fractional ones \(5/2 in row 1\)"),
-        ([110, 150], r"can have decimal or American odds, such as 110 in row 1: say which with columns="),
+        ([1.91, -110], r"American odds \(-110.0 in row 1\) and decimal or fractional ones \(1.91 in row 0\)"),
+        (["5/2", "+150"], r"American odds \(\+150 in row 1\) and decimal or fractional ones \(5/2 in row 0\)"),
+        ([110, 150], r"can have decimal or American odds, such as 110 in row 0: say which with columns="),
     ],
 )
 def test_prices_whose_format_is_unclear(prices: list[Any], said: str) -> None:
@@ -164,13 +166,13 @@ def test_the_event_of_two_teams_has_their_day() -> None:
         "27/11/2026/Lakers/Celtics",
     ]
     nameless = check_odds({**COMMON, "Away": ["Celtics", None]})
-    assert nameless.rejected.select("row", "field").rows() == [(2, "event_id")]
+    assert nameless.rejected.select("row", "field").rows() == [(1, "event_id")]
     with pytest.raises(OddsError, match="it has no event_id"):
         check_odds({name: values for name, values in COMMON.items() if name != "Away"})
 
 
 def test_synonyms_are_of_the_schema_and_of_one_name_each() -> None:
-    assert set(SYNONYMS) <= {*ODDS_SCHEMA, "odds", *BET_COLUMNS}
+    assert set(SYNONYMS) <= {*ODDS_SCHEMA, "odds", "probability", *BET_COLUMNS}
     words = [word for names in SYNONYMS.values() for word in names]
     assert len(words) == len(set(words))
     assert not set(words) & set(ODDS_SCHEMA)
@@ -196,3 +198,135 @@ def test_a_mapping_is_a_mapping() -> None:
 def test_a_path_is_not_read_where_a_table_is_expected() -> None:
     with pytest.raises(OddsError, match="got str; read_odds reads a file"):
         check_odds("prices.csv")  # type: ignore[arg-type]
+
+
+# ---- games by name ----
+
+
+def rows(**columns: Any) -> pl.DataFrame:
+    """Build a table of two rows; a single value is for both."""
+    return pl.DataFrame(
+        {"book": ["a", "a"], "market": "moneyline", "team": ["Lakers", "Celtics"], "odds": 1.9} | columns
+    )
+
+
+NAMED = ("Celtics @ Lakers", "Celtics at Lakers", "Lakers v Celtics", "Lakers VS. Celtics", "Lakers – Celtics")
+OTHERS = ("e1", "2026-02-08", "Lakers", " @ Lakers", "A v B v C", "A - B @ C", "Trans-Tasman")
+
+
+@pytest.mark.parametrize("name", [*NAMED, *OTHERS])
+def test_a_table_is_read_by_the_names_of_its_games_as_grade_reads_bets(name: str) -> None:
+    table = check_odds(rows(fixture=name))
+    teams = table.select("home_team", "away_team").row(0)
+    assert teams == (teams_of(name) or (None, None))
+    assert (teams == ("Lakers", "Celtics")) == (name in NAMED)
+    assert oe.rejected(table).height == (0 if name in NAMED else 2)
+
+
+def test_names_of_games_come_before_ids_and_columns_of_teams_before_both() -> None:
+    assert check_odds(rows(event_id="A v B", Matchup=["Celtics @ Lakers", None]))["home_team"].to_list() == [
+        "Lakers",
+        "A",
+    ]
+    assert check_odds(rows(event_id="A v B", home="Bulls"))["away_team"].null_count() == 2
+
+
+def test_a_name_alone_identifies_the_game_by_day_and_teams() -> None:
+    table = check_odds(rows(event_name="Celtics @ Lakers", start="2026-02-08"))
+    assert set(table["event_id"]) == {"2026-02-08/Lakers/Celtics"}
+
+
+def test_what_has_no_teams_says_which_columns_are_missing() -> None:
+    (said,) = set(oe.rejected(rows(event_id="e"))["reason"])
+    assert (
+        said == "the selection is not an outcome of the market; there is no home_team and no away_team to say who plays"
+    )
+    (said,) = set(oe.rejected(rows(event_id="e", home="Bulls"))["reason"])
+    assert said.endswith("; there is no away_team to say who plays")
+    for others in ({"home": "Bulls", "away": "Jazz"}, {"market": "total", "line": 200.5}):
+        assert oe.rejected(rows(event_id="e", **others))["reason"][0].endswith("an outcome of the market")
+    with pytest.warns(
+        oe.OddsWarning, match=r"2 of 2 rows are rejected: unknown_outcome 2 \(no home_team, no away_team\)"
+    ):
+        oe.find_arbitrage(rows(event_id="e"))
+
+
+def test_histories_are_read_by_the_names_of_their_games() -> None:
+    odds = rows(fixture="Celtics @ Lakers", last_seen_at=datetime(2026, 2, 8, tzinfo=UTC))
+    assert set(next(read_history(odds.lazy()).looks).quotes["home_team"]) == {"Lakers"}
+
+
+# ---- wide tables and columns to add ----
+
+
+@pytest.mark.parametrize(
+    ("wide", "books", "sides"),
+    [
+        (
+            dict(b365h=2.0, b365d=3.4, b365a=4.1, psh=2.1, psd=3.5, psa=4.0),
+            {"b365", "ps"},
+            ["home", "draw", "away"] * 2,
+        ),
+        (dict(Pinnacle_Home=1.9, Pinnacle_Away=2.0), {"Pinnacle"}, ["home", "away"]),
+        (dict(book="betmgm", home_odds=1.9, away_odds=2.0), {"betmgm"}, ["home", "away"]),
+    ],
+)
+def test_an_error_says_how_a_wide_table_becomes_long(wide: dict[str, Any], books: set[str], sides: list[str]) -> None:
+    frame = pl.DataFrame({"date": ["2026-12-05"], "home": "Arsenal", "away": "Chelsea", **wide})
+    with pytest.raises(
+        OddsError, match=r"not an odds table: it has no .*; it is wide, with a column for each outcome"
+    ) as said:
+        check_odds(frame)
+    code = str(said.value).partition("and long as ")[2]
+    table = check_odds(eval(code, {"frame": frame, "pl": pl}))
+    assert (set(table["sportsbook"]), table["selection"].to_list()) == (books, sides)
+    assert oe.rejected(table).height == 0
+    assert table["odds_decimal"].to_list() == [odds for odds in wide.values() if isinstance(odds, float)]
+
+
+@pytest.mark.parametrize("names", [["match", "data", "home_score", "away_score"], ["home", "away", "home_line"], []])
+def test_other_tables_are_not_called_wide(names: list[str]) -> None:
+    with pytest.raises(OddsError) as said:
+        check_odds({name: [1] for name in names})
+    assert "wide" not in str(said.value)
+
+
+def test_an_expression_adds_a_column() -> None:
+    table = check_odds(
+        rows(event_id="e").drop("market"), columns={"market_type": pl.lit("moneyline"), "team": "selection"}
+    )
+    assert set(table["market_type"]) == {"moneyline"}
+    doubled = check_odds(rows(event_id="e").drop("odds").with_columns(x=1.0), columns={"odds_decimal": 2 * pl.col("x")})
+    assert doubled["odds_decimal"].to_list() == [2.0, 2.0]
+    with pytest.raises(
+        OddsError, match="a column 'leage' cannot be added: it is no column of an odds table, did you mean lea"
+    ):
+        check_odds(rows(event_id="e"), columns={"leage": pl.lit("nba")})
+    with pytest.raises(OddsError, match="the table has a column 'event_id' already: it cannot be added"):
+        check_odds(rows(event_id="e"), columns={"event_id": pl.lit("f")})
+    with pytest.raises(OddsError, match="columns 'league' and 'team' cannot both be league"):
+        check_odds(rows(event_id="e"), columns={"league": pl.lit("nba"), "team": "league"})
+
+
+def test_a_model_takes_the_names_of_odds_tables() -> None:
+    odds = rows(book=["a", "a"], event_id="e", home="Lakers", away="Celtics", odds=[2.1, 1.7])
+    plain = {"event_id": ["e"], "market_type": ["moneyline"], "selection": ["Lakers"], "probability": [0.5]}
+    other = dict(zip(("Game", "Market", "Team", "Prob"), plain.values(), strict=True))
+    assert oe.find_ev(odds, model=pl.DataFrame(other)).equals(oe.find_ev(odds, model=plain))
+
+
+@pytest.mark.parametrize("names", [("home_score", "away_score"), ("home_goals", "away_goals")])
+def test_a_history_has_scores_by_either_name(names: tuple[str, str]) -> None:
+    odds = rows(event_id="e", last_seen_at=datetime(2026, 2, 8, tzinfo=UTC), **dict.fromkeys(names, 3))
+    results = read_history(odds).results
+    assert results is not None
+    assert results.rows() == [("e", 3, 3)]
+
+
+def test_backtest_takes_names_of_columns() -> None:
+    at = datetime(2026, 2, 8, tzinfo=UTC)
+    odds = rows(event_id="e", home="Lakers", away="Celtics", start=at + timedelta(hours=1), seen=at)
+    words: dict[str, Any] = dict(columns={"seen": "last_seen_at", "sport": pl.lit("basketball")})
+    assert oe.backtest(odds, oe.Strategy(), **words).summary().placed == 0
+    with pytest.raises(ValueError, match="; backtest takes columns itself"):
+        oe.backtest(odds, oe.Strategy())

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 from oddsengine.feeds.reading import read_odds
 from oddsengine.tables.files import write_table
-from oddsengine.tables.schema import OddsError, check_odds
+from oddsengine.tables.schema import OddsError, OddsWarning, check_odds
 
 HEADER = "sportsbook,event_id,market_type,selection,odds_decimal,line,last_seen_at,is_live"
 OVER = "a,e,total_points,Over,1.95,210.5,2026-02-08T12:00:00Z,false"
@@ -123,7 +123,7 @@ def test_a_bad_number_far_down_costs_one_row(save: Save) -> None:
     table = read_odds(path)
     assert table.height == 10_000
     assert table.rejected.rows() == [
-        (5001, "odds_decimal", "soon", "not a price: 1.95, 1,95 and 10/11 are accepted", "bad_value")
+        (5000, "odds_decimal", "soon", "not a price: 1.95, 1,95 and 10/11 are accepted", "bad_value")
     ]
 
 
@@ -137,7 +137,7 @@ def test_a_mark_blank_lines_and_spaces(save: Save) -> None:
         "",
     )
     table = read_odds(path)
-    assert table["row"].to_list() == [1, 3]
+    assert table["row"].to_list() == [0, 2]
     assert table["selection"].to_list() == ["Over", "Under"]
     assert table.rejected.height == 0
 
@@ -155,10 +155,10 @@ def test_only_a_header(save: Save) -> None:
 def test_lines_of_the_wrong_length(save: Save) -> None:
     path = save("odds.csv", HEADER, OVER, OVER + ",9", UNDER[:30], "", UNDER)
     table = read_odds(path)
-    assert table["row"].to_list() == [1, 5]
+    assert table["row"].to_list() == [0, 4]
     assert table.rejected.rows() == [
-        (2, "", OVER + ",9", "the line has 9 fields, the header 8", "bad_value"),
-        (3, "", UNDER[:30], "the line has 6 fields, the header 8", "bad_value"),
+        (1, "", OVER + ",9", "the line has 9 fields, the header 8", "bad_value"),
+        (2, "", UNDER[:30], "the line has 6 fields, the header 8", "bad_value"),
     ]
 
 
@@ -167,14 +167,14 @@ def test_a_file_that_was_cut_off_does_not_give_half_a_price(save: Save) -> None:
     for end in range(len(HEADER) + len(OVER) + 3, len(whole) - len(",false")):
         table = read_odds(save("odds.csv", whole[:end]))
         assert table["odds_decimal"].to_list() == [1.95], whole[:end]
-        assert table.rejected["row"].to_list() == [2]
+        assert table.rejected["row"].to_list() == [1]
 
 
 def test_short_lines_are_found_beside_commas_in_quotes_and_blank_lines(save: Save) -> None:
     quoted = OVER.replace("Over", '"Over, or so"')
     path = save("odds.csv", HEADER, OVER, "", quoted.removesuffix(",false"), quoted, "", "")
-    assert read_odds(path)["row"].to_list() == [1, 4]
-    assert faults(path) == [(3, "", "the line has 7 fields, the header 8")]
+    assert read_odds(path)["row"].to_list() == [0, 3]
+    assert faults(path) == [(2, "", "the line has 7 fields, the header 8")]
 
 
 def test_a_mark_before_a_damaged_file(save: Save) -> None:
@@ -204,13 +204,13 @@ def test_a_cell_with_a_line_break_is_one_cell(save: Save) -> None:
 def test_bytes_that_are_no_text_cost_one_row(save: Save) -> None:
     path = save("odds.csv", HEADER, OVER, b"\xff" + UNDER.encode(), UNDER.replace("Under", "Ünder"))
     assert read_odds(path)["selection"].to_list() == ["Over", "Ünder"]
-    assert faults(path) == [(2, "", "not UTF-8")]
+    assert faults(path) == [(1, "", "not UTF-8")]
 
 
 def test_a_quote_that_is_not_closed_costs_one_row(save: Save) -> None:
     path = save("odds.csv", HEADER, OVER.replace("Over", '"Over'), UNDER, OVER, UNDER)
-    assert read_odds(path)["row"].to_list() == [2, 3, 4]
-    assert faults(path) == [(1, "", "a quote is not closed")]
+    assert read_odds(path)["row"].to_list() == [1, 2, 3]
+    assert faults(path) == [(0, "", "a quote is not closed")]
 
 
 def test_a_damaged_file_reads_its_whole_rows_as_an_undamaged_one(save: Save) -> None:
@@ -224,6 +224,30 @@ def test_a_damaged_file_reads_its_whole_rows_as_an_undamaged_one(save: Save) -> 
     damaged = read_odds(save("damaged.csv", HEADER, *lines, OVER + ",9"))
     assert_frame_equal(clean, damaged)
     assert damaged.rejected.height == clean.rejected.height + 1 == 2
+
+
+def test_a_column_row_of_a_file_stays(save: Save) -> None:
+    path = save("odds.csv", HEADER + ",row", OVER + ",17", OVER, UNDER + ",19")
+    with pytest.warns(OddsWarning, match="'row' of the input stays as it is"):
+        table = read_odds(path)
+    assert table.select("row", "odds_row").rows() == [("17", 0), ("19", 2)]
+    assert table.rejected["odds_row"].to_list() == [1]
+    with pytest.warns(OddsWarning):
+        both = read_odds(save("other.csv", HEADER, UNDER).parent)
+    assert both.select("row", "odds_row").rows() == [("17", 0), ("19", 2), (None, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "said"),
+    [
+        ("odds.csv", ["odds", "1.91", "", "-110"], r"-110 in line 4\) and decimal or fractional ones \(1.91 in line 2"),
+        ("odds.ndjson", ['{"odds": 1.91}', '{"odds": -110}'], r"-110.0 in line 2\) and .* \(1.91 in line 1"),
+        ("odds.json", ['[{"odds": 1.91},', '{"odds": -110}]'], r"-110.0 in row 1\) and .* \(1.91 in row 0"),
+    ],
+)
+def test_errors_about_files_count_lines_from_1(save: Save, name: str, lines: list[str], said: str) -> None:
+    with pytest.raises(OddsError, match=said):
+        read_odds(save(name, *lines))
 
 
 def test_two_columns_of_one_name(save: Save) -> None:
@@ -250,21 +274,21 @@ def line(**fields: Any) -> str:
 def test_ndjson_lines_that_are_no_objects(save: Save) -> None:
     path = save("odds.ndjson", line(), "{oops", "[1]", "", "null", line(odds_decimal=0.5), line(line="+1.5"), '{"a')
     table = read_odds(path)
-    assert table["row"].to_list() == [1, 7]
+    assert table["row"].to_list() == [0, 6]
     assert table["line"].to_list() == [None, 1.5]
     assert faults(path) == [
+        (1, "", "not a JSON object"),
         (2, "", "not a JSON object"),
-        (3, "", "not a JSON object"),
-        (5, "", "not a JSON object"),
-        (6, "odds_decimal", "not a finite price above 1"),
-        (8, "", "not a JSON object"),
+        (4, "", "not a JSON object"),
+        (5, "odds_decimal", "not a finite price above 1"),
+        (7, "", "not a JSON object"),
     ]
 
 
 def test_ndjson_with_bytes_that_are_no_text(save: Save) -> None:
     path = save("odds.ndjson", line(), line().encode().replace(b'"x"', b'"\xff"'), line(selection="\ud800"))
     assert read_odds(path)["selection"].to_list() == ["x", "?"]
-    assert faults(path) == [(2, "", "not a JSON object")]
+    assert faults(path) == [(1, "", "not a JSON object")]
 
 
 def test_ndjson_mixed_values_and_fields(save: Save) -> None:
@@ -287,9 +311,9 @@ def test_ndjson_reads_alike_with_and_without_damage(tmp_path: Path, lines: list[
     path = tmp_path / "odds.ndjson"
     path.write_text("\n".join(forms[kind] for kind in [*lines, "good"]))
     table = read_odds(path)
-    good = [row for row, kind in enumerate([*lines, "good"], 1) if kind in {"good", "text"}]
+    good = [row for row, kind in enumerate([*lines, "good"]) if kind in {"good", "text"}]
     assert table.select("row", "line", "odds_decimal").rows() == [(row, 1.5, 2.5) for row in good]
-    assert table.rejected["row"].to_list() == [row for row, kind in enumerate(lines, 1) if kind == "bad"]
+    assert table.rejected["row"].to_list() == [row for row, kind in enumerate(lines) if kind == "bad"]
 
 
 # Parquet
@@ -306,7 +330,7 @@ def test_a_parquet_file_that_was_cut_off(save: Save) -> None:
 def test_parquet_rejects_rows_by_number(save: Save) -> None:
     path = save("odds.parquet", "")
     board().with_columns(odds_decimal=pl.Series([0.5, 2.0])).write_parquet(path)
-    assert faults(path) == [(1, "odds_decimal", "not a finite price above 1")]
+    assert faults(path) == [(0, "odds_decimal", "not a finite price above 1")]
 
 
 # Writing
@@ -338,7 +362,7 @@ def test_other_separators_and_names(save: Save, separator: str) -> None:
     path = save("odds.csv", *(line.replace(",", separator).replace(".", ",") for line in lines))
     table = read_odds(path)
     assert table.select("sportsbook", "odds_decimal").rows() == [("a", 1.95), ("b", 2.05)]
-    assert faults(path) == [(3, "", "the line has 3 fields, the header 5")]
+    assert faults(path) == [(2, "", "the line has 3 fields, the header 5")]
     broken = save("broken.csv", *(line.replace(",", separator) for line in lines), separator.join(["b"] * 6))
     assert read_odds(broken).height == 2
     with pytest.raises(OddsError, match=r"odds.csv: the table has no column 'Book', did you mean Bookie\?"):

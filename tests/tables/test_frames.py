@@ -1,5 +1,7 @@
 """Frames of other libraries give what polars frames give; flat twins hold what nested results hold."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -149,3 +151,23 @@ def test_flat_twins_of_any_frame() -> None:
     arbs = oe.find_arbitrage(ODDS)
     assert_frame_equal(oe.flatten(arbs.lazy()), oe.flatten(arbs))
     assert_frame_equal(oe.flatten(arbs.to_arrow()), oe.flatten(arbs))
+
+
+_WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+import pandas, oddsengine as oe
+columns = {"book": ["a", "b"], "event_id": ["e", "e"], "market": ["moneyline"] * 2, "team": ["home", "away"]}
+columns["odds"] = [2.1, 2.1]
+assert oe.find_arbitrage(columns).height == 1
+try:
+    oe.find_arbitrage(pandas.DataFrame(columns))
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_pandas_without_pyarrow_names_the_extra() -> None:
+    """In a process of its own, as an import cannot be taken back; two seconds, most of them importing pandas."""
+    made = subprocess.run([sys.executable, "-c", _WITHOUT_PYARROW], capture_output=True, text=True, check=True)
+    assert made.stdout == "a frame of pandas needs pyarrow: install oddsengine[pandas]\n"

@@ -47,7 +47,7 @@ def found(table: OddsTable) -> Opportunities:
 def labels() -> pl.DataFrame:
     """Row number and label of every line of the file, those that the door turns away among them."""
     raw = pl.read_csv(SAMPLE_BOARD, infer_schema=False)
-    return raw.select(row=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32), label=pl.col("planted").fill_null(""))
+    return raw.select(row=pl.int_range(pl.len(), dtype=pl.UInt32), label=pl.col("planted").fill_null(""))
 
 
 def priced(legs: pl.DataFrame, table: OddsTable) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oddsengine as oe
 from oddsengine.tables.casts import CASTS, PRICE_REASONS, TIME
 from oddsengine.tables.sample import SAMPLE_BOARD
-from oddsengine.tables.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, check_odds
+from oddsengine.tables.schema import BAD_ROW_SCHEMA, ODDS_SCHEMA, OddsError, OddsTable, OddsWarning, check_odds
 
 NOON = datetime(2026, 2, 8, 12, 0, tzinfo=UTC)
 NO_NUMBER, NO_TIME, NO_PRICE = CASTS[pl.Float64][1], CASTS[pl.Datetime][1], PRICE_REASONS["odds_decimal"]
@@ -47,7 +47,7 @@ def test_a_table_has_every_column_in_order() -> None:
         "sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "home",
         "odds_decimal": 2.0, "odds_american": 100.0, "odds_probability": 0.5,
         "is_live": False, "is_active": True, "flap": False, "rejected_upstream": False, "confirmed": False,
-        "colour": "red", "row": 1, "price_mismatch": False,
+        "colour": "red", "row": 0, "price_mismatch": False,
     }  # fmt: skip
     assert dict(table.rejected.schema) == BAD_ROW_SCHEMA
     assert table.rejected.height == 0
@@ -72,7 +72,7 @@ def test_a_part_of_a_checked_table_keeps_its_row_numbers() -> None:
     ):
         again = check_odds(part)
         assert again is not part
-        assert again["row"].to_list() == [3, 4]
+        assert again["row"].to_list() == [2, 3]
         assert again.rejected.height == 0
         assert again.equals(check_odds(again))
 
@@ -81,7 +81,30 @@ def test_a_part_that_was_spoilt_is_checked_again() -> None:
     table = check_odds(prices(odds_decimal=[2.0, 3.0]))
     again = check_odds(table.with_columns(odds_decimal=pl.lit(0.9), odds_american=None))
     assert again.height == 0
-    assert again.rejected["row"].to_list() == [1, 2]
+    assert again.rejected["row"].to_list() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt32, pl.String])
+def test_a_column_row_of_the_input_stays(dtype: type[pl.DataType]) -> None:
+    given = pl.DataFrame(prices(odds_decimal=[2.0, 0.5, 3.0])).with_columns(row=pl.Series([7, 8, 9]).cast(dtype))
+    with pytest.warns(
+        OddsWarning, match="'row' of the input stays as it is; the position of each row, from 0, is 'odds"
+    ):
+        table = check_odds(given)
+    assert table["row"].to_list() == given["row"].to_list()[::2]
+    assert table["odds_row"].to_list() == [0, 2]
+    assert table.rejected["odds_row"].to_list() == [1]
+    again = check_odds(table.filter(pl.col("odds_decimal") > 2.0))  # says nothing: it was checked before
+    assert (again["row"].to_list(), again["odds_row"].to_list()) == (given["row"].to_list()[2:], [2])
+    assert check_odds(given, columns={"row": "line"})["line"].to_list() == [7.0, 9.0]
+
+
+def test_an_id_that_is_no_text_is_named() -> None:
+    with pytest.warns(OddsWarning, match="'id' of the input is 'odds_id' in results, as text"):
+        table = check_odds(prices(odds_decimal=[2.0, 3.0], id=[7, 8]))
+    assert table["id"].to_list() == ["7", "8"]
+    assert check_odds(prices(odds_decimal=[2.0, 3.0], id=["7", "8"]))["id"].to_list() == ["7", "8"]
+    assert check_odds(prices(odds_decimal=[2.0, 3.0], id=[7, 8]), columns={"id": "market_id"})["id"].null_count() == 2
 
 
 @pytest.mark.parametrize("gone", ["sportsbook", "event_id", "market_type", "selection"])
@@ -123,7 +146,7 @@ def test_a_column_of_another_kind(column: dict[str, Any]) -> None:
 @pytest.mark.parametrize("written", ["+120", " +120", "+2.5", "-110", "-110.0"])
 def test_a_sign_belongs_to_american_odds(written: str) -> None:
     table = check_odds(prices(odds_decimal=[written, "1.9"]))
-    assert table["row"].to_list() == [2]
+    assert table["row"].to_list() == [1]
     assert faults(table)[0][1:] == (
         "odds_decimal", written, "an American price: give it as odds_american", "bad_price",
     )  # fmt: skip
@@ -131,23 +154,23 @@ def test_a_sign_belongs_to_american_odds(written: str) -> None:
 
 def test_american_odds_as_decimal_are_refused_whole() -> None:
     table = check_odds(prices(sportsbook=["a", "b", "a", "c"], odds_decimal=[-110.0, 102.0, 132.0, 101.5]))
-    assert table["row"].to_list() == [4]
+    assert table["row"].to_list() == [3]
     assert set(table.rejected["reason"]) == {"an American price: give it as odds_american"}
 
 
 def test_long_shots_beside_a_book_with_american_odds_stay() -> None:
     books = ["a", "b", "a", "b", "a"]
     table = check_odds(prices(sportsbook=books, odds_decimal=[-110.0, 101.0, 132.0, 1.9, 1.8]))
-    assert table["row"].to_list() == [2, 4, 5]
+    assert table["row"].to_list() == [1, 3, 4]
 
 
 @pytest.mark.parametrize("name", [n for n, dtype in ODDS_SCHEMA.items() if dtype == pl.String])
 def test_a_text_has_a_bound(name: str) -> None:
     given = {"odds_decimal": [2.0, 2.0, 2.0], name: ["é" * 1001, "é" * 1000, "a"]}
     table = check_odds(prices(**given))
-    assert table["row"].to_list() == [2, 3]
+    assert table["row"].to_list() == [1, 2]
     (fault,) = faults(table)
-    assert fault == (1, name, "é" * 200, "longer than 1,000 characters", "bad_value")
+    assert fault == (0, name, "é" * 200, "longer than 1,000 characters", "bad_value")
     assert not table.unpriced.height
 
 
@@ -169,7 +192,7 @@ def test_times_beyond_the_calendar_are_no_times(unit: Any, far: int) -> None:
     frame = pl.DataFrame({**price, "odds_decimal": 2.0, "event_start_time": times, "last_seen_at": times})
     table = oe.check_odds(frame)
     assert table["event_start_time"].to_list() == [near, None]
-    assert table.rejected.select("row", "value", "reason").rows() == [(2, f"{far} {unit} after 1970", NO_TIME)]
+    assert table.rejected.select("row", "value", "reason").rows() == [(1, f"{far} {unit} after 1970", NO_TIME)]
     with pytest.raises(ValueError, match=r"last_seen_at must be a time in every row, got '-?4611686018427387904"):
         oe.scan_history(frame)
 
@@ -283,18 +306,18 @@ def test_one_percent_apart_is_no_mismatch() -> None:
 @pytest.mark.parametrize("price", [1.0, 0.5, 0.0, -2.0, math.inf, -math.inf, 1e301])
 def test_no_decimal_price(price: float) -> None:
     table = check_odds(prices(odds_decimal=[2.0, price], odds_american=150.0))
-    assert table["row"].to_list() == [1]
+    assert table["row"].to_list() == [0]
     (fault,) = faults(table)
     assert float(fault[2]) == price
-    assert fault[:2] + fault[3:] == (2, "odds_decimal", "not a finite price above 1", "bad_price")
+    assert fault[:2] + fault[3:] == (1, "odds_decimal", "not a finite price above 1", "bad_price")
 
 
 @pytest.mark.parametrize("price", [0.0, 50.0, -99.9, 99.9, math.inf, -math.inf, -1e20, 1e305])
 def test_no_american_price(price: float) -> None:
     table = check_odds(prices(odds_american=[price, 110.0]))
-    assert table["row"].to_list() == [2]
+    assert table["row"].to_list() == [1]
     (fault,) = faults(table)
-    assert fault[0:2] == (1, "odds_american")
+    assert fault[0:2] == (0, "odds_american")
     assert fault[4] == "bad_price"
 
 
@@ -303,7 +326,7 @@ def test_no_american_price(price: float) -> None:
 def test_a_price_that_was_not_given(column: str, none: float | None) -> None:
     table = check_odds(prices(**{column: pl.Series([none, 150.0], dtype=pl.Float64)}))
     (fault,) = faults(table)
-    assert fault[0] == 1
+    assert fault[0] == 0
     assert fault[1] == column
     assert fault[3:] == ("no price given", "bad_price")
 
@@ -381,22 +404,22 @@ def test_columns_of_nothing_but_null() -> None:
 )
 def test_a_value_that_cannot_be_read(name: str, value: str, reason: str) -> None:
     table = check_odds(prices(**{name: [value, None, ""]} | {"odds_american": 100}))
-    assert table["row"].to_list() == [2, 3]
-    assert faults(table) == [(1, name, value, reason, "bad_value")]
+    assert table["row"].to_list() == [1, 2]
+    assert faults(table) == [(0, name, value, reason, "bad_value")]
 
 
 def test_a_line_that_is_not_finite() -> None:
     table = check_odds(prices(line=[math.inf, math.nan, 2.5]))
     assert table["line"].to_list() == [None, 2.5]
-    assert faults(table) == [(1, "line", "inf", "not a finite number", "bad_value")]
+    assert faults(table) == [(0, "line", "inf", "not a finite number", "bad_value")]
 
 
 @pytest.mark.parametrize("name", ["sportsbook", "event_id", "market_type", "selection"])
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_a_value_that_is_needed(name: str, nothing: str | None) -> None:
     table = check_odds(prices(**{name: ["x", nothing, "y"]}))
-    assert table["row"].to_list() == [1, 3]
-    assert faults(table) == [(2, name, "", "nothing given", "missing_value")]
+    assert table["row"].to_list() == [0, 2]
+    assert faults(table) == [(1, name, "", "nothing given", "missing_value")]
 
 
 def test_one_line_a_row_in_order_naming_the_first_fault() -> None:
@@ -408,9 +431,9 @@ def test_one_line_a_row_in_order_naming_the_first_fault() -> None:
         )
     )
     assert [(row, field) for row, field, *_ in faults(table)] == [
-        (1, "odds_decimal"), (2, "sportsbook"), (4, "odds_decimal"), (5, "sportsbook"),
+        (0, "odds_decimal"), (1, "sportsbook"), (3, "odds_decimal"), (4, "sportsbook"),
     ]  # fmt: skip
-    assert table["row"].to_list() == [3]
+    assert table["row"].to_list() == [2]
 
 
 # Times
@@ -459,7 +482,7 @@ def test_forms_may_mix() -> None:
     forms = ["2026-02-08T12:00:00Z", "1770552000", None, "2026-02-08 12:00", "soon"]
     table = check_odds(prices(last_seen_at=forms))
     assert table["last_seen_at"].to_list() == [NOON, NOON, None, NOON]
-    assert faults(table) == [(5, "last_seen_at", "soon", NO_TIME, "bad_value")]
+    assert faults(table) == [(4, "last_seen_at", "soon", NO_TIME, "bad_value")]
 
 
 @given(
@@ -503,7 +526,7 @@ def test_every_row_is_good_or_rejected_and_text_reads_alike(
         event_id=pl.lit("e"), market_type=pl.lit("m"), selection=pl.lit("s")
     )
     table = check_odds(frame)
-    assert sorted([*table["row"], *table.rejected["row"]]) == list(range(1, len(rows) + 1))
+    assert sorted([*table["row"], *table.rejected["row"]]) == list(range(len(rows)))
     assert table["row"].is_sorted()
     for row in table.iter_rows(named=True):
         assert row["sportsbook"] == "a"

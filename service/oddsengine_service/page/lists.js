@@ -269,7 +269,9 @@ class Lists {
       const by = typeof a === "string" ? collator.compare(a, b) : a - b;
       return by * way || (one.id < other.id ? -1 : 1);
     });
-    return this.#grouped(this.#folded(found.map(([, it]) => it)));
+    const open = this.#folded(found.map(([, it]) => it));
+    markSameBets(open);
+    return this.#grouped(open);
   }
 
   // Books of one desk quote one price under several names: the first stands for all of them.
@@ -388,7 +390,7 @@ class Lists {
     let node = this.#nodes.get(it.id);
     const before = node?.item;
     const score = it.row.is_live ? games.of(it.eventId) : null;
-    const mark = `${settings.format} ${known} ${it.follows} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark}`;
+    const mark = `${settings.format} ${known} ${it.follows} ${it.same ? `${it.same.others} ${it.same.share}` : ""} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark}`;
     if (before === it && node.mark === mark && node.score === score) return node;
     node ??= el("tr", { role: "row", "data-id": it.id });
     node.classList.toggle("gone", Boolean(it.gone));

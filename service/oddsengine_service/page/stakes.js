@@ -33,16 +33,77 @@ function stakeOf(row) {
   return { amount, limited: limit < Math.min(stepped(wanted), most), under: wanted > 0 && amount === 0 };
 }
 
-function stakeCell({ row }) {
+// Growth-optimal stakes on rows that are one bet in several forms: the easier form wins whenever a harder one does.
+function jointKelly(rows) {
+  const bets = rows.map((row) => {
+    const pushed = row.push_probability ?? 0, won = row.fair_probability * (1 - pushed);
+    return { won, whole: won + pushed, odds: (row.odds_decimal_net ?? row.odds_decimal) - 1 };
+  });
+  const ends = [...new Set([0, ...bets.flatMap(({ won, whole }) => [won, whole]), 1])].sort((a, b) => a - b);
+  const gain = ({ won, whole, odds }, at) => (at < won ? odds : at < whole ? 0 : -1);
+  const cases = ends.slice(1).map((end, k) => ({ chance: end - ends[k], gains: bets.map((bet) => gain(bet, (end + ends[k]) / 2)) }));
+  const stakes = bets.map(() => 0);
+  const left = (gains) => gains.reduce((sum, each, j) => sum + each * stakes[j], 1);
+  const slope = (i) => cases.reduce((sum, { chance, gains }) => sum + (chance * gains[i]) / left(gains), 0);
+  for (let sweep = 0, moved = 1; sweep < 60 && moved > 1e-7; sweep += 1) {
+    moved = 0;
+    for (const i of stakes.keys()) {
+      const before = stakes[i];
+      let [low, high] = [0, 1 - 1e-9 - stakes.reduce((sum, each, j) => sum + (j === i ? 0 : each), 0)];
+      for (let step = 0; step < 30; step += 1) {
+        stakes[i] = (low + high) / 2;
+        [low, high] = slope(i) > 0 ? [stakes[i], high] : [low, stakes[i]];
+      }
+      stakes[i] = low;
+      moved = Math.max(moved, Math.abs(low - before));
+    }
+  }
+  return stakes;
+}
+
+// Rows of one event that are one bet, by what they share; a side of the result has a form in several markets.
+const RESULT = /(^|_)(moneyline(_3way|_regulation)?|point_spread|puck_line|run_line|draw_no_bet)$/;
+const sameBet = ({ row, market, eventId }) => [eventId, row.is_live, row.market_segment, RESULT.test(market) ? "result" : market, row.player_name, row.team_side, row.selection_type].join("|");
+const together = new Map(); // what to stake on rows in all, by their ids and odds
+
+// Says of each row with how many others it is one bet, and the share of the bankroll for all of them.
+function markSameBets(found) {
+  const groups = new Map();
+  for (const it of found) {
+    it.same = null;
+    if (it.kind !== "ev" || !it.row.selection_type || !kellyOf(it.row)) continue;
+    const key = sameBet(it);
+    (groups.get(key) ?? groups.set(key, []).get(key)).push(it);
+  }
+  if (together.size > 500) together.clear();
+  for (const group of groups.values()) {
+    if (group.length < 2) continue;
+    const key = group.map(({ id, row }) => `${id} ${row.odds_decimal} ${row.fair_probability} ${kellyOf(row).share}`).sort().join();
+    if (!together.has(key)) {
+      const stakes = jointKelly(group.map(({ row }) => row));
+      together.set(key, stakes.reduce((sum, stake, i) => sum + stake * (group[i].row.kelly_percent ? kellyOf(group[i].row).share / group[i].row.kelly_percent : 1), 0));
+    }
+    for (const it of group) it.same = { others: group.length - 1, share: together.get(key) };
+  }
+}
+
+function sameBetLine({ others, share }) {
+  const all = settings.bankroll ? cash(lower(Math.min(settings.bankroll * share, (settings.bankroll * settings.most) / 100))) : percent(100 * share, 1);
+  return el("span", { class: "under", title: `This and ${counted(others, "other row")} are one bet: the same side at other lines, in other markets or at other books. Together they get this stake, not one each.` }, `${all} in all with ${others} like it`);
+}
+
+function stakeCell({ row, same }) {
   const kelly = kellyOf(row);
   if (kelly === null) return [];
+  const line = same ? sameBetLine(same) : null;
   const [share, title] = [percent(100 * kelly.share, 1), `${kelly.name}, as a share of the bankroll`];
   const stake = stakeOf(row);
-  if (!stake) return [el("span", { title }, share)];
+  if (!stake) return [el("span", { title }, share), line].filter(Boolean);
   return [
     el("b", { title: `${kelly.name}: ${share} of the bankroll` }, stake.under ? `under ${cash(settings.step)}` : cash(stake.amount)),
     el("span", { class: "under", title }, [stake.limited ? "book's limit" : "", settings.unit && !stake.under ? `${(stake.amount / settings.unit).toFixed(1)} u` : `Kelly ${share}`].filter(Boolean).join(", ")),
-  ];
+    line,
+  ].filter(Boolean);
 }
 
 // Kelly stakes side by side: the share of the bankroll, the amount, and which one the lists use.

@@ -399,10 +399,24 @@ class EvSummary(msgspec.Struct, frozen=True):
     by_market: dict[str, int]
 
 
+class SameBet(msgspec.Struct, frozen=True):
+    """Rows that are one bet: a side at several lines, in several markets or at several books."""
+
+    ids: Annotated[list[str], Meta(description="Ids of the rows.")]
+    stakes: Annotated[
+        list[float], Meta(description="Kelly stakes on these rows together, as fractions of the bankroll, as `ids`.")
+    ]
+    kelly_percent: Annotated[float, Meta(description="Their sum: what to stake in all, as a fraction of the bankroll.")]
+    apart: Annotated[float, Meta(description="The sum of `kelly_percent` of the rows, each as if it were alone.")]
+
+
 class EvMeta(ListMeta, kw_only=True):
     """Contents of a +EV list."""
 
     summary: EvSummary
+    same_bets: Annotated[
+        list[SameBet] | UnsetType, Meta(description="Rows of the page that are one bet; with `same_bets=true`.")
+    ] = UNSET
 
 
 class EvPage(PageWith[Ev, EvMeta]):

@@ -11,6 +11,7 @@ from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.query import BoardIds, values
+from oddsengine.staking.same_bets import same_bets
 from oddsengine_service import filters
 from oddsengine_service.accounts.tiers import book_above, books_of
 from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
@@ -23,7 +24,7 @@ from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, format_time
-from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, decorated
+from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, SameBet, decorated
 
 TAG = "Opportunities"
 HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
@@ -172,7 +173,7 @@ def _best(table: OpportunityTable, matched: Bools | None) -> Bools:
     return out
 
 
-_COSTLY = ("event", "devig_book", "state", "include")
+_COSTLY = ("event", "devig_book", "state", "include", "same_bets")
 
 
 def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
@@ -225,9 +226,21 @@ def _answers(own: _ListKind) -> Callable[[Context], Any]:
         source = "simulator" if context.node.simulated else "live"
         meta = {"source": source, **own.meta(context, listing), "filters": echoed}
         rows = [] if table is None else rows_of(context, own.kind, table, places)
+        if query.get("same_bets"):
+            meta["same_bets"] = [] if table is None else _same_bets(table, places)
         return page(context, rows, len(places), int(listing.places.size), answer_meta(context, listing.unknown, **meta))
 
     return answer
+
+
+def _same_bets(table: OpportunityTable, places: list[int]) -> list[SameBet]:
+    """Rows of a page of +EV rows that are one bet."""
+    frame = table.frame[places]
+    ids = frame["id"].to_list()
+    return [
+        SameBet([ids[row] for row in one.rows], list(map(exact, one.stakes)), exact(one.kelly), exact(one.apart))
+        for one in same_bets(frame)
+    ]
 
 
 def mean(numbers: Floats) -> float:
@@ -293,6 +306,10 @@ class EvQuery(_CommonQuery):
     devig_book: DevigBook = None
     devig_method: DevigMethod = None
     include: filters.Include = None
+    same_bets: Annotated[
+        bool,
+        Param("Also say which rows of the page are one bet, and what to stake on them in all: `same_bets` in `meta`."),
+    ] = False
     sort: Annotated[str, _sort(_EV, "Sort order; prefix with - for descending. Rows without a value are last.")] = "-ev"
 
 

@@ -1,0 +1,171 @@
+"""Games that a search does not see whole, in sentences: split by names or starts, or left out because all is stale.
+
+A table without `event_id` identifies a game by its day and teams, or by its name, so that a typo, or a start in
+another time zone that falls on another day, makes a second game. Two games are probably one if both pairs of teams are
+alike, no book has prices of both, and they start within 12 hours. Teams are alike as in `oddsengine.matching`, or if
+one word of several letters differs by one letter that is added, left out, exchanged or swapped with the next. Such
+games stay apart: only the author of the table knows.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from rapidfuzz.distance import OSA
+
+from oddsengine import catalog
+from oddsengine.catalog.reasons import CODES
+from oddsengine.columns import SECOND
+from oddsengine.detection.question import PreparedTable
+from oddsengine.matching import THRESHOLD
+from oddsengine.matching.index import League, Spelling, fit
+from oddsengine.matching.schedule import WINDOW
+from oddsengine.tables.column_names import event_ids, teams_of
+from oddsengine.tables.schema import OddsTable
+
+_LEAST_WORD = 5  # letters of a word that may have a typo
+_SHOWN = 2  # games named in a sentence
+_MOST_GAMES = 2000  # compared
+
+
+class _Game(NamedTuple):
+    id: str
+    league: League
+    teams: Spelling
+    start: datetime | None
+    books: frozenset[Hashable]
+
+
+def notes(prepared: PreparedTable) -> list[str]:
+    """Say which games are split, and which are left out whole."""
+    return [text for text in (split_games(prepared.table), stale_games(prepared)) if text]
+
+
+def split_games(table: OddsTable) -> str:
+    """Say which games without an `event_id` are probably one; empty if there are none."""
+    groups = [group for group in _alike(_games(table)) if len(group) > 1]
+    if not groups:
+        return ""
+    listed = "; ".join(_described(group) for group in groups[:_SHOWN])
+    more = f"; and {len(groups) - _SHOWN:,} more" if len(groups) > _SHOWN else ""
+    one = "a game is" if len(groups) == 1 else f"{len(groups):,} games are"
+    return (
+        f"{one} probably split, and prices of the parts are not compared: {listed}{more}; one spelling of the teams "
+        "and one start for all books, or a column event_id, joins them"
+    )
+
+
+def _games(table: OddsTable) -> list[_Game]:
+    """The games of a table whose ids are made of day and teams, or are their names; none if it has other ids."""
+    made = event_ids(table.columns)
+    if made is None or not table.height:
+        return []
+    ident, of_teams = table.head(1).select("event_id", made.alias("made")).row(0)
+    if ident != of_teams and teams_of(ident) is None:
+        return []
+    firsts = [pl.col(name).drop_nulls().first() for name in ("sport", "league", "home_team", "away_team")]
+    rows = (
+        table.lazy()
+        .group_by("event_id", maintain_order=True)
+        .agg(*firsts, pl.col("event_start_time").min(), pl.col("sportsbook").unique())
+        .drop_nulls(["home_team", "away_team"])
+        .collect()
+    )
+    return [
+        _Game(
+            ident, (catalog.sport(sport).id if sport else "", league or ""), (home, away), start,
+            frozenset(catalog.book(name).id for name in books),
+        )
+        for ident, sport, league, home, away, start, books in rows.head(_MOST_GAMES).iter_rows()
+    ]  # fmt: skip
+
+
+def _alike(games: list[_Game]) -> list[list[_Game]]:
+    """Group games that are probably one; each group is of games of different books."""
+    by_word = defaultdict[str, list[int]](list)
+    groups: list[list[_Game]] = []
+    of_game: list[int] = []
+    for at, game in enumerate(games):
+        words = {word for team in game.teams for word in catalog.normalise(team).split()}
+        near = {other for word in words for other in by_word[word]}
+        joined = next(
+            (of_game[other] for other in sorted(near) if all(_same(game, each) for each in groups[of_game[other]])),
+            len(groups),
+        )
+        groups += [[]] if joined == len(groups) else []
+        groups[joined].append(game)
+        of_game.append(joined)
+        for word in words:
+            by_word[word].append(at)
+    return groups
+
+
+def _same(one: _Game, other: _Game) -> bool:
+    """Whether two games are probably one."""
+    if one.books & other.books or one.league[0] != other.league[0]:
+        return False
+    if one.start is not None and other.start is not None:
+        if abs(one.start - other.start) > WINDOW:
+            return False
+    elif (
+        one.id.count("/") == other.id.count("/") == 2 and one.id.partition("/")[0] != other.id.partition("/")[0]
+    ):  # days as text
+        return False
+    league = one.league if one.league == other.league else (one.league[0], "")
+    (home, away), swapped = one.teams, other.teams[::-1]
+    return fit(league, one.teams, other.teams)[0] >= THRESHOLD or any(
+        _typo(home, teams[0]) and _typo(away, teams[1]) for teams in (other.teams, swapped)
+    )
+
+
+def _typo(one: str, other: str) -> bool:
+    """Whether two names are equal but for one letter of a word."""
+    words = catalog.normalise(one).split(), catalog.normalise(other).split()
+    if len(words[0]) != len(words[1]):
+        return False
+    apart = [pair for pair in zip(*words, strict=True) if pair[0] != pair[1]]
+    return not apart or (
+        len(apart) == 1
+        and all(word.isalpha() and len(word) >= _LEAST_WORD for word in apart[0])
+        and OSA.distance(*apart[0]) == 1
+    )
+
+
+def _described(group: list[_Game]) -> str:
+    return " and ".join(f"{game.id!r} of {', '.join(map(str, sorted(map(str, game.books))))}" for game in group)
+
+
+def stale_games(prepared: PreparedTable) -> str:
+    """Say which games are left out whole because all of their prices are stale; empty if there are none."""
+    guarded, groups = prepared.guarded, prepared.identity.groups
+    stale = guarded.reason == CODES["stale"]
+    if not stale.any():
+        return ""
+    event = groups.event[groups.ladder[groups.market]]
+    usable = np.bincount(event, ~stale) > 0
+    lost = np.flatnonzero((np.bincount(event) > 0) & ~usable)
+    if not lost.size or not usable.any():
+        return ""
+    firsts = np.array([np.flatnonzero(event == code)[0] for code in lost[:_SHOWN]], np.int64)
+    ids = prepared.table["event_id"].gather(groups.row[firsts]).to_list()
+    newest = [int(groups.seen[event == code].max()) for code in lost[:_SHOWN]]
+    listed = ", ".join(
+        f"{ident!r} (the newest is {_ago(guarded.now - seen)} old)" for ident, seen in zip(ids, newest, strict=True)
+    )
+    more = f" and {lost.size - _SHOWN:,} more" if lost.size > _SHOWN else ""
+    one = "1 game is" if lost.size == 1 else f"{lost.size:,} games are"
+    return (
+        f"{one} left out, because all prices are stale: {listed}{more}; guards={{'stale': SECONDS}} allows older "
+        "prices, and guards={'stale': False} those of any age"
+    )
+
+
+def _ago(micros: int) -> str:
+    seconds = micros / SECOND
+    for unit, size in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
