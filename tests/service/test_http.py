@@ -1056,7 +1056,8 @@ def test_metrics(service: Running) -> None:
     asked = found["oddsengine_requests"].samples
     assert any(s.labels == {"route": "/odds", "method": "GET", "status": "200"} and s.value > 0 for s in asked)
     assert {s.labels["route"] for s in asked} <= {
-        "(none)", "/", "/docs", "/openapi.json", "/asyncapi.json", "/metrics", *(endpoint.path for endpoint in ENDPOINTS)
+        "(none)", "/", "/docs", "/openapi.json", "/asyncapi.json", "/metrics",
+        *(endpoint.path for endpoint in ENDPOINTS),
     }  # fmt: skip
     assert found["oddsengine_board_rows"].samples[0].value == service.node.engine.size
     for name in ("updates", "set_aside", "opportunities", "request_seconds"):
