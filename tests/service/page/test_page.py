@@ -900,9 +900,17 @@ def test_movers_open_the_lines_of_all_books(visit: Visiting, server: Running) ->
     expect(page.locator("#moves")).to_be_visible()
     page.wait_for_selector("#moves-chart svg")
     assert page.locator("#moves-prices tbody tr").count() >= 3
-    evs = [text for text in texts(page, "#moves-prices tbody td:nth-child(3)") if text != "–"]
-    values = [number(text.removesuffix(" %")) for text in evs]
-    assert values == sorted(values, reverse=True)
+    evs = {text for text in texts(page, "#moves-prices tbody td:nth-child(3)") if text != "–"}
+    best = rows[0]["odds"]
+    with server.client() as client:
+        (game,) = client.get(f"/odds/screen?event={best['event_id']}&market={best['market_type']}").json()["data"]
+    listed = [
+        price["ev_percentage"] for market in game["markets"] for outcome in market["outcomes"]
+        for price in outcome["prices"].values()
+    ]  # fmt: skip
+    figures = [each for each in (rows[0]["ev_percentage"], *listed) if each is not None]
+    assert evs
+    assert evs <= {f"{each:.2f} %".replace("-", "−") for each in figures}
     page.click("#moves-close")
     page.select_option("#movers-sort", "spread")
     expect(page.locator("#movers-table td[data-label='Spread between books']").first).to_have_text(re.compile(r" pt$"))
@@ -1087,6 +1095,8 @@ def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running,
     assert (over["odds_decimal"], over["result"], over["profit"]) == (1.95, "lost", -25.0)
     expect(page.locator("#bets-course svg")).to_have_count(1)
     expect(page.locator("#bets-groups tbody tr")).to_have_count(3)
+    expect(page.locator("#bets-summary > div").first).to_have_attribute("aria-label", "Settled")
+    expect(page.locator("#bets-summary > div").first).to_contain_text("Expected profit")
     page.select_option("#bets-by", "months")
     expect(page.locator("#bets-groups tbody th").first).to_have_text("2026-01")
     page.select_option("#bets-book", "betmgm")
@@ -1132,7 +1142,8 @@ def test_the_sources_of_prices_are_told(visit: Visiting) -> None:
         {"name": "main", "kind": "the_odds_api", "status": "green", "reason": "prices arrive in time", "books": ["a"],
          "last_message_at": datetime.now(UTC).isoformat(), "events": 12, "rows": 3400, "stale_share": 0.02},
         {"name": "file", "kind": "table", "status": "red", "reason": "no valid row", "books": [], "events": 0,
-         "last_message_at": None, "rows": 0, "stale_share": None},
+         "last_message_at": None, "rows": 0, "stale_share": None,
+         "written_at": (datetime.now(UTC) - timedelta(minutes=12)).isoformat()},
     ]  # fmt: skip
     meta = {
         "status": "amber",
@@ -1145,7 +1156,7 @@ def test_the_sources_of_prices_are_told(visit: Visiting) -> None:
     answer = json.dumps({"success": True, "data": feeds, "meta": meta})
     v.page.route("**/api/v1/feeds", lambda route: route.fulfill(body=answer, content_type="application/json"))
     page = v.enter()
-    expect(page.locator("#sources-said")).to_have_text("Feeds degraded")
+    expect(page.locator("#sources-said")).to_have_text(re.compile(r"^Feeds degraded, a file written 1[23] min ago$"))
     page.click("#sources")
     expect(page.locator("#sources-sum")).to_contain_text(
         "A source is down. 3,400 prices from 1 book on 12 games, 2.0 % stale."
