@@ -579,3 +579,11 @@ def test_worlds_that_cannot_be(name: str, value: float) -> None:
             World(seed)
     with pytest.raises(ValueError, match="seconds must be a finite number of at least 0, got nan"):
         list(oe.World(1, events=1).run(math.nan))
+    with pytest.raises(ValueError, match="tick must be a finite number above 0, got 0"):
+        list(oe.World(1, events=1).run(60.0, tick=0))
+
+
+def test_a_world_runs_on_with_another_tick() -> None:
+    world = World(1, events=1, tick=30.0)
+    times = [batch.now for batch in (*world.run(60.0), *world.run(2.0, tick=1.0), *world.run(1.0))]
+    assert [(at - START).total_seconds() for at in times] == [0.0, 30.0, 60.0, 61.0, 62.0, 63.0]
