@@ -137,7 +137,7 @@ def find_ev(
     >>> odds = pl.DataFrame(quotes, ["sportsbook", "selection", "odds_decimal"], orient="row")
     >>> odds = odds.with_columns(event_id=pl.lit("e1"), market_type=pl.lit("total_points"), line=pl.lit(220.5))
     >>> find_ev(odds, sharp="pinnacle").select("row", "selection", pl.col("ev_percentage").round(2)).rows()
-    [(3, 'Over', 5.0)]
+    [(2, 'Over', 5.0)]
     """
     check_number("min_ev", min_ev)
     check_number("max_ev", max_ev, optional=True)
