@@ -21,6 +21,7 @@ from oddsengine.commands.layout import table as text_table
 from oddsengine.detection.results import bet, number, total_team
 from oddsengine.maths.odds import format_american
 from oddsengine.staking.same_bets import same_bets
+from oddsengine.tables.schema import row_column
 from oddsengine.tables.spreadsheets import safe_text
 
 Row = Mapping[str, Any]
@@ -173,7 +174,7 @@ def _rejected(row: Row) -> Cells:
     fault = f" ({row['field']}: {row['value']!r})" if row["field"] else ""
     return [
         [
-            row["guard"], str(row["row"]), row["sportsbook"] or "", row["event_id"] or "", row["market_type"] or "",
+            row["guard"], str(row[row_column(row)]), row["sportsbook"] or "", row["event_id"] or "", row["market_type"] or "",
             row["selection"] or "", line, decimal(row["odds_decimal"]), row["reason"] + fault,
         ]
     ]  # fmt: skip

@@ -16,6 +16,12 @@ from oddsengine.staking.stakes import kelly_portfolio
 _RESULT = ("moneyline", "moneyline_3way", "moneyline_regulation", "spread", "draw_no_bet")
 """Families whose sides are the teams, by the score: an advantage for one of them has a form in each."""
 
+GROUPED_BY = (
+    "event_id", "is_live", "market_segment", "market_type", "sport", "stat_category", "player_name", "team_side",
+    "selection_type",
+)  # fmt: skip
+"""Columns that say which rows are one bet."""
+
 
 class SameBet(NamedTuple):
     """Some rows of +EV prices that are one bet."""
@@ -45,11 +51,7 @@ def same_bets(ev: pl.DataFrame) -> list[SameBet]:
     [((0, 1), 0.045, 0.069)]
     """
     groups: dict[tuple[object, ...], list[int]] = {}
-    names = (
-        "event_id", "is_live", "market_segment", "market_type", "sport", "stat_category", "player_name", "team_side",
-        "selection_type",
-    )  # fmt: skip
-    for at, (event, live, period, market, sport, stat, player, team, side) in enumerate(ev.select(names).iter_rows()):
+    for at, (event, live, period, market, sport, stat, player, team, side) in enumerate(ev.select(GROUPED_BY).iter_rows()):
         kind = catalog.market_type(market, sport or "", stat or "")
         family = "result" if kind.family in _RESULT else kind.family or market
         if side is not None:

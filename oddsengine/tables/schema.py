@@ -241,15 +241,21 @@ def check_odds(frame: IntoFrame, *, columns: Columns | None = None) -> OddsTable
     return check_rows(frame, columns)
 
 
+def warn(text: str) -> None:
+    """Raise an `OddsWarning` at the line outside of this package that the input came from."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__.partition(".")[0]:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, OddsWarning, stacklevel=level - 1)
+
+
 def warn_of_names(frame: pl.DataFrame, columns: Columns | None) -> None:
     """Warn of columns of the input that results name otherwise, unless they are mapped to others."""
     frame = frame.drop(renamed(columns), strict=False)
     if ROW in frame.columns and "price_mismatch" not in frame.columns:
-        text = f"the column {ROW!r} of the input stays as it is; the position of each row, from 0, is {OTHER_ROW!r}"
-        warnings.warn(text, OddsWarning, stacklevel=3)
+        warn(f"the column {ROW!r} of the input stays as it is; the position of each row, from 0, is {OTHER_ROW!r}")
     if frame.schema.get("id", pl.String) not in (*_TEXTS, pl.Null):
-        text = "the column 'id' of the input is 'odds_id' in results, as text; their 'id' is that of the opportunity"
-        warnings.warn(text, OddsWarning, stacklevel=3)
+        warn("the column 'id' of the input is 'odds_id' in results, as text; their 'id' is that of the opportunity")
 
 
 def check_rows(
