@@ -174,8 +174,9 @@ def _rejected(row: Row) -> Cells:
     fault = f" ({row['field']}: {row['value']!r})" if row["field"] else ""
     return [
         [
-            row["guard"], str(row[row_column(row)]), row["sportsbook"] or "", row["event_id"] or "", row["market_type"] or "",
-            row["selection"] or "", line, decimal(row["odds_decimal"]), row["reason"] + fault,
+            row["guard"], str(row[row_column(row)]), row["sportsbook"] or "", row["event_id"] or "",
+            row["market_type"] or "", row["selection"] or "", line, decimal(row["odds_decimal"]),
+            row["reason"] + fault,
         ]
     ]  # fmt: skip
 

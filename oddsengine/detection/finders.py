@@ -18,7 +18,6 @@ A finder that returns nothing because the input is unusable, or because there is
 in an `OddsWarning`, and so does one that does not see a game whole (`oddsengine.detection.missed`).
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -40,7 +39,7 @@ from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning, check_odds, row_column
+from oddsengine.tables.schema import OddsError, OddsTable, check_rows, row_column, warn
 
 _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
@@ -73,7 +72,7 @@ def _warn(found: int, question: Question, sharp: Sharp = None, *, fair: bool = F
         none = empty.no_fair_price(question, sharp) if fair and not found else ""
         text = "; ".join(([none] if none else []) + missed.notes(question.prepared))
     if text:
-        warnings.warn(text, OddsWarning, stacklevel=3)
+        warn(text)
 
 
 def find_ev(
@@ -551,7 +550,7 @@ def rejected(
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
     if split := missed.split_games(table):
-        warnings.warn(split, OddsWarning, stacklevel=2)
+        warn(split)
     # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
@@ -658,7 +657,7 @@ def fair(
     else:
         # Its own positions: those of the input may be null, or come from several tables.
         checked = isinstance(odds, OddsTable) and odds.checked
-        prepared = prepare(odds if checked else check_odds(came.drop("row", "odds_row", strict=False)), guards, now)
+        prepared = prepare(odds if checked else check_rows(came.drop("row", "odds_row", strict=False)), guards, now)
     wants = Wants.from_thresholds(min_ev=-100.0)
     question = board.ask(
         prepared, None, sharp, method, commission, wants, model=modelled(model, prepared), fair=constants

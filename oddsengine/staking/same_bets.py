@@ -51,7 +51,8 @@ def same_bets(ev: pl.DataFrame) -> list[SameBet]:
     [((0, 1), 0.045, 0.069)]
     """
     groups: dict[tuple[object, ...], list[int]] = {}
-    for at, (event, live, period, market, sport, stat, player, team, side) in enumerate(ev.select(GROUPED_BY).iter_rows()):
+    keys = ev.select(GROUPED_BY).iter_rows()
+    for at, (event, live, period, market, sport, stat, player, team, side) in enumerate(keys):
         kind = catalog.market_type(market, sport or "", stat or "")
         family = "result" if kind.family in _RESULT else kind.family or market
         if side is not None:

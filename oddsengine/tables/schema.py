@@ -109,6 +109,7 @@ _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
 ROW, OTHER_ROW = "row", "odds_row"
 _OWN = (ROW, OTHER_ROW, "price_mismatch")  # columns added by the check
+_PACKAGE = __name__.partition(".")[0]
 _FINITE = sys.float_info.max
 MOST_DECIMAL = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
@@ -242,11 +243,11 @@ def check_odds(frame: IntoFrame, *, columns: Columns | None = None) -> OddsTable
 
 
 def warn(text: str) -> None:
-    """Raise an `OddsWarning` at the line outside of this package that the input came from."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__.partition(".")[0]:
+    """Issue an `OddsWarning` at the line that called this package, however deep in it the reason was found."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, OddsWarning, stacklevel=level - 1)
+    warnings.warn(text, OddsWarning, stacklevel=level)
 
 
 def warn_of_names(frame: pl.DataFrame, columns: Columns | None) -> None:

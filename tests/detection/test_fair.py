@@ -167,6 +167,11 @@ def test_numbers_of_rows_that_came_do_not_matter() -> None:
         assert rows.drop("row").equals(wanted)
 
 
+def test_columns_row_and_id_of_the_caller_stay() -> None:
+    own = ODDS.with_columns(row=pl.lit(7), id=pl.int_range(pl.len()))  # nothing is renamed, so there is no warning
+    assert oe.fair(own).select("row", "id").equals(own.select("row", "id"))
+
+
 def test_columns_of_the_caller_are_not_overwritten() -> None:
     with pytest.raises(oe.OddsError, match="odds must not have columns that fair adds, got hold, ev: rename or drop"):
         oe.fair(ODDS.with_columns(ev=1.0, hold=2.0))
