@@ -41,6 +41,7 @@ from oddsengine.tables.column_names import (
     Columns,
     added,
     event_ids,
+    ids_by_day,
     price_format,
     renamed,
     renames,
@@ -270,14 +271,18 @@ def check_rows(
     `position` is that of each row in the input, where it is not in order; `first_line` the line of position 0 in a
     file, for errors.
     """
-    frame = _complete(with_teams(named(frame, columns, first_line=first_line, position=position)), frame.columns)
-    frame = _positioned(frame, position)
+    given = frame.columns
+    frame = named(frame, columns, first_line=first_line, position=position)
+    by_name = not {"home_team", "away_team"} & set(frame.columns)
+    frame = _positioned(_complete(with_teams(frame), given), position)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
     frame = _bounded(frame, faults)
     frame = _cast(frame, faults)
     if "event_id" not in frame.columns and (ids := event_ids(frame.columns)) is not None:
         frame = frame.with_columns(ids)
+    elif by_name and (ids := ids_by_day(frame.columns)) is not None:
+        frame = frame.with_columns(event_id=ids)
     table = _filled(frame)
     faults.add_missing(table)
     faults.add_prices(table)

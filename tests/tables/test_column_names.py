@@ -211,6 +211,7 @@ def rows(**columns: Any) -> pl.DataFrame:
 
 
 NAMED = ("Celtics @ Lakers", "Celtics at Lakers", "Lakers v Celtics", "Lakers VS. Celtics", "Lakers – Celtics")
+MIRRORED = ([1.7, 2.3], [2.3, 1.7])  # no arbitrage but between the two
 OTHERS = ("e1", "2026-02-08", "Lakers", " @ Lakers", "A v B v C", "A - B @ C", "Trans-Tasman")
 
 
@@ -229,6 +230,26 @@ def test_names_of_games_come_before_ids_and_columns_of_teams_before_both() -> No
         "A",
     ]
     assert check_odds(rows(event_id="A v B", home="Bulls"))["away_team"].null_count() == 2
+
+
+def test_a_name_beside_an_id_has_the_teams() -> None:
+    table = check_odds(rows(event_id="e1", fixture="Celtics @ Lakers"))
+    assert table.select("event_id", "home_team", "away_team").row(0) == ("e1", "Lakers", "Celtics")
+
+
+@pytest.mark.parametrize("when", ["start", "date"])
+def test_teams_that_meet_again_are_two_games(when: str) -> None:
+    name, days = "Celtics @ Lakers", ("2026-02-08", "2026-02-09")
+    both = [rows(fixture=name, book=day, odds=odds, **{when: day}) for day, odds in zip(days, MIRRORED, strict=True)]
+    again = check_odds(pl.concat(both))
+    assert again["event_id"].unique(maintain_order=True).to_list() == [f"{day}/Lakers/Celtics" for day in days]
+    assert oe.find_arbitrage(again).height == 0
+    assert set(check_odds(rows(fixture=name, **{when: days[0]}))["event_id"]) == {name}
+
+
+def test_starts_in_two_time_zones_are_one_game() -> None:
+    odds = rows(fixture="Celtics @ Lakers", start=["2026-02-08T19:30:00Z", "2026-02-09T00:30:00Z"])
+    assert set(check_odds(odds)["event_id"]) == {"Celtics @ Lakers"}
 
 
 def test_a_name_alone_identifies_the_game_by_day_and_teams() -> None:
