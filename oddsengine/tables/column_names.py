@@ -282,6 +282,7 @@ def _teams_of(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 _SIDES = {"h": "home", "d": "draw", "x": "draw", "a": "away", "home": "home", "draw": "draw", "away": "away"}
 _SIDE = "|".join(sorted(_SIDES, key=len, reverse=True))
 _BOOK_AND_SIDE = re.compile(rf"^(.*?[^_ .-])[_ .-]?({_SIDE})$", re.IGNORECASE)
+_OF_TEAMS = {"team", "name", "score", "goals", "points"}  # what a column of a side has that is no price
 _SIDE_AND_PRICE = re.compile(
     r"^(home|draw|away)[_ .-]?(?:\w*(?:odds|price|decimal|american|ml|moneyline))$", re.IGNORECASE
 )
@@ -299,15 +300,18 @@ def unpivot(names: Collection[str]) -> str:
     ''
     """
     books: dict[str, dict[str, str]] = {}
+    words = _words(SYNONYMS)
+    has = {words.get(_folded(name)) for name in names}
+    if has & {DECIMAL, AMERICAN, ANY_FORMAT}:
+        return ""
     for name in names:
-        if match := _BOOK_AND_SIDE.match(name):
+        match = _BOOK_AND_SIDE.match(name)
+        if match and match[1].casefold() not in _OF_TEAMS:
             books.setdefault(match[1].casefold(), {})[_SIDES[match[2].casefold()]] = name
     by_book = [name for sides in books.values() if {"home", "away"} <= set(sides) for name in sides.values()]
     columns = by_book or [name for name in names if _SIDE_AND_PRICE.match(name)]
     if len(columns) < 2:
         return ""
-    words = _words(SYNONYMS)
-    has = {words.get(_folded(name)) for name in names}
     side = rf"(?i)({_SIDE})$" if by_book else r"(?i)^(home|draw|away)"
     draws = any(_SIDES.get(re.search(side, name)[0].casefold()) == "draw" for name in columns)  # type: ignore[index]
     letters = {letter: word for letter, word in _SIDES.items() if len(letter) == 1}

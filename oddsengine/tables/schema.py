@@ -26,7 +26,7 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 import math
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TypeVar, cast
 
 import numpy as np
@@ -321,7 +321,7 @@ def named(
             names = [*names, *more]
         new: dict[str, str] = renames(names, schema, columns, kind)
         if more:
-            frame = cast(_Frame, frame.with_columns(**more))
+            frame = _extended(frame, more)
         odds = [*(name for name, target in new.items() if target == ANY_FORMAT), *({ANY_FORMAT} & {*names} - {*new})]
         if odds and not {*_PRICES} & {*names, *new.values()}:
             price = odds[0]
@@ -329,6 +329,15 @@ def named(
     except ValueError as error:
         raise OddsError(str(error)) from None
     return cast(_Frame, frame.rename(new))
+
+
+def _extended(frame: _Frame, columns: Mapping[str, pl.Expr]) -> _Frame:
+    try:
+        frame = cast(_Frame, frame.with_columns(**columns))
+        frame.collect_schema()  # of a query, too
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"columns cannot be added: {str(error).partition(chr(10))[0]}") from None
+    return frame
 
 
 def with_teams(frame: _Frame) -> _Frame:

@@ -290,6 +290,7 @@ def test_histories_are_read_by_the_names_of_their_games() -> None:
         ),
         (dict(Pinnacle_Home=1.9, Pinnacle_Away=2.0), {"Pinnacle"}, ["home", "away"]),
         (dict(book="betmgm", home_odds=1.9, away_odds=2.0), {"betmgm"}, ["home", "away"]),
+        (dict(book="betmgm", team_home="x", team_away="y", home_odds=1.9, away_odds=2.0), {"betmgm"}, ["home", "away"]),
     ],
 )
 def test_an_error_says_how_a_wide_table_becomes_long(wide: dict[str, Any], books: set[str], sides: list[str]) -> None:
@@ -305,7 +306,13 @@ def test_an_error_says_how_a_wide_table_becomes_long(wide: dict[str, Any], books
     assert table["odds_decimal"].to_list() == [odds for odds in wide.values() if isinstance(odds, float)]
 
 
-@pytest.mark.parametrize("names", [["match", "data", "home_score", "away_score"], ["home", "away", "home_line"], []])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["match", "data", "home_score", "away_score"], ["home", "away", "home_line"], [],
+        ["team_home", "team_away", "book", "odds"], ["match", "score_h", "score_a"],
+    ],
+)  # fmt: skip
 def test_other_tables_are_not_called_wide(names: list[str]) -> None:
     with pytest.raises(OddsError) as said:
         check_odds({name: [1] for name in names})
@@ -323,6 +330,8 @@ def test_an_expression_adds_a_column() -> None:
         OddsError, match="a column 'leage' cannot be added: it is no column of an odds table, did you mean lea"
     ):
         check_odds(rows(event_id="e"), columns={"leage": pl.lit("nba")})
+    with pytest.raises(OddsError, match='columns cannot be added: unable to find column "x"'):
+        check_odds(rows(event_id="e"), columns={"league": pl.col("x")})
     with pytest.raises(OddsError, match="the table has a column 'event_id' already: it cannot be added"):
         check_odds(rows(event_id="e"), columns={"event_id": pl.lit("f")})
     with pytest.raises(OddsError, match="columns 'league' and 'team' cannot both be league"):
