@@ -6,7 +6,8 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 - `sharp`: the reference: a book, books in order of preference, or weights of a consensus
   (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. References need not be in `books`.
 - `method`: what +EV is measured against: "close" (see `oddsengine.pricing.close`), the default without `sharp`, which
-  needs two other books or a sharp one; or one of `DEVIG_METHODS`, with which the reference is de-vigged.
+  needs two other books, or Pinnacle where it was measured alone; or one of `DEVIG_METHODS`, with which the reference is
+  de-vigged.
 - `commission`: rates on winnings by book, replacing the catalog's.
 - `guards`: which guards run; None is all of `GUARDS`, an empty list none; a mapping changes thresholds
   (`{"stale": 300}`) or disables single guards (`{"flap": False}`). Guards see all books.

@@ -161,6 +161,8 @@ class OddsWarning(UserWarning):
 class OddsTable(pl.DataFrame):
     """A frame in `ODDS_SCHEMA` returned by `check_odds`; do not modify it in place."""
 
+    first_line: int | None = None  # of the file that it was read from: the line of position 0
+
     def __init__(self, frame: pl.DataFrame, rejected: pl.DataFrame, unpriced: pl.DataFrame | None = None) -> None:
         super().__init__(frame)
         self._rejected = rejected
