@@ -275,7 +275,7 @@ def _show(
         width, strong = (None, False) if arguments.output else (terminal(), bold())
         parts = []
         for report, frame in cut.items():
-            lettered, notes = with_same_bets(frame) if report is EV else (frame, [])
+            lettered, notes = with_same_bets(results[report], frame.height) if report is EV else (frame, [])
             text = table_text(report, lettered.to_dicts(), results[report].height, width, bold=strong, more="--limit 0")
             parts.append("\n".join([text, *([wrapped(notes)] if notes else [])]))
         write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)

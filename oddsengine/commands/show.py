@@ -151,5 +151,5 @@ def _part(report: Report, frame: pl.DataFrame, rows: int) -> _Part:
             raise ValueError(f"show needs all columns of the result, this table lacks {error}") from None
     if report is not EV:
         return _Part(report, cut, frame.height)
-    lettered, notes = with_same_bets(cut)
+    lettered, notes = with_same_bets(frame, cut.height)
     return _Part(report, lettered, frame.height, notes)

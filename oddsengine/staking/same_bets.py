@@ -36,8 +36,10 @@ class SameBet(NamedTuple):
         return sum(self.stakes)
 
 
-def same_bets(ev: pl.DataFrame) -> list[SameBet]:
+def same_bets(ev: pl.DataFrame, first: int | None = None) -> list[SameBet]:
     """Group rows of `find_ev` that are one bet, and compute the stake on each group; in order of the first row.
+
+    Groups without any of the `first` rows are left out; None is all.
 
     Examples
     --------
@@ -57,7 +59,8 @@ def same_bets(ev: pl.DataFrame) -> list[SameBet]:
         family = "result" if kind.family in _RESULT else kind.family or market
         if side is not None:
             groups.setdefault((event, live, period, family, player, team, side), []).append(at)
-    return [_staked(ev, rows) for rows in groups.values() if len(rows) > 1]
+    least = ev.height if first is None else first
+    return [_staked(ev, rows) for rows in groups.values() if len(rows) > 1 and rows[0] < least]
 
 
 def _staked(ev: pl.DataFrame, rows: list[int]) -> SameBet:
