@@ -123,6 +123,7 @@ _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstr
 _MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, dtype in ODDS_SCHEMA.items()}
 _TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, pl.Datetime))
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
+_TEAMS = {"home_team", "away_team"}
 _Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
@@ -275,7 +276,7 @@ def check_rows(
     """
     given = frame.columns
     frame = named(frame, columns, first_line=first_line, position=position)
-    by_name = not {"home_team", "away_team"} & set(frame.columns)
+    by_name = not _TEAMS & set(frame.columns)
     frame = _positioned(_complete(with_teams(frame), given), position)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
@@ -344,7 +345,8 @@ def _extended(frame: _Frame, columns: Mapping[str, pl.Expr]) -> _Frame:
 
 def with_teams(frame: _Frame) -> _Frame:
     """Add the teams of games that a table names, such as `Celtics @ Lakers`, if it has no columns for them."""
-    teams = teams_of_names(frame.collect_schema().names())
+    schema = frame.collect_schema()
+    teams = teams_of_names([name for name, dtype in schema.items() if dtype in _TEXTS or name in _TEAMS])
     return frame if teams is None else cast(_Frame, frame.with_columns(teams))
 
 

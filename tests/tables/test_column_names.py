@@ -232,6 +232,13 @@ def test_names_of_games_come_before_ids_and_columns_of_teams_before_both() -> No
     assert check_odds(rows(event_id="A v B", home="Bulls"))["away_team"].null_count() == 2
 
 
+@pytest.mark.parametrize("column", ["fixture", "game"])
+@pytest.mark.parametrize("value", [["A v B"], {"a": "A v B"}, b"\xff", 7])
+def test_names_of_games_are_text(column: str, value: Any) -> None:
+    table = check_odds(rows(event_id="e1", **{column: pl.Series([value] * 2)}))
+    assert table["home_team"].null_count() == 2
+
+
 def test_a_name_beside_an_id_has_the_teams() -> None:
     table = check_odds(rows(event_id="e1", fixture="Celtics @ Lakers"))
     assert table.select("event_id", "home_team", "away_team").row(0) == ("e1", "Lakers", "Celtics")
