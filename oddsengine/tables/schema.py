@@ -124,6 +124,7 @@ _MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, 
 _TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, pl.Datetime))
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _TEAMS = {"home_team", "away_team"}
+_GIVEN = "start as given"
 _Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
@@ -348,6 +349,30 @@ def with_teams(frame: _Frame) -> _Frame:
     schema = frame.collect_schema()
     teams = teams_of_names([name for name, dtype in schema.items() if dtype in _TEXTS or name in _TEAMS])
     return frame if teams is None else cast(_Frame, frame.with_columns(teams))
+
+
+def with_games(frame: _Frame) -> _Frame:
+    """Add teams as `with_teams`, and give the games of teams that meet again ids of their own, as `check_rows` does."""
+    by_name = not _TEAMS & set(frame.collect_schema().names())
+    frame = with_teams(frame)
+    schema, start = frame.collect_schema(), "event_start_time"
+    if not by_name or "event_id" not in schema or (ids := ids_by_day(schema.names())) is None:
+        return frame
+    if schema.get(start, TIME) == TIME:
+        return cast(_Frame, frame.with_columns(event_id=ids))
+
+    def read(given: pl.Series) -> pl.Series:
+        given = on_calendar(given)
+        return CASTS[pl.Datetime][0](given.cast(pl.String) if given.dtype in _TEXTS else given)
+
+    as_given, time = pl.col(start).alias(_GIVEN), pl.col(start).map_batches(read, return_dtype=TIME)
+    return cast(
+        _Frame,
+        frame.with_columns(as_given, time)
+        .with_columns(event_id=ids)
+        .with_columns(pl.col(_GIVEN).alias(start))
+        .drop(_GIVEN),
+    )
 
 
 def _positioned(frame: pl.DataFrame, position: pl.Series | None) -> pl.DataFrame:

@@ -284,6 +284,17 @@ def test_histories_are_read_by_the_names_of_their_games() -> None:
     assert set(next(read_history(odds.lazy()).looks).quotes["home_team"]) == {"Lakers"}
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_history_of_teams_that_meet_again_has_two_games(lazy: bool, as_text: bool) -> None:
+    days = [datetime(2026, 2, day, 18, tzinfo=UTC) for day in (8, 9)]
+    odds = pl.concat([rows(fixture="Celtics @ Lakers", start=day, last_seen_at=day) for day in days])
+    odds = odds.with_columns(pl.col("start").dt.to_string("iso:strict")) if as_text else odds
+    looks = read_history(odds.lazy() if lazy else odds).looks
+    games = {event for piece in looks for event in piece.quotes["event_id"]}
+    assert games == {"2026-02-08/Lakers/Celtics", "2026-02-09/Lakers/Celtics"}
+
+
 # ---- wide tables and columns to add ----
 
 
