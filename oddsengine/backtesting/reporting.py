@@ -88,7 +88,7 @@ class Audit:
         if not self.shown.height and not self.waiting:
             lines.append(
                 "no price was above its fair price before a start: prices need event_start_time, and two other books "
-                "or a sharp one beside them"
+                "beside them, or Pinnacle where it was measured alone"
             )
         for row in self.table.iter_rows(named=True):
             name = "all" if row["by"] == "all" else f"  {row['by']} {row['value']}"

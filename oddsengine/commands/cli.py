@@ -242,9 +242,9 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     ask.add_argument(
         "--method",
         metavar="NAME",
-        help="fair price for +EV: close (default), estimated for the close from two other books or a sharp one, "
-        "or the reference with its margin removed by one of "
-        f"{_METHODS} (power with --sharp)",
+        help="fair price for +EV: close (default), estimated for the close from two other books, or from Pinnacle "
+        f"where it was measured alone, or the reference with its margin removed by one of {_METHODS} (power with "
+        "--sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
     ask.add_argument("--stake", type=_positive, metavar="MONEY", help="price exchange levels for this stake")

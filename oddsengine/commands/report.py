@@ -21,6 +21,7 @@ from oddsengine.commands.layout import table as text_table
 from oddsengine.detection.results import bet, number, total_team
 from oddsengine.maths.odds import format_american
 from oddsengine.staking.same_bets import same_bets
+from oddsengine.tables.schema import row_column
 from oddsengine.tables.spreadsheets import safe_text
 
 Row = Mapping[str, Any]
@@ -173,8 +174,9 @@ def _rejected(row: Row) -> Cells:
     fault = f" ({row['field']}: {row['value']!r})" if row["field"] else ""
     return [
         [
-            row["guard"], str(row["row"]), row["sportsbook"] or "", row["event_id"] or "", row["market_type"] or "",
-            row["selection"] or "", line, decimal(row["odds_decimal"]), row["reason"] + fault,
+            row["guard"], str(row[row_column(row)]), row["sportsbook"] or "", row["event_id"] or "",
+            row["market_type"] or "", row["selection"] or "", line, decimal(row["odds_decimal"]),
+            row["reason"] + fault,
         ]
     ]  # fmt: skip
 
@@ -278,10 +280,10 @@ def table_text(
     return "\n".join([title, *text_table(report.columns, groups, width, bold=bold), *left])
 
 
-def with_same_bets(ev: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Letter the rows that are one bet, and say what to stake on each such bet in all."""
+def with_same_bets(ev: pl.DataFrame, rows: int) -> tuple[pl.DataFrame, list[str]]:
+    """Letter the first rows that are one bet with others, and say what to stake on each such bet in all."""
     letters, said = [""] * ev.height, []
-    for at, one in enumerate(same_bets(ev)):
+    for at, one in enumerate(same_bets(ev, rows)):
         what = ev["selection"][one.rows[0]]
         letter = ascii_uppercase[at % len(ascii_uppercase)] * (1 + at // len(ascii_uppercase))
         for row in one.rows:
@@ -290,7 +292,7 @@ def with_same_bets(ev: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
             f"the {len(one.rows)} rows on {what} (bet {letter}) are one bet: Kelly stakes {100.0 * one.kelly:.2f} % in "
             f"all, not {100.0 * one.apart:.2f} %"
         )
-    return ev.with_columns(same_bet=pl.Series(letters, dtype=pl.String)), said
+    return ev.head(rows).with_columns(same_bet=pl.Series(letters[:rows], dtype=pl.String)), said
 
 
 # ---- values ----

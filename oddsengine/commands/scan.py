@@ -55,8 +55,14 @@ def read(arguments: argparse.Namespace) -> OddsTable:
         path = str(SAMPLE_BOARD)
     files = [] if path == STANDARD_INPUT else files_of(path)
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file)) / 1e6
-    with notice(f"reading {path} ({size:,.0f} MB)" if files else "reading standard input", _SLOW_READING):
+    reading = f"reading {path} ({size:,.0f} MB)" if files else "reading standard input"
+    with (
+        notice(reading, _SLOW_READING),
+        warnings.catch_warnings(record=True, action="always", category=OddsWarning) as raised,
+    ):
         table = read_odds(path, columns=arguments.columns, odds_format=arguments.odds_format)
+    for text in dict.fromkeys(str(each.message) for each in raised):
+        print(f"{path}: {text}", file=sys.stderr)
     if invalid := no_valid_row(table):
         raise ValueError(f"{path}: {invalid}")
     return table
@@ -269,7 +275,7 @@ def _show(
         width, strong = (None, False) if arguments.output else (terminal(), bold())
         parts = []
         for report, frame in cut.items():
-            lettered, notes = with_same_bets(frame) if report is EV else (frame, [])
+            lettered, notes = with_same_bets(results[report], frame.height) if report is EV else (frame, [])
             text = table_text(report, lettered.to_dicts(), results[report].height, width, bold=strong, more="--limit 0")
             parts.append("\n".join([text, *([wrapped(notes)] if notes else [])]))
         write("\n\n".join([*parts, wrapped(summary)]) + "\n", arguments.output)

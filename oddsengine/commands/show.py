@@ -21,6 +21,7 @@ from oddsengine.commands.report import (
     with_same_bets,
 )
 from oddsengine.detection.finders import Opportunities
+from oddsengine.staking.same_bets import GROUPED_BY
 from oddsengine.staking.stakes import Portfolio
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import successors
@@ -145,9 +146,10 @@ def _part(report: Report, frame: pl.DataFrame, rows: int) -> _Part:
     for row in cut.head(1).iter_rows(named=True):
         try:
             report.cells(row)
+            _ = [row[name] for name in (GROUPED_BY if report is EV else ())]
         except KeyError as error:
             raise ValueError(f"show needs all columns of the result, this table lacks {error}") from None
     if report is not EV:
         return _Part(report, cut, frame.height)
-    lettered, notes = with_same_bets(cut)
+    lettered, notes = with_same_bets(frame, cut.height)
     return _Part(report, lettered, frame.height, notes)

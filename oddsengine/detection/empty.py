@@ -16,6 +16,7 @@ from oddsengine.pricing.close import SUSPECT
 from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.one_sided import quoted
 from oddsengine.pricing.references import CLOSE
+from oddsengine.tables.column_names import place
 from oddsengine.tables.schema import OddsTable
 
 _MOSTLY = 0.9  # share of rows
@@ -26,7 +27,8 @@ def no_valid_row(table: OddsTable) -> str:
     if table.height or not table.rejected.height:
         return ""
     row, field, value, reason, _ = table.rejected.row(0)
-    return f"no valid row among {table.rejected.height:,}; row {row}: {field} {(value or '')[:80]!r}, {reason}"
+    where = place(row, table.first_line)
+    return f"no valid row among {table.rejected.height:,}; {where}: {field} {(value or '')[:80]!r}, {reason}"
 
 
 def unusable(question: Question) -> str:

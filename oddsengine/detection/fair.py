@@ -61,6 +61,8 @@ def estimate(question: Question) -> Estimates:
         # Rejected prices have no vote, so that the estimate of all books leaves theirs out.
         whole = v.close.segment[g.segments[g.market] + g.side]
         prob = np.where(np.isnan(v.close.row) & (v.reason != 0), whole, v.close.row)
+        alone = fair_close.SUSPECT | fair_close.BITS["one_reference"]  # one reference that was not measured alone
+        prob[(v.close.flags & alone == alone) & (v.reason == 0)] = np.nan
         prob[row] = hits.fair
         sharpest = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, g.market.astype(np.int64), g.book)
         error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]

@@ -6,7 +6,8 @@ Every finder takes a frame of prices (see `ODDS_SCHEMA`) and these parameters:
 - `sharp`: the reference: a book, books in order of preference, or weights of a consensus
   (`{"pinnacle": 3, "circa": 1}`). None is the catalog's order. References need not be in `books`.
 - `method`: what +EV is measured against: "close" (see `oddsengine.pricing.close`), the default without `sharp`, which
-  needs two other books or a sharp one; or one of `DEVIG_METHODS`, with which the reference is de-vigged.
+  needs two other books, or Pinnacle where it was measured alone; or one of `DEVIG_METHODS`, with which the reference is
+  de-vigged.
 - `commission`: rates on winnings by book, replacing the catalog's.
 - `guards`: which guards run; None is all of `GUARDS`, an empty list none; a mapping changes thresholds
   (`{"stale": 300}`) or disables single guards (`{"flap": False}`). Guards see all books.
@@ -18,7 +19,6 @@ A finder that returns nothing because the input is unusable, or because there is
 in an `OddsWarning`, and so does one that does not see a game whole (`oddsengine.detection.missed`).
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -40,7 +40,7 @@ from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import OddsError, OddsTable, OddsWarning, check_odds, row_column
+from oddsengine.tables.schema import OddsError, OddsTable, check_rows, row_column, warn
 
 _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
@@ -73,7 +73,7 @@ def _warn(found: int, question: Question, sharp: Sharp = None, *, fair: bool = F
         none = empty.no_fair_price(question, sharp) if fair and not found else ""
         text = "; ".join(([none] if none else []) + missed.notes(question.prepared))
     if text:
-        warnings.warn(text, OddsWarning, stacklevel=3)
+        warn(text)
 
 
 def find_ev(
@@ -551,7 +551,7 @@ def rejected(
     prepared = prepare(odds, guards, now)
     identity, guarded, table = prepared.identity, prepared.guarded, prepared.table
     if split := missed.split_games(table):
-        warnings.warn(split, OddsWarning, stacklevel=2)
+        warn(split)
     # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
@@ -658,7 +658,7 @@ def fair(
     else:
         # Its own positions: those of the input may be null, or come from several tables.
         checked = isinstance(odds, OddsTable) and odds.checked
-        prepared = prepare(odds if checked else check_odds(came.drop("row", "odds_row", strict=False)), guards, now)
+        prepared = prepare(odds if checked else check_rows(came.drop("row", "odds_row", strict=False)), guards, now)
     wants = Wants.from_thresholds(min_ev=-100.0)
     question = board.ask(
         prepared, None, sharp, method, commission, wants, model=modelled(model, prepared), fair=constants

@@ -29,6 +29,7 @@ from oddsengine.tables.schema import OddsTable
 _LEAST_WORD = 5  # letters of a word that may have a typo
 _SHOWN = 2  # games named in a sentence
 _MOST_GAMES = 2000  # compared
+_MOST_NEAR = 20  # of them, with each
 
 
 class _Game(NamedTuple):
@@ -90,11 +91,11 @@ def _alike(games: list[_Game]) -> list[list[_Game]]:
     of_game: list[int] = []
     for at, game in enumerate(games):
         words = {word for team in game.teams for word in catalog.normalise(team).split()}
-        near = {other for word in words for other in by_word[word]}
-        joined = next(
-            (of_game[other] for other in sorted(near) if all(_same(game, each) for each in groups[of_game[other]])),
-            len(groups),
-        )
+        near: list[int] = []  # the rarest words first: hundreds of games may share one such as FC
+        for word in sorted(words, key=lambda word: (len(by_word[word]), word)):
+            near += by_word[word][-_MOST_NEAR:]
+        candidates = dict.fromkeys(of_game[other] for other in sorted(near[:_MOST_NEAR]))
+        joined = next((at for at in candidates if all(_same(game, each) for each in groups[at])), len(groups))
         groups += [[]] if joined == len(groups) else []
         groups[joined].append(game)
         of_game.append(joined)

@@ -8,7 +8,6 @@ A matrix of a football game has the probability of each score, home goals by row
 and both teams to score; `FootballProbabilityGrid` of penaltyblog is one, by its `grid`.
 """
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,7 +28,7 @@ from oddsengine.identity.wording import crossed, normalised_team, team_word
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsWarning, check_rows, named, row_column, with_teams
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_rows, named, row_column, warn, with_teams
 
 IntoModel = IntoFrame | Mapping[str, Any] | ModelPrices
 _EVENT = ("sport", "league", "home_team", "away_team")
@@ -270,10 +269,7 @@ def modelled(model: IntoModel | str | None, prepared: PreparedTable) -> ModelPri
     if read.teams and not isinstance(model, ModelPrices):
         known = set(hash_texts(prepared.table["event_id"].unique().to_list()).tolist())
         if 0 < (strange := len(read.teams.keys() - known)) < len(read.teams):
-            warnings.warn(
-                f"the model has {strange} of {len(read.teams)} events that the prices do not have; ids must be equal",
-                OddsWarning, stacklevel=3,
-            )  # fmt: skip
+            warn(f"the model has {strange} of {len(read.teams)} events that the prices do not have; ids must be equal")
     return read
 
 

@@ -206,6 +206,8 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     shown = table.with_columns(id=table["row_id"]) if "row_id" in table.columns else table  # the ids of a live board
     ours = _OURS - {ROW} if row_column(table.columns) == OTHER_ROW else _OURS
     extra = {name: dtype for name, dtype in table.schema.items() if name not in ours and dtype != pl.Object}
+    if ROW not in extra and OTHER_ROW in table.columns:  # a column row of objects is not kept
+        shown = shown.with_columns(pl.col(OTHER_ROW).alias(ROW))
     return PreparedTable(table, identity, guard(table, identity, off, moment, limits), off, shown, extra)
 
 

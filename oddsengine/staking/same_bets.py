@@ -16,6 +16,12 @@ from oddsengine.staking.stakes import kelly_portfolio
 _RESULT = ("moneyline", "moneyline_3way", "moneyline_regulation", "spread", "draw_no_bet")
 """Families whose sides are the teams, by the score: an advantage for one of them has a form in each."""
 
+GROUPED_BY = (
+    "event_id", "is_live", "market_segment", "market_type", "sport", "stat_category", "player_name", "team_side",
+    "selection_type",
+)  # fmt: skip
+"""Columns that say which rows are one bet."""
+
 
 class SameBet(NamedTuple):
     """Some rows of +EV prices that are one bet."""
@@ -30,8 +36,10 @@ class SameBet(NamedTuple):
         return sum(self.stakes)
 
 
-def same_bets(ev: pl.DataFrame) -> list[SameBet]:
+def same_bets(ev: pl.DataFrame, first: int | None = None) -> list[SameBet]:
     """Group rows of `find_ev` that are one bet, and compute the stake on each group; in order of the first row.
+
+    Groups without any of the `first` rows are left out; None is all.
 
     Examples
     --------
@@ -45,16 +53,14 @@ def same_bets(ev: pl.DataFrame) -> list[SameBet]:
     [((0, 1), 0.045, 0.069)]
     """
     groups: dict[tuple[object, ...], list[int]] = {}
-    names = (
-        "event_id", "is_live", "market_segment", "market_type", "sport", "stat_category", "player_name", "team_side",
-        "selection_type",
-    )  # fmt: skip
-    for at, (event, live, period, market, sport, stat, player, team, side) in enumerate(ev.select(names).iter_rows()):
+    keys = ev.select(GROUPED_BY).iter_rows()
+    for at, (event, live, period, market, sport, stat, player, team, side) in enumerate(keys):
         kind = catalog.market_type(market, sport or "", stat or "")
         family = "result" if kind.family in _RESULT else kind.family or market
         if side is not None:
             groups.setdefault((event, live, period, family, player, team, side), []).append(at)
-    return [_staked(ev, rows) for rows in groups.values() if len(rows) > 1]
+    least = ev.height if first is None else first
+    return [_staked(ev, rows) for rows in groups.values() if len(rows) > 1 and rows[0] < least]
 
 
 def _staked(ev: pl.DataFrame, rows: list[int]) -> SameBet:

@@ -19,6 +19,7 @@ Whole prices of 100 or more alone can be either, and a table with both is two ta
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
 from difflib import get_close_matches
 
 import polars as pl
@@ -64,6 +65,7 @@ _BETWEEN = ((r"(?i)\s+(?:@|at)\s+", -1), (r"(?i)\s+(?:vs?\.?|-|–)\s+", 1))
 """What stands between the teams in the name of a game, and whether the home team is before it (1) or after it (-1)."""
 _UNIT = "\x1f"  # the separator of ASCII
 _SHOWN = 40  # names of columns in an error
+_SAME_GAME = timedelta(hours=12)  # between the starts of one game in time zones
 
 
 def renames(
@@ -251,12 +253,13 @@ def teams_of(text: str) -> tuple[str, str] | None:
 def teams_of_names(names: Collection[str]) -> tuple[pl.Expr, pl.Expr] | None:
     """Return expressions for home and away of a table without columns of teams, from the names of its games.
 
-    Those are in `event_name`, or else in `event_id`, and are read as by `teams_of`; null if they are not of two teams.
-    None if there is nothing to read, or a column of teams.
+    Those are in `event_name`, in a column with a common name of it or of `event_id`, such as `fixture`, or else in
+    `event_id`, and are read as by `teams_of`; null if they are not of two teams. None if there is nothing to read, or a
+    column of teams.
     """
     if {"home_team", "away_team"} & set(names):
         return None
-    folded = {_folded(name) for name in ("event_name", *SYNONYMS["event_name"])}
+    folded = {_folded(name) for name in ("event_name", *SYNONYMS["event_name"], *SYNONYMS["event_id"])}
     texts = [*(name for name in names if _folded(name) in folded), *(["event_id"] if "event_id" in names else [])]
     if not texts:
         return None
@@ -279,6 +282,7 @@ def _teams_of(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 _SIDES = {"h": "home", "d": "draw", "x": "draw", "a": "away", "home": "home", "draw": "draw", "away": "away"}
 _SIDE = "|".join(sorted(_SIDES, key=len, reverse=True))
 _BOOK_AND_SIDE = re.compile(rf"^(.*?[^_ .-])[_ .-]?({_SIDE})$", re.IGNORECASE)
+_OF_TEAMS = {"team", "name", "score", "goals", "points"}  # what a column of a side has that is no price
 _SIDE_AND_PRICE = re.compile(
     r"^(home|draw|away)[_ .-]?(?:\w*(?:odds|price|decimal|american|ml|moneyline))$", re.IGNORECASE
 )
@@ -296,15 +300,18 @@ def unpivot(names: Collection[str]) -> str:
     ''
     """
     books: dict[str, dict[str, str]] = {}
+    words = _words(SYNONYMS)
+    has = {words.get(_folded(name)) for name in names}
+    if has & {DECIMAL, AMERICAN, ANY_FORMAT}:
+        return ""
     for name in names:
-        if match := _BOOK_AND_SIDE.match(name):
+        match = _BOOK_AND_SIDE.match(name)
+        if match and match[1].casefold() not in _OF_TEAMS:
             books.setdefault(match[1].casefold(), {})[_SIDES[match[2].casefold()]] = name
     by_book = [name for sides in books.values() if {"home", "away"} <= set(sides) for name in sides.values()]
     columns = by_book or [name for name in names if _SIDE_AND_PRICE.match(name)]
     if len(columns) < 2:
         return ""
-    words = _words(SYNONYMS)
-    has = {words.get(_folded(name)) for name in names}
     side = rf"(?i)({_SIDE})$" if by_book else r"(?i)^(home|draw|away)"
     draws = any(_SIDES.get(re.search(side, name)[0].casefold()) == "draw" for name in columns)  # type: ignore[index]
     letters = {letter: word for letter, word in _SIDES.items() if len(letter) == 1}
@@ -338,6 +345,22 @@ def event_ids(names: Iterable[str]) -> pl.Expr | None:
         parts.insert(0, pl.col(days[0]).cast(pl.String))
     whole = pl.col("home_team").is_not_null() & pl.col("away_team").is_not_null()
     return pl.when(whole).then(pl.concat_str(parts, separator="/", ignore_nulls=True)).alias("event_id")
+
+
+def ids_by_day(names: Collection[str]) -> pl.Expr | None:
+    """Return an expression for the event ids of a table whose `event_id` is the name of a game, `Celtics @ Lakers`.
+
+    Teams meet again: if the starts of one name lie more than `_SAME_GAME` apart, or its days differ where there is no
+    start, each row has the id of its day and teams. Otherwise the name stays. None if the table does not say when.
+    """
+    made, days = event_ids(names), [name for name in names if _folded(name) in map(_folded, SYNONYMS["event_date"])]
+    if made is None or not (days or "event_start_time" in names):
+        return None
+    when = pl.col("event_start_time" if "event_start_time" in names else days[0])
+    again = when.max() - when.min() > _SAME_GAME if "event_start_time" in names else when.n_unique() > 1
+    return (
+        pl.when(again.over("event_id") & when.is_not_null()).then(pl.coalesce(made, "event_id")).otherwise("event_id")
+    )
 
 
 def _words(schema: Collection[str]) -> dict[str, str]:

@@ -60,7 +60,9 @@ def read_table(data: bytes, suffix: str, columns: Columns | None = None) -> Odds
 
 def odds_table(rows: Rows, columns: Columns | None) -> OddsTable:
     """Validate the rows of a file as `check_odds` does."""
-    return with_bad(check_rows(rows.frame, columns, rows.position, rows.first_line), rows.bad)
+    table = with_bad(check_rows(rows.frame, columns, rows.position, rows.first_line), rows.bad)
+    table.first_line = rows.first_line
+    return table
 
 
 def with_bad(table: OddsTable, bad: pl.DataFrame) -> OddsTable:

@@ -26,7 +26,7 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 import math
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TypeVar, cast
 
 import numpy as np
@@ -41,6 +41,7 @@ from oddsengine.tables.column_names import (
     Columns,
     added,
     event_ids,
+    ids_by_day,
     price_format,
     renamed,
     renames,
@@ -109,6 +110,7 @@ _REQUIRED = ("sportsbook", "event_id", "market_type", "selection")
 _PRICES = ("odds_decimal", "odds_american")
 ROW, OTHER_ROW = "row", "odds_row"
 _OWN = (ROW, OTHER_ROW, "price_mismatch")  # columns added by the check
+_PACKAGE = __name__.partition(".")[0]
 _FINITE = sys.float_info.max
 MOST_DECIMAL = 1e300  # decimal; larger odds have no finite American form
 MOST_CHARACTERS = 1000
@@ -121,6 +123,8 @@ _DEFAULTS = {"is_live": False, "is_active": True, "flap": False, "rejected_upstr
 _MISSING = {name: pl.Series(name, [_DEFAULTS.get(name)], dtype=dtype) for name, dtype in ODDS_SCHEMA.items()}
 _TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, pl.Datetime))
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
+_TEAMS = {"home_team", "away_team"}
+_GIVEN = "start as given"
 _Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
@@ -158,6 +162,8 @@ class OddsWarning(UserWarning):
 
 class OddsTable(pl.DataFrame):
     """A frame in `ODDS_SCHEMA` returned by `check_odds`; do not modify it in place."""
+
+    first_line: int | None = None  # of the file that it was read from: the line of position 0
 
     def __init__(self, frame: pl.DataFrame, rejected: pl.DataFrame, unpriced: pl.DataFrame | None = None) -> None:
         super().__init__(frame)
@@ -241,15 +247,21 @@ def check_odds(frame: IntoFrame, *, columns: Columns | None = None) -> OddsTable
     return check_rows(frame, columns)
 
 
+def warn(text: str) -> None:
+    """Issue an `OddsWarning` at the line that called this package, however deep in it the reason was found."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, OddsWarning, stacklevel=level)
+
+
 def warn_of_names(frame: pl.DataFrame, columns: Columns | None) -> None:
     """Warn of columns of the input that results name otherwise, unless they are mapped to others."""
     frame = frame.drop(renamed(columns), strict=False)
     if ROW in frame.columns and "price_mismatch" not in frame.columns:
-        text = f"the column {ROW!r} of the input stays as it is; the position of each row, from 0, is {OTHER_ROW!r}"
-        warnings.warn(text, OddsWarning, stacklevel=3)
+        warn(f"the column {ROW!r} of the input stays as it is; the position of each row, from 0, is {OTHER_ROW!r}")
     if frame.schema.get("id", pl.String) not in (*_TEXTS, pl.Null):
-        text = "the column 'id' of the input is 'odds_id' in results, as text; their 'id' is that of the opportunity"
-        warnings.warn(text, OddsWarning, stacklevel=3)
+        warn("the column 'id' of the input is 'odds_id' in results, as text; their 'id' is that of the opportunity")
 
 
 def check_rows(
@@ -263,14 +275,18 @@ def check_rows(
     `position` is that of each row in the input, where it is not in order; `first_line` the line of position 0 in a
     file, for errors.
     """
-    frame = _complete(with_teams(named(frame, columns, first_line=first_line, position=position)), frame.columns)
-    frame = _positioned(frame, position)
+    given = frame.columns
+    frame = named(frame, columns, first_line=first_line, position=position)
+    by_name = not _TEAMS & set(frame.columns)
+    frame = _positioned(_complete(with_teams(frame), given), position)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
     frame = _bounded(frame, faults)
     frame = _cast(frame, faults)
     if "event_id" not in frame.columns and (ids := event_ids(frame.columns)) is not None:
         frame = frame.with_columns(ids)
+    elif by_name and (ids := ids_by_day(frame.columns)) is not None:
+        frame = frame.with_columns(event_id=ids)
     table = _filled(frame)
     faults.add_missing(table)
     faults.add_prices(table)
@@ -309,7 +325,7 @@ def named(
             names = [*names, *more]
         new: dict[str, str] = renames(names, schema, columns, kind)
         if more:
-            frame = cast(_Frame, frame.with_columns(**more))
+            frame = _extended(frame, more)
         odds = [*(name for name, target in new.items() if target == ANY_FORMAT), *({ANY_FORMAT} & {*names} - {*new})]
         if odds and not {*_PRICES} & {*names, *new.values()}:
             price = odds[0]
@@ -319,10 +335,44 @@ def named(
     return cast(_Frame, frame.rename(new))
 
 
+def _extended(frame: _Frame, columns: Mapping[str, pl.Expr]) -> _Frame:
+    try:
+        frame = cast(_Frame, frame.with_columns(**columns))
+        frame.collect_schema()  # of a query, too
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"columns cannot be added: {str(error).partition(chr(10))[0]}") from None
+    return frame
+
+
 def with_teams(frame: _Frame) -> _Frame:
     """Add the teams of games that a table names, such as `Celtics @ Lakers`, if it has no columns for them."""
-    teams = teams_of_names(frame.collect_schema().names())
+    schema = frame.collect_schema()
+    teams = teams_of_names([name for name, dtype in schema.items() if dtype in _TEXTS or name in _TEAMS])
     return frame if teams is None else cast(_Frame, frame.with_columns(teams))
+
+
+def with_games(frame: _Frame) -> _Frame:
+    """Add teams as `with_teams`, and give the games of teams that meet again ids of their own, as `check_rows` does."""
+    by_name = not _TEAMS & set(frame.collect_schema().names())
+    frame = with_teams(frame)
+    schema, start = frame.collect_schema(), "event_start_time"
+    if not by_name or "event_id" not in schema or (ids := ids_by_day(schema.names())) is None:
+        return frame
+    if schema.get(start, TIME) == TIME:
+        return cast(_Frame, frame.with_columns(event_id=ids))
+
+    def read(given: pl.Series) -> pl.Series:
+        given = on_calendar(given)
+        return CASTS[pl.Datetime][0](given.cast(pl.String) if given.dtype in _TEXTS else given)
+
+    as_given, time = pl.col(start).alias(_GIVEN), pl.col(start).map_batches(read, return_dtype=TIME)
+    return cast(
+        _Frame,
+        frame.with_columns(as_given, time)
+        .with_columns(event_id=ids)
+        .with_columns(pl.col(_GIVEN).alias(start))
+        .drop(_GIVEN),
+    )
 
 
 def _positioned(frame: pl.DataFrame, position: pl.Series | None) -> pl.DataFrame:

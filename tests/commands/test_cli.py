@@ -420,6 +420,15 @@ def test_rejected(run: Run) -> None:
     assert [int(row["row"]) for row in rows] == frame["row"].to_list()
 
 
+def test_a_file_with_a_column_row(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    write_table(pl.DataFrame(read_odds(SAMPLE_BOARD)).with_columns(row=pl.lit(7)).drop("price_mismatch"), path)
+    status, out, err = run("scan", str(path), "--rejected")
+    assert (status, out.splitlines()[0][:13]) == (0, "Rejected rows")
+    text = "the column 'row' of the input stays as it is; the position of each row, from 0, is 'odds_row'"
+    assert err == f"{path}: {text}\n"
+
+
 def test_markets(run: Run) -> None:
     status, out, _ = run("markets", "--sample")
     assert status == 0

@@ -34,6 +34,11 @@ def test_markets_and_rejected_rows() -> None:
     assert str(oe.show(oe.rejected(ODDS))).startswith("Rejected rows (")
 
 
+def test_rejected_rows_of_a_table_with_a_column_row() -> None:
+    plain = oe.rejected(ODDS)
+    assert str(oe.show(plain.rename({"row": "odds_row"}))) == str(oe.show(plain))
+
+
 def test_a_portfolio_has_its_stakes() -> None:
     portfolio = oe.kelly_portfolio(FOUND.ev.head(3), bankroll=1000)
     title, head, *lines = str(oe.show(portfolio)).splitlines()
@@ -58,6 +63,8 @@ def test_what_is_no_result(tmp_path: Path) -> None:
         oe.show(ODDS)
     with pytest.raises(ValueError, match=r"lacks 'line'"):
         oe.show(FOUND.ev.drop("line"))
+    with pytest.raises(ValueError, match=r"lacks 'event_id'"):  # by which rows that are one bet are grouped
+        oe.show(FOUND.ev.drop("event_id"))
     with pytest.raises(ValueError, match=r"'game' is now 'event_name'"):
         oe.show(FOUND.ev.select(game="event_name"))
     with pytest.raises(TypeError, match=r"result: .* got pathlib.PosixPath"):

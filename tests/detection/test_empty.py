@@ -30,6 +30,13 @@ def test_every_row_is_invalid(find: Any) -> None:
         find(INVALID)
 
 
+@pytest.mark.parametrize(("suffix", "where"), [(".csv", "line 2"), (".ndjson", "line 1"), (".parquet", "row 0")])
+def test_the_first_invalid_row_of_a_file_is_a_line(suffix: str, where: str, tmp_path: Path) -> None:
+    path = tmp_path / f"odds{suffix}"
+    oe.write_table(INVALID, path)
+    assert oe.why(oe.read_odds(path)).startswith(f"no valid row among 3; {where}: odds_decimal '0.5', ")
+
+
 @pytest.mark.parametrize("find", FINDERS[:2], ids=lambda find: find.__name__)
 def test_nearly_all_are_stale(find: Any) -> None:
     moment = f"{MOMENT:%Y-%m-%dT%H:%M:%SZ}"

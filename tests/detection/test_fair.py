@@ -2,6 +2,7 @@
 
 import csv
 import math
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from pricing.test_close import NOW, SOME, moneylines
+from support.rows import nothing
 
 import oddsengine as oe
 from oddsengine.tables.sample import SAMPLE_BOARD
@@ -165,6 +167,20 @@ def test_numbers_of_rows_that_came_do_not_matter() -> None:
     for numbers in (half, pl.when(half > 5).then(half)):
         rows = oe.fair(bad.with_columns(row=numbers.cast(pl.UInt32)))
         assert rows.drop("row").equals(wanted)
+
+
+@pytest.mark.parametrize("book", ["pinnacle", "novig"])
+def test_one_reference_that_was_not_measured_alone_gives_no_fair_price(book: str) -> None:
+    odds, is_measured = two_way((book, 1.9, 2.05), ("betmgm", 2.1, 1.75)), book == "pinnacle"
+    with nullcontext() if is_measured else nothing("no fair price"):
+        rows = oe.fair(odds).filter(sportsbook="betmgm")
+    for name in ("fair_probability", "ev", "reference"):
+        assert rows[name].is_not_null().to_list() == [is_measured] * 2
+
+
+def test_columns_row_and_id_of_the_caller_stay() -> None:
+    own = ODDS.with_columns(row=pl.lit(7), id=pl.int_range(pl.len()))  # nothing is renamed, so there is no warning
+    assert oe.fair(own).select("row", "id").equals(own.select("row", "id"))
 
 
 def test_columns_of_the_caller_are_not_overwritten() -> None:

@@ -992,6 +992,13 @@ def test_a_column_row_of_the_input_stays_as_it_is(dtype: type[pl.DataType]) -> N
     assert "row" not in bad.columns
 
 
+def test_a_column_row_of_objects_is_not_kept() -> None:
+    given = table(*a_bit_of_all())
+    odds = given.with_columns(row=pl.Series([object()] * given.height, dtype=pl.Object))
+    legs = everything(odds, guards=[])["arbitrage"].explode("legs")["legs"].struct.unnest()
+    assert legs["odds_decimal"].equals(odds["odds_decimal"][legs["row"]])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_printed_result_says_what_to_bet(kind: str) -> None:
     with pl.Config(tbl_width_chars=400, tbl_cols=8):

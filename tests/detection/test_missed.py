@@ -9,6 +9,7 @@ import pytest
 from support.rows import MOMENT, moneyline, table
 
 import oddsengine as oe
+from oddsengine.detection import missed
 from oddsengine_cli import main
 
 FINDERS = (oe.find_ev, oe.find_arbitrage, oe.find_low_hold, oe.find_middles, oe.find_all)
@@ -74,6 +75,25 @@ def test_a_split_game_is_named(find: Any, other: Any) -> None:
 )
 def test_other_games_are_not(other: Any) -> None:
     assert "split" not in oe.why(games(*WHOLE, other))
+
+
+def test_games_that_share_a_common_word_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = [f"{first}{second}" * 4 for first in "abcdefghij" for second in "klmnopqrst"]
+    spelled = (("pinnacle", "FC {}"), ("draftkings", "{} FC"))
+    lines = [
+        (book, START, form.format(home), form.format(away), 1.9, 2.0)
+        for book, form in spelled
+        for home, away in zip(letters[::2], letters[1::2], strict=True)
+    ]
+    pairs, same = [], missed._same
+
+    def counted(*pair: missed._Game) -> bool:
+        pairs.append(pair)
+        return same(*pair)
+
+    monkeypatch.setattr(missed, "_same", counted)
+    assert missed.split_games(oe.check_odds(games(*lines))).startswith("50 games are probably split")
+    assert len(pairs) <= len(lines) * missed._MOST_NEAR
 
 
 def test_ids_of_the_table_itself_are_believed() -> None:

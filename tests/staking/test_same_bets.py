@@ -57,6 +57,9 @@ def test_show_says_what_to_stake_in_all() -> None:
     text = str(oe.show(oe.find_ev(board("fanduel"), min_ev=1, guards=[])))
     assert text.count("bet A") == 4
     assert "the 3 rows on Arsenal (bet A) are one bet: Kelly stakes 20.66 % in all, not 41.79 %" in text
+    assert text.splitlines()[-1] in str(
+        oe.show(oe.find_ev(board("fanduel"), min_ev=1, guards=[]), rows=1)
+    )  # of all rows
     single = oe.find_ev(board("fanduel"), min_ev=1, guards=[]).head(1)
     assert "one bet" not in str(oe.show(single))
     assert "(bet A) are one bet" in oe.show(oe.find_ev(board("fanduel"), guards=[]))._repr_html_()

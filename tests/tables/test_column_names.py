@@ -211,6 +211,7 @@ def rows(**columns: Any) -> pl.DataFrame:
 
 
 NAMED = ("Celtics @ Lakers", "Celtics at Lakers", "Lakers v Celtics", "Lakers VS. Celtics", "Lakers – Celtics")
+MIRRORED = ([1.7, 2.3], [2.3, 1.7])  # no arbitrage but between the two
 OTHERS = ("e1", "2026-02-08", "Lakers", " @ Lakers", "A v B v C", "A - B @ C", "Trans-Tasman")
 
 
@@ -229,6 +230,33 @@ def test_names_of_games_come_before_ids_and_columns_of_teams_before_both() -> No
         "A",
     ]
     assert check_odds(rows(event_id="A v B", home="Bulls"))["away_team"].null_count() == 2
+
+
+@pytest.mark.parametrize("column", ["fixture", "game"])
+@pytest.mark.parametrize("value", [["A v B"], {"a": "A v B"}, b"\xff", 7])
+def test_names_of_games_are_text(column: str, value: Any) -> None:
+    table = check_odds(rows(event_id="e1", **{column: pl.Series([value] * 2)}))
+    assert table["home_team"].null_count() == 2
+
+
+def test_a_name_beside_an_id_has_the_teams() -> None:
+    table = check_odds(rows(event_id="e1", fixture="Celtics @ Lakers"))
+    assert table.select("event_id", "home_team", "away_team").row(0) == ("e1", "Lakers", "Celtics")
+
+
+@pytest.mark.parametrize("when", ["start", "date"])
+def test_teams_that_meet_again_are_two_games(when: str) -> None:
+    name, days = "Celtics @ Lakers", ("2026-02-08", "2026-02-09")
+    both = [rows(fixture=name, book=day, odds=odds, **{when: day}) for day, odds in zip(days, MIRRORED, strict=True)]
+    again = check_odds(pl.concat(both))
+    assert again["event_id"].unique(maintain_order=True).to_list() == [f"{day}/Lakers/Celtics" for day in days]
+    assert oe.find_arbitrage(again).height == 0
+    assert set(check_odds(rows(fixture=name, **{when: days[0]}))["event_id"]) == {name}
+
+
+def test_starts_in_two_time_zones_are_one_game() -> None:
+    odds = rows(fixture="Celtics @ Lakers", start=["2026-02-08T19:30:00Z", "2026-02-09T00:30:00Z"])
+    assert set(check_odds(odds)["event_id"]) == {"Celtics @ Lakers"}
 
 
 def test_a_name_alone_identifies_the_game_by_day_and_teams() -> None:
@@ -256,6 +284,17 @@ def test_histories_are_read_by_the_names_of_their_games() -> None:
     assert set(next(read_history(odds.lazy()).looks).quotes["home_team"]) == {"Lakers"}
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_history_of_teams_that_meet_again_has_two_games(lazy: bool, as_text: bool) -> None:
+    days = [datetime(2026, 2, day, 18, tzinfo=UTC) for day in (8, 9)]
+    odds = pl.concat([rows(fixture="Celtics @ Lakers", start=day, last_seen_at=day) for day in days])
+    odds = odds.with_columns(pl.col("start").dt.to_string("iso:strict")) if as_text else odds
+    looks = read_history(odds.lazy() if lazy else odds).looks
+    games = {event for piece in looks for event in piece.quotes["event_id"]}
+    assert games == {"2026-02-08/Lakers/Celtics", "2026-02-09/Lakers/Celtics"}
+
+
 # ---- wide tables and columns to add ----
 
 
@@ -269,6 +308,7 @@ def test_histories_are_read_by_the_names_of_their_games() -> None:
         ),
         (dict(Pinnacle_Home=1.9, Pinnacle_Away=2.0), {"Pinnacle"}, ["home", "away"]),
         (dict(book="betmgm", home_odds=1.9, away_odds=2.0), {"betmgm"}, ["home", "away"]),
+        (dict(book="betmgm", team_home="x", team_away="y", home_odds=1.9, away_odds=2.0), {"betmgm"}, ["home", "away"]),
     ],
 )
 def test_an_error_says_how_a_wide_table_becomes_long(wide: dict[str, Any], books: set[str], sides: list[str]) -> None:
@@ -284,7 +324,13 @@ def test_an_error_says_how_a_wide_table_becomes_long(wide: dict[str, Any], books
     assert table["odds_decimal"].to_list() == [odds for odds in wide.values() if isinstance(odds, float)]
 
 
-@pytest.mark.parametrize("names", [["match", "data", "home_score", "away_score"], ["home", "away", "home_line"], []])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["match", "data", "home_score", "away_score"], ["home", "away", "home_line"], [],
+        ["team_home", "team_away", "book", "odds"], ["match", "score_h", "score_a"],
+    ],
+)  # fmt: skip
 def test_other_tables_are_not_called_wide(names: list[str]) -> None:
     with pytest.raises(OddsError) as said:
         check_odds({name: [1] for name in names})
@@ -302,6 +348,8 @@ def test_an_expression_adds_a_column() -> None:
         OddsError, match="a column 'leage' cannot be added: it is no column of an odds table, did you mean lea"
     ):
         check_odds(rows(event_id="e"), columns={"leage": pl.lit("nba")})
+    with pytest.raises(OddsError, match='columns cannot be added: unable to find column "x"'):
+        check_odds(rows(event_id="e"), columns={"league": pl.col("x")})
     with pytest.raises(OddsError, match="the table has a column 'event_id' already: it cannot be added"):
         check_odds(rows(event_id="e"), columns={"event_id": pl.lit("f")})
     with pytest.raises(OddsError, match="columns 'league' and 'team' cannot both be league"):

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -97,6 +98,19 @@ def test_a_column_row_of_the_input_stays(dtype: type[pl.DataType]) -> None:
     again = check_odds(table.filter(pl.col("odds_decimal") > 2.0))  # says nothing: it was checked before
     assert (again["row"].to_list(), again["odds_row"].to_list()) == (given["row"].to_list()[2:], [2])
     assert check_odds(given, columns={"row": "line"})["line"].to_list() == [7.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [check_odds, oe.prepare, oe.find_ev, oe.find_all, oe.markets, oe.rejected, oe.why],
+    ids=lambda call: call.__name__,
+)
+def test_a_warning_is_at_the_line_of_the_caller(call: Callable[[pl.DataFrame], object]) -> None:
+    given = pl.DataFrame(prices(odds_decimal=[2.0, 3.0])).with_columns(row=7)
+    with pytest.warns(OddsWarning) as said:
+        call(given)
+    assert "'row' of the input stays" in str(said[0].message)
+    assert {each.filename for each in said} == {__file__}
 
 
 def test_an_id_that_is_no_text_is_named() -> None:
