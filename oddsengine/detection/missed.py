@@ -29,6 +29,8 @@ from oddsengine.tables.schema import OddsTable
 _LEAST_WORD = 5  # letters of a word that may have a typo
 _SHOWN = 2  # games named in a sentence
 _MOST_GAMES = 2000  # compared
+_MOST_ALIKE = 30  # games of a few days with a word that says which they are; more share one such as FC
+_NO_START = 0  # the day of games without a start
 
 
 class _Game(NamedTuple):
@@ -85,12 +87,18 @@ def _games(table: OddsTable) -> list[_Game]:
 
 def _alike(games: list[_Game]) -> list[list[_Game]]:
     """Group games that are probably one; each group is of games of different books."""
-    by_word = defaultdict[str, list[int]](list)
+    by_word = defaultdict[tuple[str, int | None], list[int]](list)  # word and day; day None: any
     groups: list[list[_Game]] = []
     of_game: list[int] = []
     for at, game in enumerate(games):
         words = {word for team in game.teams for word in catalog.normalise(team).split()}
-        near = {other for word in words for other in by_word[word]}
+        day = None if game.start is None else game.start.toordinal()
+        days = (None,) if day is None else (_NO_START, day - 1, day, day + 1)
+        near: set[int] = set()
+        for word in words:
+            others = [other for each in days for other in by_word.get((word, each), ())]
+            if len(others) <= _MOST_ALIKE:
+                near.update(others)
         joined = next(
             (of_game[other] for other in sorted(near) if all(_same(game, each) for each in groups[of_game[other]])),
             len(groups),
@@ -99,7 +107,8 @@ def _alike(games: list[_Game]) -> list[list[_Game]]:
         groups[joined].append(game)
         of_game.append(joined)
         for word in words:
-            by_word[word].append(at)
+            by_word[word, None].append(at)
+            by_word[word, _NO_START if day is None else day].append(at)
     return groups
 
 
