@@ -89,7 +89,7 @@ function markSameBets(found) {
 
 function sameBetLine({ others, share }) {
   const all = settings.bankroll ? cash(lower(Math.min(settings.bankroll * share, (settings.bankroll * settings.most) / 100))) : percent(100 * share, 1);
-  return el("span", { class: "under same", title: `This and ${counted(others, "other row")} are one bet: the same side at other lines, in other markets or at other books. Together they get this stake, not one each.` }, `${all} in all with ${others} like it`);
+  return el("span", { class: "under same", title: `This and ${counted(others, "other row")} are one bet: the same side at other lines, in other markets or at other books. Together they get this stake, not one each.` }, `all ${others + 1}: ${all}`);
 }
 
 function stakeCell({ row, same }) {

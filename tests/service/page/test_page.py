@@ -1836,7 +1836,7 @@ def test_the_stake_on_one_bet_in_several_forms_stays_in_its_column(visit: Visiti
     forms = [found_ev(at, line=at - 0.5, odds_decimal=2.1, **same) for at in (1, 2)]
     v.stream("opportunities", *beginning(("ev:detected", forms)))
     page = v.enter()
-    expect(page.locator("#list .same")).to_have_text([re.compile(r"^\d+\.\d % in all with 1 like it$")] * 2)
+    expect(page.locator("#list .same")).to_have_text([re.compile(r"^all 2: \d+\.\d %$")] * 2)
     wide = "nodes => nodes.filter(node => node.closest('td').scrollWidth > node.closest('td').clientWidth).length"
     assert page.locator("#list .same").evaluate_all(wide) == 0
 
