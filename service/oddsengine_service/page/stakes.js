@@ -71,7 +71,7 @@ function markSameBets(found) {
   const groups = new Map();
   for (const it of found) {
     it.same = null;
-    if (it.kind !== "ev" || !it.row.selection_type || !kellyOf(it.row)) continue;
+    if (it.kind !== "ev" || !it.row.selection_type || !(it.row.fair_probability > 0) || !kellyOf(it.row)) continue;
     const key = sameBet(it);
     (groups.get(key) ?? groups.set(key, []).get(key)).push(it);
   }
