@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import numpy as np
 
-from oddsengine.columns import NO_TIME
+from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.update import hexadecimal
-from oddsengine.matching.schedule import WINDOW
 from oddsengine.query import BoardStats, RowFilter, TermTexts, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service.accounts.bets import Bet
@@ -18,7 +17,7 @@ from oddsengine_service.routes.odds import reading
 
 _WITH_LINE = re.compile(r"(.*?)\s*([+-]?\d+(?:\.\d+)?)")
 _SIDES = ("over", "under", "draw", "yes", "no")
-_MICROSECOND = timedelta(microseconds=1)
+_NEAR = 12 * 3600 * SECOND  # between the start that a bet names and that of its game, microseconds
 _SURE = timedelta(hours=2)  # a game that began since is still on the board; after it, the next one may be another
 
 
@@ -71,7 +70,7 @@ def _may_be(stats: BoardStats, at: int, bet: Bet, placed: int) -> bool:
     begins = int(stats.begins[at])
     if begins == NO_TIME:
         return True
-    near = bet.event_start_time is None or abs(begins - micros(bet.event_start_time)) <= WINDOW // _MICROSECOND
+    near = bet.event_start_time is None or abs(begins - micros(bet.event_start_time)) <= _NEAR
     return begins > placed and near
 
 
