@@ -9,11 +9,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.feeds import Payload
 from oddsengine.feeds import football_data as history
 from oddsengine.feeds import table as odds_table
@@ -145,7 +146,7 @@ class TableSource(DocumentSource):
         if self._read_at == -math.inf or time.monotonic() >= due:
             await self._read_changed(web, receiver)
             self._read_at = time.monotonic()
-            self._current = {name: self._current[name] for name in self._current.keys() & self._names}
+            self._current = {name: table for name, table in self._current.items() if name in self._names}
         await self._renew(receiver)
         receiver.expect(feed.name, "", max(feed.interval, RENEW_S) + feed.timeout)
         receiver.warn(feed.name, *self._problem())
@@ -158,26 +159,45 @@ class TableSource(DocumentSource):
 
     async def _deliver(self, receiver: Receiver, read: Mapping[str, tuple[_Version, list[Payload]]]) -> None:
         for name, (version, (payload,)) in read.items():
-            before, table = self._current.get(name), _Table(version.written, payload)
+            before, table = self._current.pop(name, None), _Table(version.written, payload)
             if not self._is_old(table):
-                await receiver.deliver(self.feed.name, payload)
-                table.delivered_at = time.monotonic()
+                await receiver.deliver(self.feed.name, self._with_others(payload))
+                table.delivered_at, table.seen_at = time.monotonic(), receiver.now()
             elif before is not None:  # whose prices `_renew` removes
                 table.payload, table.delivered_at = before.payload, before.delivered_at
-            self._current[name] = table
+            self._current[name] = table  # at the end: of two prices of one bet, that of the last one read holds
 
     async def _renew(self, receiver: Receiver) -> None:
-        """Deliver tables again whose prices would become stale, and remove the prices of those that are too old."""
-        now = time.monotonic()
+        """Remove the prices of tables that are too old, and deliver the others again before they become stale."""
         for table in self._current.values():
-            if table.delivered_at is None:
-                continue
-            if self._is_old(table):
-                await receiver.deliver(self.feed.name, Payload(complete=table.books))
+            if table.delivered_at is not None and self._is_old(table):
+                await receiver.deliver(self.feed.name, self._with_others(Payload(complete=table.books)))
                 table.delivered_at = None
-            elif now >= table.delivered_at + RENEW_S:
-                await receiver.deliver(self.feed.name, table.renewed)
+        tables = [table for table in self._current.values() if table.delivered_at is not None]
+        now = time.monotonic()
+        if any(now >= (table.delivered_at or now) + RENEW_S for table in tables):
+            # At once: of two prices of one bet, the first would be on the board for a moment.
+            games = [game for table in tables for game in table.payload.games]
+            await receiver.deliver(
+                self.feed.name, Payload(games, [quote for table in tables for quote in table.renewed])
+            )
+            for table in tables:
                 table.delivered_at = now
+
+    def _with_others(self, payload: Payload) -> Payload:
+        """Add the prices of the other tables that list a book of a payload, which would seem to be gone."""
+        books = {catalog.book(book).id for book, _ in payload.complete}
+        others = [
+            table for table in self._current.values()
+            if table.delivered_at is not None
+            and not self._is_old(table)
+            and any(catalog.book(book).id in books for book, _ in table.books)
+        ]  # fmt: skip
+        if not others:
+            return payload
+        games = [game for table in others for game in table.payload.games]
+        quotes = [quote for table in others for quote in table.quotes]
+        return payload._replace(games=[*games, *payload.games], quotes=[*quotes, *payload.quotes])
 
     def _problem(self) -> tuple[str, str]:
         old = sum(map(self._is_old, self._current.values()))
@@ -198,16 +218,23 @@ class _Table:
     written: float  # Unix time
     payload: Payload
     delivered_at: float | None = None  # monotonic; None: its prices are not there
+    seen_at: datetime | None = None  # when it was read
 
     @property
     def books(self) -> list[tuple[str, str | None]]:
         return [(book, None) for book in dict.fromkeys(quote["sportsbook"] for quote in self.payload.quotes)]
 
     @property
-    def renewed(self) -> Payload:
-        """Its prices before the games, without what was counted once."""
-        quotes = [quote for quote in self.payload.quotes if not quote.get("is_live")]
-        return Payload(self.payload.games, quotes)
+    def quotes(self) -> list[dict[str, Any]]:
+        """All of its prices; those in play were seen when it was read."""
+        return [
+            {"last_seen_at": self.seen_at, **quote} if quote.get("is_live") else quote for quote in self.payload.quotes
+        ]
+
+    @property
+    def renewed(self) -> list[dict[str, Any]]:
+        """Its prices before the games."""
+        return [quote for quote in self.payload.quotes if not quote.get("is_live")]
 
 
 def _refused(payloads: list[Payload]) -> int:

@@ -1,5 +1,7 @@
 """Games that a search does not see whole are named: split by a typo or a time zone, or left out as stale."""
 
+import itertools
+import time
 import warnings
 from datetime import timedelta
 from typing import Any
@@ -10,6 +12,7 @@ from support.rows import MOMENT, moneyline, table
 
 import oddsengine as oe
 from oddsengine.detection import missed
+from oddsengine.detection.missed import split_games
 from oddsengine_cli import main
 
 FINDERS = (oe.find_ev, oe.find_arbitrage, oe.find_low_hold, oe.find_middles, oe.find_all)
@@ -92,13 +95,26 @@ def test_games_that_share_a_common_word_are_not_all_compared(monkeypatch: pytest
         return same(*pair)
 
     monkeypatch.setattr(missed, "_same", counted)
-    assert missed.split_games(oe.check_odds(games(*lines))).startswith("50 games are probably split")
+    assert split_games(oe.check_odds(games(*lines))).startswith("50 games are probably split")
     assert len(pairs) <= len(lines) * missed._MOST_NEAR
 
 
 def test_ids_of_the_table_itself_are_believed() -> None:
     odds = games(*WHOLE, TYPO).with_columns(event_id=pl.col("book"))
     assert "split" not in oe.why(odds)
+
+
+def test_a_word_that_most_teams_have_is_no_reason_to_compare_them() -> None:
+    """A thousand games of other books, of teams that are all an FC: it took seven seconds, and takes 0.1."""
+    names = ["".join(letters) for letters in itertools.product("bdgklmn", "aeiou", "rstvwz", "aeiou")]
+    lines = [
+        (f"book{at % 2}", START, f"{home} FC", f"{away} FC", 1.9, 2.0)
+        for at, (home, away) in enumerate(zip(names[:1000], names[-1000:], strict=True))
+    ]
+    begin = time.monotonic()
+    text = split_games(oe.check_odds(games(*lines, *WHOLE, TYPO)))
+    assert time.monotonic() - begin < 2.0
+    assert "Lakres" in text
 
 
 def test_the_command_line_names_split_games(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

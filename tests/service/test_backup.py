@@ -146,11 +146,12 @@ def bad(document: Any, where: str, at: int, **fields: Any) -> Any:
         (lambda d: bad(d, "bets", 0, closing_probability=7), "bets[0].closing_probability must be"),
         (lambda d: bad(d, "bets", 0, closing_odds=-5), "bets[0].closing_odds must be"),
         (lambda d: bad(d, "bets", 0, home_score=10**400), "bets[0].home_score must be"),
+        (lambda d: bad(d, "bets", 0, no_close="x" * 5001), "bets[0].no_close must be"),
         (lambda d: {**d, "format": 2}, "format must be"),
         (lambda d: {**d, "bet": []}, "bet"),
         (lambda d: {**d, "marks": [{"id": f"m{n}"} for n in range(5_001)]}, "at most 5,000 marks"),
     ],
-    ids=range(17),
+    ids=range(18),
 )  # fmt: skip
 def test_a_bad_document_changes_nothing_and_says_what_is_wrong(
     server: Running, new: Any, change: Any, message: str

@@ -258,6 +258,28 @@ def test_a_bet_by_hand_is_on_the_next_game_of_its_teams(server: Running, client:
         assert placed(client, **{**hand, **changes})["no_close"] == why
 
 
+def test_a_bet_by_hand_is_on_no_other_game_or_market_than_it_says(server: Running, client: httpx2.Client) -> None:
+    """Its close and its result would be those of another bet."""
+    with server.client("enterprise") as reader:
+        rows = reader.get("/odds?live=false&market=moneyline&limit=200").json()["data"]
+    row = max(rows, key=lambda row: row["event_start_time"])
+    at, home = datetime.fromisoformat(row["event_start_time"]), row["home_team"]
+    hand = {"sportsbook": row["sportsbook"], "selection": home, "odds_decimal": 2.0, "stake": 1.0}
+    none = f"no game of {home} to come is on the board"
+    for changes, why in (
+        ({"event_start_time": (at + timedelta(hours=1)).isoformat(), "sport": row["sport"].title()}, None),
+        ({"event_start_time": (at + timedelta(days=2)).isoformat()}, none),
+        ({"event_start_time": (at - timedelta(days=2)).isoformat()}, none),
+        ({"sport": "chess"}, none), ({"league": "other"}, none),
+        ({"market_segment": "1st_half"}, "a bet on a prop or a period needs an event_id"),
+        ({"player_name": "Ann Lee"}, "a bet on a prop or a period needs an event_id"),
+        ({"placed_at": (datetime.now(UTC) - timedelta(hours=3)).isoformat()}, "it was placed hours ago, and needs an "
+         "event_start_time"),
+    ):  # fmt: skip
+        bet = client.post("/bets", json={**hand, **changes}).json()["data"]
+        assert (bet["no_close"], bet["event_id"]) == (why, None if why else row["event_id"]), changes
+
+
 def test_one_bet_that_breaks_holds_up_no_other(
     server: Running, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -347,7 +347,7 @@ def test_payloads_of_a_stream_as_they_arrive() -> None:
 def test_what_ends_is_read_to_its_end(tmp_path: Path) -> None:
     for name in "ab":
         text = "event_id,sportsbook,market_type,selection,odds_decimal\n"
-        (tmp_path / f"{name}.csv").write_text(f"{text}{name},book,moneyline,home,2.0\n")
+        (tmp_path / f"{name}.csv").write_text(f"{text}{name},book_{name},moneyline,home,2.0\n")
 
     async def check() -> list[str]:
         return [quote["event_id"] async for payload in oe.source("table", path=tmp_path) for quote in payload.quotes]

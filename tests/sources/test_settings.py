@@ -447,6 +447,46 @@ def test_a_table_older_than_its_maximum_age_has_no_prices(tmp_path: Path, monkey
     asyncio.run(check())
 
 
+def test_files_of_a_folder_may_list_the_same_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of one, or its age, removes nothing of the others; of two prices of one bet, the one read last holds."""
+    monkeypatch.setattr(documents, "RENEW_S", 0.02)
+    first, second, third = (tmp_path / name for name in ("1.csv", "2.csv", "3.csv"))
+    live = line("d", 3.0).replace(",e,", ",e2,").rstrip() + ",true\n"
+    first.write_text(HEAD.rstrip() + ",is_live\n" + line("a", 1.9).rstrip() + ",false\n" + live)
+    second.write_text(HEAD + line("a", 2.0).replace("Boston Celtics,2", "Los Angeles Lakers,2"))
+    third.write_text(HEAD + line("a", 1.8))
+    feed = TableSettings(name="t", kind="table", path=str(tmp_path), interval=0.02, max_age=60.0)
+
+    async def check() -> None:
+        hub = new_hub(ages=True)
+
+        def board() -> list[tuple[str, float]]:
+            return sorted(hub.engine.table().select("sportsbook", "odds_decimal").iter_rows())
+
+        def seen() -> dict[float, datetime]:
+            return dict(hub.engine.table().select("odds_decimal", "last_seen_at").iter_rows())
+
+        steps = [[("a", 1.8), *other, ("d", 3.0)] for other in ([("a", 2.0)], [("a", 2.1)], [])]
+        boards = []
+
+        def is_at(step: int) -> bool:
+            boards.append(board())
+            return boards[-1] == steps[step]
+
+        async with running(hub, table(feed, {}, Secrets())):
+            await until(lambda: board() == steps[0], "all prices")
+            at = seen()
+            await until(lambda: seen()[1.8] > at[1.8], "prices to be seen again")
+            second.write_text(second.read_text().replace("2.0", "2.1"))
+            await until(lambda: is_at(1), "a change")
+            assert seen()[3.0] == at[3.0], "in play"
+            os.utime(second, (time.time() - 61.0, time.time() - 61.0))
+            await until(lambda: is_at(2), "the second file to be too old")
+            assert all(each in steps for each in boards)
+
+    asyncio.run(check())
+
+
 def test_a_table_that_is_being_rewritten_removes_nothing(tmp_path: Path) -> None:
     """A writer that is slow leaves a file that ends anywhere: the rest of the books would seem to be gone."""
     path, rest = tmp_path / "odds.csv", threading.Event()

@@ -354,6 +354,9 @@ def test_an_expression_adds_a_column() -> None:
         check_odds(rows(event_id="e"), columns={"event_id": pl.lit("f")})
     with pytest.raises(OddsError, match="columns 'league' and 'team' cannot both be league"):
         check_odds(rows(event_id="e"), columns={"league": pl.lit("nba"), "team": "league"})
+    for wrong in (pl.col("none"), pl.lit("nba").append(pl.lit("nfl")).append(pl.lit("nhl")), pl.lit("x").str.to_date()):
+        with pytest.raises(OddsError, match=r"^columns: "):
+            check_odds(rows(event_id="e"), columns={"league": wrong})
 
 
 def test_a_model_takes_the_names_of_odds_tables() -> None:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import numpy as np
 
-from oddsengine.columns import NO_TIME
+from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardStats, RowFilter, TermTexts, values
 from oddsengine.tables.timestamps import micros, timestamps
@@ -16,6 +17,8 @@ from oddsengine_service.routes.odds import reading
 
 _WITH_LINE = re.compile(r"(.*?)\s*([+-]?\d+(?:\.\d+)?)")
 _SIDES = ("over", "under", "draw", "yes", "no")
+_NEAR = 12 * 3600 * SECOND  # between the start that a bet names and that of its game, microseconds
+_SURE = timedelta(hours=2)  # a game that began since is still on the board; after it, the next one may be another
 
 
 def located(context: Context, bets: Sequence[Bet]) -> list[Bet]:
@@ -36,6 +39,10 @@ def _located(context: Context, stats: BoardStats, bet: Bet) -> Bet:
         return bet if bet.event_id in stats.place else without(f"event {bet.event_id} is not on the board")
     if bet.result is not None:
         return without("recorded with its result")
+    if bet.player_name or bet.team_side or bet.stat_category or bet.market_segment not in (None, "", "full_game"):
+        return without("a bet on a prop or a period needs an event_id")
+    if bet.event_start_time is None and datetime.now(UTC) - bet.placed_at > _SURE:
+        return without("it was placed hours ago, and needs an event_start_time")
     names = [name for name in (bet.home_team, bet.away_team) if name]
     said = [who for who, _ in _readings(bet)]
     named = names or ([] if values.folded(said[0]) in _SIDES else said)
@@ -43,7 +50,7 @@ def _located(context: Context, stats: BoardStats, bet: Bet) -> Bet:
         return without("it names no team")
     places = _games(stats, names) if names else {at for name in named for at in _games(stats, [name])}
     placed = micros(bet.placed_at if stats.now is None else min(bet.placed_at, stats.now))
-    games = [at for at in places if stats.begins[at] == NO_TIME or stats.begins[at] > placed]
+    games = [at for at in places if _may_be(stats, at, bet, placed)]
     if not games:
         return without(f"no game of {' and '.join(names or named[:1])} to come is on the board")
     begins = [int(stats.begins[at]) for at in games]
@@ -51,6 +58,20 @@ def _located(context: Context, stats: BoardStats, bet: Bet) -> Bet:
     return _priced(context, stats, at, bet) or without(
         f"no price of it in {stats.games[at].away} @ {stats.games[at].home} is on the board"
     )
+
+
+def _may_be(stats: BoardStats, at: int, bet: Bet, placed: int) -> bool:
+    """Whether a bet, by what it says of its game besides teams, may be on one of the board."""
+    sport, league = stats.sports[at], stats.leagues[at]
+    if bet.sport and not values.in_sports((bet.sport,), (sport,))[0]:
+        return False
+    if bet.league and not values.in_league((bet.league,), sport, league):
+        return False
+    begins = int(stats.begins[at])
+    if begins == NO_TIME:
+        return True
+    near = bet.event_start_time is None or abs(begins - micros(bet.event_start_time)) <= _NEAR
+    return begins > placed and near
 
 
 def _games(stats: BoardStats, names: Sequence[str]) -> set[int]:

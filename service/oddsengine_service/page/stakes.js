@@ -71,7 +71,7 @@ function markSameBets(found) {
   const groups = new Map();
   for (const it of found) {
     it.same = null;
-    if (it.kind !== "ev" || !it.row.selection_type || !kellyOf(it.row)) continue;
+    if (it.kind !== "ev" || !it.row.selection_type || !(it.row.fair_probability > 0) || !kellyOf(it.row)) continue;
     const key = sameBet(it);
     (groups.get(key) ?? groups.set(key, []).get(key)).push(it);
   }
@@ -89,7 +89,7 @@ function markSameBets(found) {
 
 function sameBetLine({ others, share }) {
   const all = settings.bankroll ? cash(lower(Math.min(settings.bankroll * share, (settings.bankroll * settings.most) / 100))) : percent(100 * share, 1);
-  return el("span", { class: "under", title: `This and ${counted(others, "other row")} are one bet: the same side at other lines, in other markets or at other books. Together they get this stake, not one each.` }, `${all} in all with ${others} like it`);
+  return el("span", { class: "under same", title: `This and ${counted(others, "other row")} are one bet: the same side at other lines, in other markets or at other books. Together they get this stake, not one each.` }, `all ${others + 1}: ${all}`);
 }
 
 function stakeCell({ row, same }) {

@@ -22,6 +22,7 @@ from oddsengine_service.wire.envelopes import Body, Data, DataWith, RecordsMeta,
 from oddsengine_service.wire.filters import Filter
 
 _FORMAT: Literal[1] = 1
+_MOST_REASON = 5000  # characters; it may have the names of two teams
 _MOST = 6 << 20  # bytes of a document to restore; a log takes messages of 8 MB
 
 
@@ -49,6 +50,7 @@ class RestoredBet(Bet, kw_only=True, forbid_unknown_fields=False):
     away_score: Score | None = None
     closing_odds: Annotated[float, Meta(ge=1.0, le=1e6)] | None = None
     closing_probability: Share | None = None
+    no_close: Annotated[str, Meta(max_length=_MOST_REASON)] | None = None
 
 
 class RestoredBackup(Backup, kw_only=True):

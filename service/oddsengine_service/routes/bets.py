@@ -114,11 +114,12 @@ def take(context: Context) -> Any:
         bet = bet_of_import(new, now if new.placed_at is None else placing_time(new.placed_at))
         made[bet.id] = bet
     records, key = context.node.records, context.caller.key
+    bets = located(context, list(made.values()))  # before the lock, for which every key waits
     with records.alone:
         present = {bet.id for bet in records.all(key, "bet", Bet)}
-        fresh_bets = located(context, [bet for id_, bet in made.items() if id_ not in present])
+        fresh_bets = [bet for bet in bets if bet.id not in present]
         records.put_all(key, [NamedRecord("bet", bet.id, bet, waiting_event(bet)) for bet in fresh_bets])
-    fresh = len(made.keys() - present)
+    fresh = len(fresh_bets)
     return data(context, Imported(fresh, len(body.bets) - fresh))
 
 

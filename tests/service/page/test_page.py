@@ -1829,6 +1829,18 @@ def test_a_phone_never_scrolls_sideways(visit: Visiting) -> None:
         assert page.evaluate(_TOO_WIDE) == []
 
 
+@pytest.mark.parametrize("width", [1200, 1600])
+def test_the_stake_on_one_bet_in_several_forms_stays_in_its_column(visit: Visiting, width: int) -> None:
+    v = visit(viewport={"width": width, "height": 800})
+    same = {"market": "point_spread", "selection_type": "home", "fair_probability": 0.5, "is_live": False}
+    forms = [found_ev(at, line=at - 0.5, odds_decimal=2.1, **same) for at in (1, 2)]
+    v.stream("opportunities", *beginning(("ev:detected", forms)))
+    page = v.enter()
+    expect(page.locator("#list .same")).to_have_text([re.compile(r"^all 2: \d+\.\d %$")] * 2)
+    wide = "nodes => nodes.filter(node => node.closest('td').scrollWidth > node.closest('td').clientWidth).length"
+    assert page.locator("#list .same").evaluate_all(wide) == 0
+
+
 @pytest.mark.parametrize("width", [768, 1024, 1200, 1280])
 def test_no_window_scrolls_sideways(visit: Visiting, width: int) -> None:
     v = visit(viewport={"width": width, "height": 800})
