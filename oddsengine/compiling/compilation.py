@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -107,10 +107,24 @@ def _calling(parts: Sequence[str], folder: Path, *, portable: bool) -> None:
     if len(parts) < len(PARTS):
         return
     made_for = _installation.target(portable=portable)
-    folders.save(_installation.manifest_of(made_for), _installation.describe(made_for, folders.used))
     if portable:
-        for file in set(folder.glob("*.nbc")) - {folder / name for name in folders.used}:
-            file.unlink(missing_ok=True)
+        for name in {file.name for file in folder.glob("*.nbc")} - folders.used:
+            if _superseded(name, folders.used):
+                (folder / name).unlink(missing_ok=True)
+            else:
+                folders.used.add(name)
+    folders.save(_installation.manifest_of(made_for), _installation.describe(made_for, folders.used))
+
+
+def _superseded(name: str, used: Iterable[str]) -> bool:
+    """Whether the file of a kernel that was not called has been replaced, or its kernel is gone.
+
+    A kernel that others call is not called itself where those were loaded; it is kept for whoever calls it directly.
+    """
+    kernel = name.rpartition("-")[0]
+    module, _, function = kernel.rpartition(".")
+    gone = not hasattr(sys.modules.get(module), function)
+    return gone or any(each.rpartition("-")[0] == kernel for each in used)
 
 
 def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callable[[], None], *, portable: bool) -> None:

@@ -109,7 +109,7 @@ def _markets(keys: Sequence[pl.Series], hashes: Words | None = None) -> tuple[Lo
     n = frame.height
     if not n:
         return None, np.zeros(1, np.int64)
-    hashes = frame.hash_rows().to_numpy() if hashes is None else hashes
+    hashes = frame.hash_rows().to_numpy(writable=True) if hashes is None else hashes
     market: Ints = np.empty(0, np.int32)
     again, first = market, np.empty(n + 1, np.int64)
     markets, repeated = _cut(hashes, market, first, again)
@@ -151,7 +151,7 @@ def _per_market(function: _PerMarket) -> Callable[[Sequence[pl.Series]], pl.Seri
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         odds, *keys = columns
         texts = odds.cast(pl.String) if odds.dtype in _CODED else odds
-        prices = _decimal(texts.cast(pl.Float64).fill_null(np.nan).to_numpy())
+        prices = _decimal(texts.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True))  # one kind of array to compile for
         rows, offsets = _markets(keys) if keys else (None, np.array([0, prices.size]))
         if rows is None:
             out = function(prices, offsets)

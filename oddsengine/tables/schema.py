@@ -332,8 +332,6 @@ def named(
             new[price] = price_format(frame.lazy(), price, position, first_line)
     except ValueError as error:
         raise OddsError(str(error)) from None
-    except pl.exceptions.PolarsError as error:
-        raise OddsError(f"columns: {str(error).splitlines()[0][:_SHOWN]}") from None
     return cast(_Frame, frame.rename(new))
 
 

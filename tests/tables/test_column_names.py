@@ -355,7 +355,7 @@ def test_an_expression_adds_a_column() -> None:
     with pytest.raises(OddsError, match="columns 'league' and 'team' cannot both be league"):
         check_odds(rows(event_id="e"), columns={"league": pl.lit("nba"), "team": "league"})
     for wrong in (pl.col("none"), pl.lit("nba").append(pl.lit("nfl")).append(pl.lit("nhl")), pl.lit("x").str.to_date()):
-        with pytest.raises(OddsError, match=r"^columns: "):
+        with pytest.raises(OddsError, match=r"^columns cannot be added: "):
             check_odds(rows(event_id="e"), columns={"league": wrong})
 
 
