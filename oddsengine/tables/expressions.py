@@ -151,7 +151,8 @@ def _per_market(function: _PerMarket) -> Callable[[Sequence[pl.Series]], pl.Seri
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         odds, *keys = columns
         texts = odds.cast(pl.String) if odds.dtype in _CODED else odds
-        prices = _decimal(texts.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True))  # one kind of array to compile for
+        # Writable, as it is for several chunks: kernels are compiled for one kind of array.
+        prices = _decimal(texts.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True))
         rows, offsets = _markets(keys) if keys else (None, np.array([0, prices.size]))
         if rows is None:
             out = function(prices, offsets)
