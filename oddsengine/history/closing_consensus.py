@@ -3,7 +3,8 @@
 The close of an event is its last snapshot, at most half an hour before the start. A book has one vote, by complete
 prices that are at most 15 minutes old, on the judged line or else on its nearest one: de-vigged with `power`, moved to
 the judged line if the slope is known, in logits. With five or more votes, the highest and lowest are dropped and the
-rest averaged; with four, the median is used; with fewer there is no close, except a sharp book's own.
+rest averaged; with four, the median is used; with fewer there is no close, except that of a book which is enough as the
+only reference for such markets (`[[alone]]` in `catalog/fair.toml`).
 
 A one-sided price (`pricing.one_sided`) for which too few books quote both sides at the close is graded by the same
 rule, with the votes of the books that quote one side then, whose margin is estimated as it is live.
@@ -34,8 +35,7 @@ class Vote(NamedTuple):
     threshold: int
     logits: list[float]
     feed: str
-    sharp: float
-    weight_full: bool
+    alone: bool  # whether it is enough as the only reference
     book: str
 
 
@@ -68,10 +68,12 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided
     market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
     out: Votes = {}
     feeds = [catalog.book(b).feed or catalog.book(b).id for b in identity.books]
+    alone = of.lines.alone[g.kind, of.lines.sport[g.event]]
     for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
-        sharp = float(of.voters.sharp[b])
-        out.setdefault(int(key[g.ladder[m]]), []).append(
-            Vote(int(g.threshold[m]), x.tolist(), feeds[b], sharp, sharp >= 1.0, identity.books[b])
+        ladder = g.ladder[m]
+        is_enough = bool(of.voters.alone[b] & alone[ladder])
+        out.setdefault(int(key[ladder]), []).append(
+            Vote(int(g.threshold[m]), x.tolist(), feeds[b], is_enough, identity.books[b])
         )
     return out
 
@@ -80,7 +82,7 @@ def close_logit(
     votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
 ) -> tuple[float, str]:
     """Return the other books' close of an outcome and its source; nan and empty if there is none."""
-    nearest: dict[str, tuple[int, list[float], bool]] = {}  # by book: distance, its logits there, whether it is sharp
+    nearest: dict[str, tuple[int, list[float], bool]] = {}  # by book: distance, its logits there, whether it is enough
     for vote in votes:
         away = abs(vote.threshold - threshold)
         if vote.feed == feed or (away and (outcomes > 2 or np.isnan(slope) or away > reach)):
@@ -92,18 +94,18 @@ def close_logit(
             x = (float(vote.logits[0]) + shift) * (1.0 if side == 0 else -1.0)
         least, logits, _ = nearest.get(vote.book, (away + 1, [], False))
         if away < least:
-            nearest[vote.book] = away, [x], vote.weight_full
+            nearest[vote.book] = away, [x], vote.alone
         elif away == least:
             logits.append(x)
     votes_ = [sum(logits) / len(logits) for _, logits, _ in nearest.values()]
-    sharps = [x for x, (_, _, sharp) in zip(votes_, nearest.values(), strict=True) if sharp]
+    enough = [x for x, (_, _, alone) in zip(votes_, nearest.values(), strict=True) if alone]
     votes_.sort()
     if len(votes_) >= _LEAST + 1:
         return sum(votes_[1:-1]) / (len(votes_) - 2), "others"
     if len(votes_) == _LEAST:
         return 0.5 * (votes_[1] + votes_[2]), "others"
-    if sharps:
-        return sum(sharps) / len(sharps), "sharp"
+    if enough:
+        return sum(enough) / len(enough), "sharp"
     return np.nan, ""
 
 
