@@ -722,7 +722,7 @@ def test_a_line_that_moved_is_graded_where_the_others_went() -> None:
 
 
 def vote(book: str, line: float, x: float, *, sharp: bool = False) -> Vote:
-    return Vote(round(100 * line), [x, -x], book, float(sharp), sharp, book)
+    return Vote(round(100 * line), [x, -x], book, sharp, book)
 
 
 def test_a_book_has_one_vote_whatever_number_of_lines_it_quotes() -> None:
