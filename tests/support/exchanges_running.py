@@ -61,6 +61,16 @@ def led_to(kind: str, settings: dict[str, str]) -> dict[str, str]:
     return {f"{start}KIND": kind, f"{start}SPORTS": "nfl", **named}
 
 
+async def _ended() -> None:
+    """End what goes on in a loop, as `asyncio.run` does; connections are closed in its next turns."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
 @contextmanager
 def exchanges() -> Iterator[Exchanges]:
     """Run both servers for a while."""
@@ -79,6 +89,7 @@ def exchanges() -> Iterator[Exchanges]:
     finally:
         for server in served.values():
             of_loop(server.__aexit__(None, None, None))
+        of_loop(_ended())
         loop.call_soon_threadsafe(loop.stop)
         thread.join(_PATIENCE_S)
         loop.close()

@@ -84,6 +84,8 @@ async def tcp(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        for _ in range(5):  # turns of the loop, in which connections that were accepted just now are made
+            await asyncio.sleep(0)
         left = dict(open_)
         for task in left:
             task.cancel()
