@@ -16,7 +16,7 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from support.local_servers import Answering, Request, http, iso, now
+from support.local_servers import Answering, Request, accept_no_more, http, iso, now
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request as Handshake
@@ -242,7 +242,10 @@ async def exchange(served: Exchange) -> AsyncIterator[dict[str, str]]:
         served.talk, "127.0.0.1", 0, process_request=served.process, close_timeout=0.1
     ) as server:  # fmt: skip
         port = next(iter(server.sockets)).getsockname()[1]
-        yield {"url": f"{url}/trade-api/v2", "stream_url": f"ws://127.0.0.1:{port}/trade-api/ws/v2"}
+        try:
+            yield {"url": f"{url}/trade-api/v2", "stream_url": f"ws://127.0.0.1:{port}/trade-api/ws/v2"}
+        finally:
+            await accept_no_more(server.sockets)
 
 
 def private_key(folder: Path) -> tuple[rsa.RSAPrivateKey, Path]:

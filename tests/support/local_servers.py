@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -62,6 +62,18 @@ class Answering:
 Handler = Callable[[Request, Answering], Awaitable[None]]
 
 
+async def accept_no_more(sockets: Iterable[Any]) -> None:
+    """Stop to accept connections before a server is closed.
+
+    asyncio of Python 3.11 makes a connection that was accepted just before `close` only afterwards, when that fails,
+    and nobody can close it any more.
+    """
+    for each in sockets:
+        asyncio.get_running_loop().remove_reader(each.fileno())
+    for _ in range(5):  # turns of the loop, in which connections are made
+        await asyncio.sleep(0)
+
+
 @asynccontextmanager
 async def tcp(
     handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
@@ -83,9 +95,8 @@ async def tcp(
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
+        await accept_no_more(server.sockets)
         server.close()
-        for _ in range(5):  # turns of the loop, in which connections that were accepted just now are made
-            await asyncio.sleep(0)
         left = dict(open_)
         for task in left:
             task.cancel()

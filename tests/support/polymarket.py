@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from support.local_servers import Answering, Request, http, now
+from support.local_servers import Answering, Request, accept_no_more, http, now
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
@@ -202,4 +202,7 @@ async def served(exchange: Exchange) -> AsyncIterator[dict[str, str]]:
         serve(exchange.follow, "127.0.0.1", 0, process_request=exchange.greet) as server,
     ):
         port = next(iter(server.sockets)).getsockname()[1]
-        yield {"url": url, "books_url": url, "stream_url": f"ws://127.0.0.1:{port}/ws/market"}
+        try:
+            yield {"url": url, "books_url": url, "stream_url": f"ws://127.0.0.1:{port}/ws/market"}
+        finally:
+            await accept_no_more(server.sockets)
