@@ -155,7 +155,7 @@ def bankroll(result: Backtest, *, luck: bool = False) -> "Figure":
     >>> result = oe.backtest(pl.DataFrame(quotes, infer_schema_length=None), oe.Strategy(min_ev=1.0))
     >>> figure = oe.plot.bankroll(result)
     >>> [axes.get_ylabel() for axes in figure.axes]
-    ['bankroll', 'drawdown, %']
+    ['expected bankroll', 'drawdown, %']
     """
     figure = new_figure(8.0, 5.0)
     top, bottom = figure.subplots(2, sharex=True, height_ratios=(3, 2))
