@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         why,
     )
     from oddsengine.detection.ladders import largest_arbitrages
+    from oddsengine.detection.model_input import check_model
     from oddsengine.detection.promos import PROMO_SCHEMA, find_promos
     from oddsengine.detection.question import prepare
     from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
@@ -129,6 +130,7 @@ __all__ = [
     "backtest",
     "boost",
     "calibrate",
+    "check_model",
     "check_odds",
     "compile_kernels",
     "cover",
@@ -200,6 +202,7 @@ _MODULES = {
         "Opportunities fair find_all find_arbitrage find_ev find_low_hold find_middles markets rejected why"
     ),
     "detection.ladders": "largest_arbitrages",
+    "detection.model_input": "check_model",
     "detection.promos": "PROMO_SCHEMA find_promos",
     "detection.question": "prepare",
     "detection.results": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",

@@ -35,7 +35,7 @@ from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import scan_table
-from oddsengine.tables.schema import ODDS_SCHEMA, named, with_games
+from oddsengine.tables.schema import ODDS_SCHEMA, with_games
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
 OPENINGS = ("division", "date", "home", "away", "book", "open_home", "open_draw", "open_away")
@@ -103,7 +103,7 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0, columns
         return props(table.lazy().collect())
     if not columns and given >= set(OPENINGS):
         return openings(table.lazy().collect())
-    table = with_games(named(table, columns))
+    table = with_games(table, columns)
     own_names = set(table.collect_schema().names())
     if own_names >= {"sportsbook", "event_id", "market_type", "selection"} and own_names & set(_CLOCKS):
         width = max(round(every * 1e6), 1)

@@ -50,7 +50,7 @@ from oddsengine.staking.stakes import kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import OddsError, named, successors, with_games
+from oddsengine.tables.schema import OddsError, successors, with_games
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
@@ -615,7 +615,7 @@ def _events(history: Any, columns: Columns | None) -> pl.DataFrame:
         if isinstance(history, str | os.PathLike | History | Tape):
             return pl.DataFrame()
         history = to_polars(history).lazy()
-    history = with_games(named(history, columns))
+    history = with_games(history, columns)
     known = history.collect_schema().names()
     names = [name for name in ("event_id", "sport", "league", "home_team", "away_team") if name in known]
     events: pl.DataFrame = history.select(names).unique(maintain_order=True).collect()

@@ -27,6 +27,7 @@ from oddsengine.identity.table import identify
 from oddsengine.identity.wording import crossed, normalised_team, team_word
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
+from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_rows, named, row_column, warn, with_teams
 
@@ -53,17 +54,14 @@ def read_model(model: IntoModel, prices: pl.DataFrame | PreparedTable) -> ModelP
     if isinstance(model, str):
         raise OddsError(f"model: a live board has no column {model!r}; give a frame with a row per outcome")
     events = _events(prices)
-    try:
-        given = _of_scores(model, events) if _is_scores(model) else to_polars(model)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as problem:
-        raise OddsError(f"model: {problem}") from None
-    came = ", ".join(given.columns[:20]) or "none"
-    try:
-        given = with_teams(named(given, None, (*ODDS_SCHEMA, *_OF_MODEL), "a model"))
-    except OddsError as problem:
-        raise OddsError(f"model: {problem}") from None
-    if missing := [name for name in _REQUIRED if name not in given.columns]:
-        raise OddsError(f"model: it has no {', no '.join(missing)} (its columns: {came})")
+    if _is_scores(model):
+        try:
+            given = _of_scores(model, events)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as problem:
+            raise OddsError(f"model: {problem}") from None
+    else:
+        given = check_model(model)  # type: ignore[arg-type]
+    given = with_teams(given)
     prob, error = probabilities(given["probability"], given["error"] if "error" in given.columns else None, "model row")
     known = ~np.isnan(prob)
     given, prob, error = given.filter(known), prob[known], error[known]
@@ -88,6 +86,47 @@ def read_model(model: IntoModel, prices: pl.DataFrame | PreparedTable) -> ModelP
         raise OddsError(f"model rows {first} and {second} are the same outcome")
     check_sums(g, prob[g.row], lambda at: str(table.select("event_id", "market_type", "line").row(at)))
     return ModelPrices(key, prob[row], error[row], _teams(table))
+
+
+def check_model(model: IntoFrame, *, columns: Columns | None = None) -> pl.DataFrame:
+    """Read a model's table of outcomes whose columns have names of their own, for `model=`.
+
+    Parameters
+    ----------
+    model
+        A frame with a row per outcome: its event, market, selection, line and probability.
+    columns
+        Names of the table's columns by what they are called there, and columns to add, as for `check_odds`.
+
+    Returns
+    -------
+    polars.DataFrame
+        The table with the columns `event_id`, `market_type`, `selection`, `probability` and others that it has.
+
+    Raises
+    ------
+    OddsError
+        If one of these columns is missing, or a name of `columns` is wrong.
+
+    Examples
+    --------
+    >>> mine = [{"game": "e1", "bet": "Lakers", "p": 0.46}]
+    >>> columns = {"bet": "selection", "p": "probability", "market_type": pl.lit("moneyline")}
+    >>> sorted(check_model(mine, columns=columns).row(0, named=True).items())
+    [('event_id', 'e1'), ('market_type', 'moneyline'), ('probability', 0.46), ('selection', 'Lakers')]
+    """
+    try:
+        given = to_polars(model)
+        came = ", ".join(given.columns[:20]) or "none"
+        given = named(given, columns, (*ODDS_SCHEMA, *_OF_MODEL), "a model")
+    except (TypeError, ValueError) as problem:
+        raise OddsError(f"model: {problem}") from None
+    if missing := [name for name in _REQUIRED if name not in given.columns]:
+        raise OddsError(
+            f"model: it has no {', no '.join(missing)} (its columns: {came}); a column of another name is given as "
+            f"check_model(model, columns={{its name: {missing[0]!r}}})"
+        )
+    return given
 
 
 def _is_scores(model: object) -> bool:

@@ -358,9 +358,11 @@ def ids_by_day(names: Collection[str]) -> pl.Expr | None:
         return None
     when = pl.col("event_start_time" if "event_start_time" in names else days[0])
     again = when.max() - when.min() > _SAME_GAME if "event_start_time" in names else when.n_unique() > 1
+    event = pl.col("event_id").cast(pl.String)
+    named = _teams_of(event)[0].is_not_null()
     return (
-        pl.when(again.over("event_id") & when.is_not_null()).then(pl.coalesce(made, "event_id")).otherwise("event_id")
-    )
+        pl.when(again.over("event_id") & when.is_not_null() & named).then(pl.coalesce(made, event)).otherwise(event)
+    ).alias("event_id")
 
 
 def _words(schema: Collection[str]) -> dict[str, str]:

@@ -277,7 +277,7 @@ def check_rows(
     """
     given = frame.columns
     frame = named(frame, columns, first_line=first_line, position=position)
-    by_name = not _TEAMS & set(frame.columns)
+    by_name = _by_name(given, frame.columns)
     frame = _positioned(_complete(with_teams(frame), given), position)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame)
@@ -351,9 +351,18 @@ def with_teams(frame: _Frame) -> _Frame:
     return frame if teams is None else cast(_Frame, frame.with_columns(teams))
 
 
-def with_games(frame: _Frame) -> _Frame:
-    """Add teams as `with_teams`, and give the games of teams that meet again ids of their own, as `check_rows` does."""
-    by_name = not _TEAMS & set(frame.collect_schema().names())
+def _by_name(given: Collection[str], names: Collection[str]) -> bool:
+    """Whether the ids of events may be names of games: the table has no teams, or no `event_id` as it was given."""
+    return not _TEAMS & set(names) or "event_id" not in given
+
+
+def with_games(given: _Frame, columns: Columns | None = None) -> _Frame:
+    """Rename columns as `named`, add teams, and give the games of teams that meet again ids of their own.
+
+    `check_rows` does the same.
+    """
+    frame = named(given, columns)
+    by_name = _by_name(given.collect_schema().names(), frame.collect_schema().names())
     frame = with_teams(frame)
     schema, start = frame.collect_schema(), "event_start_time"
     if not by_name or "event_id" not in schema or (ids := ids_by_day(schema.names())) is None:

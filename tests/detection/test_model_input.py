@@ -246,6 +246,20 @@ def test_rows_that_are_no_outcome(change: dict[str, Any], said: str) -> None:
         oe.find_ev(BOARD, model=outcomes(own()).head(1).with_columns(**{k: pl.lit(v) for k, v in change.items()}))
 
 
+def test_a_model_whose_columns_have_names_of_their_own() -> None:
+    model = outcomes(own())
+    mine = model.rename({"market_type": "kind", "selection": "bet", "probability": "p_win"})
+    columns = {"kind": "market_type", "bet": "selection", "p_win": "probability"}
+    assert_frame_equal(oe.find_ev(BOARD, model=oe.check_model(mine, columns=columns)), oe.find_ev(BOARD, model=model))
+    with pytest.raises(
+        oe.OddsError,
+        match=r"model: it has no market_type, no selection, no prob.* check_model\(model, columns=",
+    ):
+        oe.find_ev(BOARD, model=mine)
+    with pytest.raises(oe.OddsError, match="model: the table has no column 'kid', did you mean kind"):
+        oe.check_model(mine, columns={"kid": "market_type"})
+
+
 def test_models_that_are_none() -> None:
     model = outcomes(own())
     with pytest.raises(oe.OddsError, match=r"model: it has no probability \(its columns: event_id, "):

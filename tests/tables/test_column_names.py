@@ -259,6 +259,14 @@ def test_starts_in_two_time_zones_are_one_game() -> None:
     assert set(check_odds(odds)["event_id"]) == {"Celtics @ Lakers"}
 
 
+def test_teams_that_meet_again_have_two_games_if_columns_name_them_too() -> None:
+    days = ["2026-02-08T19:30:00Z", "2026-02-10T19:30:00Z"]
+    odds = rows(fixture="Celtics @ Lakers", home="Lakers", away="Celtics", start=days)
+    assert set(check_odds(odds)["event_id"]) == {"2026-02-08/Lakers/Celtics", "2026-02-10/Lakers/Celtics"}
+    ids = odds.with_columns(fixture=pl.lit("4711"))  # of a postponed game
+    assert set(check_odds(ids)["event_id"]) == {"4711"}
+
+
 def test_a_name_alone_identifies_the_game_by_day_and_teams() -> None:
     table = check_odds(rows(event_name="Celtics @ Lakers", start="2026-02-08"))
     assert set(table["event_id"]) == {"2026-02-08/Lakers/Celtics"}
