@@ -60,7 +60,7 @@ def read_model(model: IntoModel, prices: pl.DataFrame | PreparedTable) -> ModelP
         except (TypeError, ValueError) as problem:
             raise OddsError(f"model: {problem}") from None
     else:
-        given = check_model(model)  # type: ignore[arg-type]
+        given = check_model(model)
     given = with_teams(given)
     prob, error = probabilities(given["probability"], given["error"] if "error" in given.columns else None, "model row")
     known = ~np.isnan(prob)

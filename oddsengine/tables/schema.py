@@ -283,10 +283,8 @@ def check_rows(
     faults = _Faults(frame)
     frame = _bounded(frame, faults)
     frame = _cast(frame, faults)
-    if "event_id" not in frame.columns and (ids := event_ids(frame.columns)) is not None:
+    if (ids := _game_ids(frame.columns, by_name=by_name)) is not None:
         frame = frame.with_columns(ids)
-    elif by_name and (ids := ids_by_day(frame.columns)) is not None:
-        frame = frame.with_columns(event_id=ids)
     table = _filled(frame)
     faults.add_missing(table)
     faults.add_prices(table)
@@ -356,8 +354,15 @@ def _by_name(given: Collection[str], names: Collection[str]) -> bool:
     return not _TEAMS & set(names) or "event_id" not in given
 
 
+def _game_ids(names: Collection[str], *, by_name: bool) -> pl.Expr | None:
+    """Return an expression for the ids of events that have none, or that are names of games; None if ids stay."""
+    if "event_id" not in names:
+        return event_ids(names)
+    return ids_by_day(names) if by_name else None
+
+
 def with_games(given: _Frame, columns: Columns | None = None) -> _Frame:
-    """Rename columns as `named`, add teams, and give the games of teams that meet again ids of their own.
+    """Rename columns as `named`, add teams, and give games ids that have none, or one name where teams meet again.
 
     `check_rows` does the same.
     """
@@ -365,10 +370,10 @@ def with_games(given: _Frame, columns: Columns | None = None) -> _Frame:
     by_name = _by_name(given.collect_schema().names(), frame.collect_schema().names())
     frame = with_teams(frame)
     schema, start = frame.collect_schema(), "event_start_time"
-    if not by_name or "event_id" not in schema or (ids := ids_by_day(schema.names())) is None:
+    if (ids := _game_ids(schema.names(), by_name=by_name)) is None:
         return frame
     if schema.get(start, TIME) == TIME:
-        return cast(_Frame, frame.with_columns(event_id=ids))
+        return cast(_Frame, frame.with_columns(ids))
 
     def read(given: pl.Series) -> pl.Series:
         given = on_calendar(given)
@@ -377,10 +382,7 @@ def with_games(given: _Frame, columns: Columns | None = None) -> _Frame:
     as_given, time = pl.col(start).alias(_GIVEN), pl.col(start).map_batches(read, return_dtype=TIME)
     return cast(
         _Frame,
-        frame.with_columns(as_given, time)
-        .with_columns(event_id=ids)
-        .with_columns(pl.col(_GIVEN).alias(start))
-        .drop(_GIVEN),
+        frame.with_columns(as_given, time).with_columns(ids).with_columns(pl.col(_GIVEN).alias(start)).drop(_GIVEN),
     )
 
 

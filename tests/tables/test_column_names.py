@@ -303,6 +303,14 @@ def test_a_history_of_teams_that_meet_again_has_two_games(lazy: bool, as_text: b
     assert games == {"2026-02-08/Lakers/Celtics", "2026-02-09/Lakers/Celtics"}
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("start", ["2026-02-08T19:30:00Z", datetime(2026, 2, 8, 19, 30, tzinfo=UTC)])
+def test_a_history_without_ids_has_games_of_day_and_teams(lazy: bool, start: object) -> None:
+    odds = rows(home="Lakers", away="Celtics", start=start, last_seen_at=datetime(2026, 2, 8, tzinfo=UTC))
+    looks = read_history(odds.lazy() if lazy else odds).looks
+    assert {event for piece in looks for event in piece.quotes["event_id"]} == {"2026-02-08/Lakers/Celtics"}
+
+
 # ---- wide tables and columns to add ----
 
 
