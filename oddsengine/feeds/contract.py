@@ -42,7 +42,6 @@ from oddsengine.feeds.contract_types import (
 )
 
 _FOLDER = Path(__file__).parent / "contracts"
-_MOST = 20_000  # values of a document that are looked at
 _NOT_FOUND, _UNAUTHORIZED = 404, 401
 _USUAL = {
     "host", "accept", "accept-encoding", "connection", "user-agent", "content-length", "content-type", "cache-control"
@@ -170,6 +169,21 @@ class Contract:
             (send for send in self.sends.values() if send.method == method and send.pattern.fullmatch(path)), None
         )
 
+    def answer_to(self, place: str) -> FieldType | None:
+        """Return what comes back to a request such as `GET /v3/events/`, or on a connection; None if that is not known.
+
+        A path may begin with other segments.
+        """
+        if place in self.sends:
+            return self.sends[place].answer
+        method, _, path = place.partition(" ")
+        while path:
+            if send := self.send_of(method, path):
+                return send.answer
+            at = path.find("/", 1)
+            path = path[at:] if at > 0 else ""
+        return None
+
     def check_request(self, request: Request) -> list[Refusal]:
         """Return what the venue would refuse in a request."""
         send = self.send_of(request.method, request.path)
@@ -198,7 +212,7 @@ class Contract:
             document = msgspec.json.decode(body)
         except msgspec.MsgspecError as error:
             return [f"body: {error}; allowed: JSON"]
-        kind.check(document, "body", walk := Walk(_MOST))
+        kind.check(document, "body", walk := Walk())
         return [str(one) for one in walk.differences]
 
     def check_sent(self, name: str, document: Any) -> list[str]:
@@ -206,19 +220,19 @@ class Contract:
         message = self.sends[name].message
         if message is None:
             raise ContractError(f"{self.venue}: send.{name} has no messages")
-        message.check(document, "", walk := Walk(_MOST))
+        message.check(document, "", walk := Walk())
         return [str(one) for one in walk.differences]
 
-    def unknown(self, name: str, document: Any, most: int = _MOST) -> list[Difference]:
-        """Return what a document has that the table `name` does not know; of a large one, a part is looked at."""
-        kind = self.types[name]
-        kind.check(document, "", walk := Walk(most))
+    def unknown(self, table: str | FieldType, document: Any, turn: int | None = None) -> list[Difference]:
+        """Return what a document has that a table does not know; with a turn, only a part of it is looked at."""
+        kind = self.types[table] if isinstance(table, str) else table
+        kind.check(document, "", walk := Walk(turn))
         return walk.differences
 
 
 def _texts(record: Record, given: Mapping[str, Sequence[str]], where: str) -> list[str]:
     """Check values that are texts, each of which may be given several times."""
-    walk, out = Walk(_MOST), []
+    walk, out = Walk(), []
     for name, texts in given.items():
         kind = record.fields.get(name)
         if kind is None:

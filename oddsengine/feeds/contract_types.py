@@ -28,6 +28,7 @@ import msgspec
 
 NEW_FIELD, NEW_VALUE, OTHER = "a new field", "a new value", "another value"
 _SHOWN = 60  # characters of a value
+_LOOKED_AT = 50  # items of a list or a map, if a part of a document is looked at
 _LIST = re.compile(r"(comma )?list of (.+?)(?: up to (\d+))?")
 _RANGE = re.compile(r"(integer|number) (-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -51,11 +52,22 @@ class Difference(NamedTuple):
 
 
 class Walk:
-    """The differences found in a document, of which at most so many values are looked at."""
+    """The differences found in a document: in all of it, or in a part, which is another one with each `turn`."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, turn: int | None = None) -> None:
         self.differences: list[Difference] = []
-        self.left = most
+        self._turn = turn
+
+    def of(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Return the items to look at."""
+        if self._turn is None or len(items) <= _LOOKED_AT:
+            return items
+        step = -(-len(items) // _LOOKED_AT)
+        return items[self._turn % step :: step]
+
+    def apart(self) -> "Walk":
+        """Return an empty one that looks at the same."""
+        return Walk(self._turn)
 
     def differ(self, path: str, kind: str, value: Any, allowed: str, *, decides: bool = False) -> None:
         self.differences.append(Difference(path, kind, shown(value), allowed, decides))
@@ -86,7 +98,7 @@ class FieldType:
 
     def accepts(self, value: Any) -> bool:
         """Whether nothing is different in a value."""
-        self.check(value, "", walk := Walk(1_000))
+        self.check(value, "", walk := Walk())
         return not walk.differences
 
 
@@ -144,7 +156,7 @@ class ListOf(FieldType):
             return
         if self.most is not None and len(items) > self.most:
             walk.differences.append(Difference(path, OTHER, f"{len(items)} values", self.name))
-        for one in items[: max(0, walk.left)]:
+        for one in walk.of(items):
             self.item.check(self.item.read(one) if self.commas else one, f"{path}[]", walk)
 
     def parts(self) -> Iterator[FieldType]:
@@ -162,9 +174,7 @@ class MapOf(FieldType):
         if not isinstance(value, dict):
             walk.differ(path, OTHER, value, self.name)
             return
-        for one in value.values():
-            if walk.left <= 0:
-                return
+        for one in walk.of(list(value.values())):
             self.item.check(one, f"{path}{{}}", walk)
 
     def parts(self) -> Iterator[FieldType]:
@@ -220,7 +230,7 @@ class Either(FieldType):
     def check(self, value: Any, path: str, walk: Walk) -> None:
         best: list[Difference] | None = None
         for item in self.items:
-            item.check(value, path, own := Walk(walk.left))
+            item.check(value, path, own := walk.apart())
             if best is None or len(own.differences) < len(best):
                 best = own.differences
             if all(one.kind == NEW_FIELD for one in own.differences):
@@ -248,7 +258,6 @@ class Record(FieldType):
         if not isinstance(value, dict):
             walk.differ(path, OTHER, value, self.name)
             return
-        walk.left -= len(value)
         start = f"{path}." if path else ""
         for key, one in value.items():
             known = self.fields.get(key)

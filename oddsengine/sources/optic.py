@@ -43,7 +43,7 @@ class OpticSource:
         self._key, self._secrets = env["key_env"], secrets
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:
+        async with Web(self.feed, self._secrets, receiver, {"x-api-key": self._key}) as web:
             sports = [_Sport(self.feed, sport, web) for sport in self.feed.sports]
             waiting = set(self.feed.sports)
 

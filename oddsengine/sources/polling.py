@@ -201,7 +201,7 @@ class PolledSource:
 
     async def run(self, receiver: Receiver) -> None:
         feed, bucket = self.feed, TokenBucket(self.feed.rate)
-        async with Web(feed, self._secrets, self._headers) as web, asyncio.TaskGroup() as group:
+        async with Web(feed, self._secrets, receiver, self._headers) as web, asyncio.TaskGroup() as group:
             for part in self._parts:
                 paced = PacedWeb(feed, feed.url, web, bucket, receiver, part)
                 group.create_task(self._follow(paced, receiver, part))

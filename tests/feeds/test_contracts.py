@@ -166,10 +166,23 @@ def test_what_a_document_has_that_is_not_known() -> None:
     ]  # fmt: skip
 
 
-def test_of_a_large_document_a_part_is_looked_at() -> None:
+def test_of_a_large_document_another_part_is_looked_at_each_turn() -> None:
     shop = read("shop", SHOP)
-    many = {str(n): {"odds": 0, "state": "open"} for n in range(1000)}
-    assert len(shop.unknown("prices", many, 100)) == 50
+    many = {str(n): {"odds": n % 100 + 1, "state": "open"} for n in range(1000)} | {"x": {"odds": 0, "state": "open"}}
+    assert [len(shop.unknown("prices", many, turn)) for turn in range(21)] == [0] * 13 + [1] + [0] * 7
+    assert len(shop.unknown("prices", many)) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "table"),
+    [
+        ("GET /leagues/nba/prices", "prices"), ("GET /api/v2/leagues/nba/prices", "prices"), ("stream", "prices"),
+        ("POST /leagues/nba/prices", ""), ("GET /prices", ""), ("POST /api/login", ""), ("other", ""),
+    ],
+)  # fmt: skip
+def test_what_an_answer_is_follows_from_the_request(place: str, table: str) -> None:
+    shop = read("shop", SHOP)
+    assert shop.answer_to(place) is (shop.types[table] if table else None)
 
 
 @pytest.mark.parametrize(
