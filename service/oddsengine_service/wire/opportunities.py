@@ -80,6 +80,9 @@ class Ev(msgspec.Struct, frozen=True):
     max_bet: Number
     still_there: Number
     tie_probability: Number
+    min_bet: Number
+    bet_step: Number
+    bet_delay: Number
 
 
 EV = RowEncoding(
@@ -125,6 +128,9 @@ class Leg(msgspec.Struct, frozen=True):
     odds_id: str | None
     max_bet: Number
     market_type: str
+    min_bet: Number  # smallest stake
+    bet_step: Number  # stakes are whole multiples of it
+    bet_delay: Number  # seconds between a bet and its acceptance, in play
 
 
 class Arbitrage(_OfMarket, frozen=True):
@@ -302,6 +308,9 @@ class MiddleSide(msgspec.Struct, frozen=True):
     deep_link: str | None
     odds_id: str | None
     max_bet: Number
+    min_bet: Number
+    bet_step: Number
+    bet_delay: Number
 
 
 class Middle(_OfMarket, frozen=True):

@@ -1205,6 +1205,25 @@ def test_kelly_stakes_stand_side_by_side(visit: Visiting) -> None:
     expect(said).to_contain_text("Staked: 9, Kelly, reduced for uncertainty; limits: the book takes 9")
 
 
+def test_stakes_keep_to_the_rules_of_a_venue(visit: Visiting) -> None:
+    """In its steps; none below its minimum; and how late a bet is accepted is said."""
+    v = visit()
+    v.accepted = "404"
+    rules = {"kelly_shrunk": 0.012, "bet_step": 0.7, "bet_delay": 5.0}
+    rows = [found_ev(at, min_bet=least, **rules) for at, least in ((1, 2.0), (2, 20.0))]
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter(KEY)
+    page.click("#money")
+    page.fill("#bankroll", "1000")
+    page.locator("#bankroll").press("Tab")
+    page.click("#settings-close")
+    expect(page.locator(f"{ROWS}")).to_contain_text(["under 20", "11.90"])
+    page.locator(f"{ROWS} [data-open]").last.click()
+    said = page.locator("#details-kelly p")
+    expect(said).to_contain_text("Staked: 11.90")
+    expect(said).to_contain_text("limits: minimum 2, in steps of 0.70, accepted after 5 s")
+
+
 def test_board_has_every_book_and_marks_the_best(visit: Visiting, server: Running) -> None:
     v = visit()
     page = v.enter()
