@@ -25,6 +25,8 @@ class Book(NamedTuple):
     parlay_only: bool = False
     commission: float = 0.0
     fee: float = 0.0
+    live_fee: float | None = None
+    fee_step: float = 0.01
     feed: str = ""
     aliases: tuple[str, ...] = ()
     display: str = ""
@@ -38,6 +40,10 @@ class Book(NamedTuple):
     def display_name(self) -> str:
         """Name for display."""
         return self.display or self.name
+
+    def contract_fee(self, *, live: bool) -> float:
+        """F of its fee per contract, before the start or in play."""
+        return self.live_fee if live and self.live_fee is not None else self.fee
 
 
 @cache
