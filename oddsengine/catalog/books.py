@@ -27,6 +27,8 @@ class Book(NamedTuple):
     parlay_only: bool = False
     commission: float = 0.0
     fee: float = 0.0
+    live_fee: float | None = None
+    fee_step: float = 0.01
     feed: str = ""
     aliases: tuple[str, ...] = ()
     display: str = ""
@@ -45,6 +47,10 @@ class Book(NamedTuple):
     def desk(self) -> str:
         """What books have in common whose prices one trading desk makes."""
         return self.feed or f"={self.id}"
+
+    def contract_fee(self, *, live: bool) -> float:
+        """F of its fee per contract, before the start or in play."""
+        return self.live_fee if live and self.live_fee is not None else self.fee
 
 
 @cache

@@ -17,8 +17,8 @@ from oddsengine.catalog import files
 # Each file's schema: what an entry may hold, and of which type.
 BOOK = {
     "name": str, "sharp": bool, "exchange": bool, "mid_price": bool, "parlay_only": bool,
-    "commission": float, "fee": float, "feed": str, "currency": str, "aliases": list,
-    "display": str, "regions": list, "live": bool, "props": bool, "requires_tier": str,
+    "commission": float, "fee": float, "live_fee": float, "fee_step": float, "feed": str, "currency": str,
+    "aliases": list, "display": str, "regions": list, "live": bool, "props": bool, "requires_tier": str,
 }  # fmt: skip
 SPORT = {
     "name": str, "aliases": list, "draws": bool, "two_way_leagues": list, "tie_after_overtime": bool,
@@ -57,7 +57,9 @@ def test_books_keep_to_the_schema() -> None:
         assert entry["name"], id_
         assert 0.0 <= entry.get("commission", 0.0) < 0.2, id_
         assert 0.0 <= entry.get("fee", 0.0) < 0.5, id_
-        assert not (entry.get("commission") and entry.get("fee")), id_
+        assert 0.0 <= entry.get("live_fee", 0.0) < 0.5, id_
+        assert 0.0 < entry.get("fee_step", 0.01) <= 0.01, id_
+        assert not (entry.get("commission") and (entry.get("fee") or entry.get("live_fee"))), id_
         assert entry["regions"], id_
         assert set(entry["regions"]) <= set(catalog.REGIONS), id_
         assert entry.get("requires_tier", "sharp") in catalog.TIERS, id_
