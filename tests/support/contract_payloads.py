@@ -1,11 +1,12 @@
 """Payloads that are made from a contract: as it allows, or with something that it does not know."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
 
+from oddsengine.feeds import Payload
 from oddsengine.feeds.contract import Contract
 from oddsengine.feeds.contract_types import (
     Choice,
@@ -102,6 +103,25 @@ def unheard_of(contract: Contract, name: str, document: Any) -> Iterator[tuple[s
             place = place[step]
         place[path[-1]] = UNHEARD_OF
         yield "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip("."), changed
+
+
+def lost_rows(
+    contract: Contract, name: str, document: Any, read: Callable[[Any], Payload]
+) -> Iterator[tuple[str, list[dict[str, Any]], Payload]]:  # fmt: skip
+    """Read a document of a table with each value that decides unheard of: where it is, the rows lost, and the rest.
+
+    Fails if no row is lost, or if nothing says so; a price that takes part of another may change.
+    """
+    before = read(document)
+    counted = sum(before.refused.values()) + sum(before.unmapped.values())
+    for place, changed in unheard_of(contract, name, document):
+        payload = read(changed)
+        left = {row["id"] for row in payload.quotes}
+        lost = [row for row in before.quotes if row["id"] not in left]
+        unmapped = sum(payload.unmapped.values())
+        assert lost or unmapped, place
+        assert sum(payload.refused.values()) + unmapped > counted, place
+        yield place, lost, payload
 
 
 def _deciding(kind: FieldType, value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
