@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from oddsengine.query.index import Index
 
 MOST_ROWS = 5_000  # maximum rows of a response, about as many kilobytes
-_UNSAID = SEPARATOR * 2  # neither main nor alternate
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # hundredths
 
 
@@ -61,6 +60,9 @@ class OwnTexts(NamedTuple):
     levels: str = ""
     commission: str = ""
     contract_fee: str = ""
+    min_bet: str = ""
+    bet_step: str = ""
+    bet_delay: str = ""
 
     @classmethod
     def split(cls, link: str) -> "OwnTexts":
@@ -71,6 +73,9 @@ class OwnTexts(NamedTuple):
     def ladder(self) -> list[tuple[float, float]]:
         """Odds and stakes of its levels."""
         return levels_of_text(self.levels)
+
+
+_MAIN = OwnTexts._fields.index("is_main_line")
 
 
 class LegPrice(NamedTuple):
@@ -399,14 +404,13 @@ class BoardReader:
 
     def net(self, slots: Ints) -> Floats:
         """Return decimal odds net of their own commission or fee, or else of the book's."""
-        rows = self.board.rows
-        out = np.empty(slots.size)
-        odds, book, rate, fee = rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee
-        charge(odds, book, rate, fee, out)
+        rows, charges = self.board.rows, self.index.charges
+        odds, book, live = rows.odds[slots], rows.key[slots] & BOOK_MASK, (rows.flags[slots] & LIVE).astype(np.uint8)
+        out = charge(odds, book, live, charges)
         depth = rows.price_depth(slots, levels=False)
         if depth is None:
             return out
-        return offered(odds, book, out, Charges(rate, fee, np.zeros(rate.size, np.uint8), depth))
+        return offered(odds, book, live, out, Charges(charges, np.zeros(charges.fee.size, np.uint8), depth))
 
     def fair(self, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
         """Return what rows are worth; see `fair_of_rows`."""
@@ -505,11 +509,11 @@ class BoardReader:
     def _own_fields(self, slots: Ints, out: npt.NDArray[np.int8]) -> None:
         """Apply the main-line flags given by sources."""
         for at, link in enumerate(self.board.rows.links_of(slots)):
-            if link is None or link.endswith(_UNSAID):
+            if link is None:
                 continue
-            own = OwnTexts.split(link)
-            if own.is_main_line or own.is_alternate_line:
-                out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
+            main, alternate = link.split(SEPARATOR, _MAIN + 2)[_MAIN : _MAIN + 2]
+            if main or alternate:
+                out[at] = main == "True" if main else alternate == "False"
 
     def states(self, slots: Ints) -> list[Any]:
         """Return a comparable state of each row; equal states encode to equal bytes."""
