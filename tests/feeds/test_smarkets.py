@@ -256,6 +256,14 @@ def test_players_have_sides_too() -> None:
     assert meant(found) == [("moneyline", "A. Sol", "home", None), ("moneyline", "E. Mar", "away", None)]
 
 
+@pytest.mark.parametrize(("state", "waits", "delay"), [
+    ("live", 8, 8.0), ("live", 0, 0.0), ("live", 8000, None), ("live", None, None), ("upcoming", 0, None),
+])  # fmt: skip
+def test_a_delay_is_that_of_bets_in_play(state: str, waits: Any, delay: float | None) -> None:
+    payload = read([market(bet_delay=waits)], RESULT, {"c1": quotes([(4500, 1.0)])}, event(state=state))
+    assert [row["bet_delay"] for row in payload.quotes] == [delay]
+
+
 @pytest.mark.parametrize("state", ["winner", "loser", "voided", "suspended"])
 def test_a_contract_that_is_closed_has_no_price(state: str) -> None:
     closed = [RESULT[0], *({**one, "state_or_outcome": state} for one in RESULT[1:])]
