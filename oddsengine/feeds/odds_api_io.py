@@ -16,9 +16,9 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.contract import values_of
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, number, plain, valid_items
+from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, number, plain, salvage, valid_items
 from oddsengine.feeds.names import MarketName, aggregated_book, league, market
-from oddsengine.feeds.payload import Game, Payload
+from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
 
@@ -108,7 +108,11 @@ class OddsApiIo:
         turn = Turn()
         sport = part.partition("/")[0]
         for body, at in bodies:
-            for event in _items(body, Level(_Odds, "an event"), turn.refused):
+            events = _items(body, Level(_Odds, "an event"), turn.refused)
+            books = [given for event in events for given in event.bookmakers.values() if given]
+            if books and not any(isinstance(given, list) for given in books):
+                raise FeedError(f"not a payload of {SOURCE}: no book has a list of markets")
+            for event in events:
                 _read_event(event, _OURS.get(sport, sport), at, turn)
         return turn.payload(self._listed, part)
 
@@ -125,20 +129,21 @@ def _read_event(event: _Odds, sport: str, at: datetime, turn: Turn) -> None:
     if not (event.home and event.away):
         turn.refused["an event that is not a game of two"] += 1
         return
-    given = event.status.lower()
-    if given and given not in _STATUSES:
+    named = event.status.lower()
+    if named and named not in _STATUSES:
         turn.refused["an event with a status that is not known"] += 1
         return
-    live = given == "live" or (start is not None and start <= at)
-    status = "ended" if given not in _COMING else "live" if live else "upcoming"
+    live = named == "live" or (start is not None and start <= at)
+    status = "ended" if named not in _COMING else "live" if live else "upcoming"
     game = Game(str(event.id), sport, where, event.home, event.away, start, status)
     turn.games[game.id] = game
     if status == "ended":
         return
     shared = game.fields | {"is_live": live, "last_seen_at": at}
-    fault = f"not a payload of {SOURCE}: a book has no list of markets"
     for book, given in event.bookmakers.items():
-        for one in valid_items(given, Level(_Market, "a market"), turn.refused, SOURCE, fault)[0] if given else ():
+        if given is not None and not isinstance(given, list):
+            turn.refused["a book without a list of markets"] += 1
+        for one in salvage(given, Level(_Market, "a market"), turn.refused)[0]:
             of_book = shared | {"sportsbook": aggregated_book(book), "odds_changed_at": moment(one.updatedAt)}
             _read_market(one, f"{game.id}/{book}/{one.name}", of_book, game, turn)
 

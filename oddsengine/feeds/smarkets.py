@@ -344,8 +344,8 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
     delay = one.delay if game.status == "live" and one.delay is not None and 0.0 <= one.delay <= _LONGEST_S else None
     return game.fields | {
         "sportsbook": BOOK, "is_live": game.status == "live", "market_type": kind.name, "market_id": one.id,
-        "external_event_id": game.id, BET_DELAY: delay, "selection": selection, "selection_type": meaning or None, "line": line,
-        "selection_id": str(contract.id),
+        "external_event_id": game.id, "selection": selection, "selection_type": meaning or None, "line": line,
+        "selection_id": str(contract.id), BET_DELAY: delay,
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 from feeds.test_samples import encoded
 from hypothesis import given
 from hypothesis import strategies as st
-from support.contract_payloads import UNHEARD_OF, lost_rows, payloads
+from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 from support.smarkets import OVER_UNDER, RESULT, START, Smarkets, contract, event, market, quotes
 
 from oddsengine.feeds import FeedError, Payload
@@ -319,11 +319,31 @@ def json_place(document: Any, place: str) -> Any:
     return document[name][int(rest.partition("]")[0])]
 
 
-@given(st.fixed_dictionaries({name: payloads(CONTRACT, name, strange=True) for name in documents(Smarkets())}))
-def test_whatever_comes_is_read_or_refused(given_: dict[str, Any]) -> None:
-    try:
-        rows = whole(given_).quotes
-    except FeedError:
-        return
+def two_games() -> Smarkets:
+    exchange = Smarkets(event(), event("e2", "Arsenal vs Everton"))
+    exchange.markets += [one | {"id": f"{one['id']}b", "event_id": "e2"} for one in exchange.markets]
+    exchange.contracts += [
+        one
+        | {"id": f"{one['id']}b", "market_id": f"{one['market_id']}b", "name": one["name"].replace("Fulham", "Arsenal")}
+        for one in exchange.contracts
+    ]
+    exchange.quotes |= {f"{ident}b": book for ident, book in exchange.quotes.items()}
+    return exchange
+
+
+GAMES = documents(two_games())
+OTHER = {row["id"]: row for row in whole(GAMES).quotes if row["event_id"] == "e2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "within"),
+    [("events", ("events", 0)), *(("markets", ("markets", n)) for n in (0, 1)), ("contracts", ("contracts", 0)),
+     ("contracts", ("contracts", 3)), ("quotes", ("c1",)), ("quotes", ("c4",))],
+)  # fmt: skip
+@given(data=st.data())
+def test_whatever_comes_of_a_game_the_other_is_read(name: str, within: Any, data: st.DataObject) -> None:
+    changed = data.draw(mutated(CONTRACT, name, GAMES[name], within))
+    rows = whole(GAMES | {name: changed}).quotes
+    assert {row["id"]: row for row in rows if row["event_id"] == "e2"} == OTHER
     assert all(row["odds_decimal"] > 1.0 for row in rows)
     assert UNHEARD_OF not in {row["selection_type"] for row in rows}
