@@ -192,6 +192,7 @@ class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api.matchbook.com/edge/rest"
     rate: Rate = 2.0
     markets: Texts = ()  # its market types; empty: all
+    currency: Annotated[str, Meta(pattern="^[A-Z]{3}$", description="three letters such as GBP")] = "GBP"  # of amounts
     depth: Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")] = 5  # levels of each side
 
 
