@@ -163,7 +163,7 @@ class PriceLooks:
             reason = rows.reason[slots]
             read, _ = board.estimated(gathered, reason, slots, self._engine.fair)
             net = after_commission(g, traits)
-            gross = fair_close.gross(traits, traits.commission, traits.fee)
+            gross = fair_close.gross(traits, traits.charges)
             fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.ballot)
             left = (gathered.start - now) / 3.6e9
             pick = (

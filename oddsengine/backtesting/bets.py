@@ -27,6 +27,7 @@ from oddsengine.board.facts import moments_of
 from oddsengine.board.names import Names
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.identity.layout import BOOK_BITS, ON
+from oddsengine.identity.traits import book_charges
 from oddsengine.identity.wording import WORDING, Bools
 from oddsengine.live.engine import Engine
 from oddsengine.matching import ids, names
@@ -231,9 +232,8 @@ def _numbers(frame: pl.DataFrame, name: str, least: float) -> Floats:
 
 def _net(table: pl.DataFrame) -> Floats:
     """Return prices after the commission of their books in the catalog."""
-    books = [catalog.book(name) for name in table["sportsbook"].to_list()]
-    odds = table["odds_decimal"].to_numpy()
-    return charged(odds, np.array([b.commission for b in books]), np.array([b.fee for b in books]))
+    charges, live = book_charges(table["sportsbook"].to_list()), table["is_live"].to_numpy()
+    return charged(table["odds_decimal"].to_numpy(), charges.commission, np.where(live, charges.live_fee, charges.fee))
 
 
 def _closing(frame: pl.DataFrame) -> Floats:

@@ -81,6 +81,11 @@ def _below(limit: float) -> Check:
     return check
 
 
+def _step(value: Any) -> str:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "" if number and 0.0 < value <= 1.0 else "an amount above 0 of at most 1"
+
+
 def _one_of(*words: str) -> Check:
     return lambda value: "" if value in words else f"one of {', '.join(words)}"
 
@@ -161,6 +166,8 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
         "props": _flag,
         "commission": _below(0.2),
         "fee": _below(0.5),
+        "live_fee": _below(0.5),
+        "fee_step": _step,
         "feed": _text,
         "currency": _one_of(*CURRENCIES),
         "aliases": _names,

@@ -76,7 +76,10 @@ def largest_arbitrages(
     worth = currency_rates(rates)
     held = [name for name in _READ if name in {field.name for field in found.schema["legs"].inner.fields}]  # type: ignore[attr-defined]
     legs = found["legs"].list.eval(pl.struct(pl.element().struct.field(name) for name in held))
-    sizes = [largest_of_legs(each, own, worth) for each in legs.to_list()]
+    sizes = [
+        largest_of_legs(each, own, worth, live=live)
+        for each, live in zip(legs.to_list(), found["is_live"].to_list(), strict=True)
+    ]
     schema: dict[str, Any] = {
         "largest_stakes": pl.List(pl.Float64),
         "largest_payout": pl.Float64,
@@ -105,11 +108,15 @@ def currency_rates(rates: Mapping[str, float] | None) -> Mapping[str, float]:
 
 
 def largest_of_legs(
-    legs: Iterable[Mapping[str, Any]], commissions: Mapping[str, float], rates: Mapping[str, float] = _RATES
+    legs: Iterable[Mapping[str, Any]],
+    commissions: Mapping[str, float],
+    rates: Mapping[str, float] = _RATES,
+    *,
+    live: bool = False,
 ) -> LargestSize:
     """The largest arbitrage of some legs.
 
-    `commissions` are the caller's, by id of the book; `rates` are from `currency_rates`.
+    `commissions` are the caller's, by id of the book; `rates` are from `currency_rates`; `live`: they are in play.
     """
     listed = list(legs)
     books = [catalog.book(leg["sportsbook"]) for leg in listed]
@@ -130,7 +137,7 @@ def largest_of_legs(
         if not ladder:
             return LargestSize()
         own, fee = leg.get(COMMISSION), leg.get(FEE)
-        share, fee = book.commission if own is None else own, book.fee if fee is None else fee
+        share, fee = book.commission if own is None else own, book.contract_fee(live=live) if fee is None else fee
         if book.id in commissions:
             share, fee = commissions[book.id], 0.0
         ladders.append(ladder)

@@ -624,7 +624,8 @@ def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Le
     if odds.shape[1] > PAIR and view.charges.slack > 1.0:
         market, book = g.market[rows].astype(np.int64), g.book[rows]
         cost = costs(odds)
-        together = netted(cost, on_winnings(g.book, rows, view.charges), market * view.traits.feed.size + book)
+        rate = on_winnings(g.book, rows, g.live_of(rows), view.charges)
+        together = netted(cost, rate, market * view.traits.feed.size + book)
         better = together != cost
         odds[better] = 1.0 / together[better]
         changed = better.any(axis=1)

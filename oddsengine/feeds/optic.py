@@ -140,8 +140,8 @@ class OpticOdds:
         listed: dict[str, dict[str, Pair]] = {game: {} for game in games}
         for fixture in fixtures:
             for row in fixture.odds:
-                game, locked = games[fixture.id], fixture.id in halted
-                quote = self._quote(row, game, fixture.is_live, refused, unmapped, locked=locked)
+                of, locked = games[fixture.id], fixture.id in halted
+                quote = self._quote(row, of, fixture.is_live, refused, unmapped, locked=locked)
                 if quote is not None:
                     quotes.append(quote)
                     listed[fixture.id][row.id] = (aggregated_book(row.sportsbook), row.market)

@@ -47,6 +47,10 @@ class Groups(NamedTuple):
         """Number of outcomes, per market."""
         return np.diff(self.segments)
 
+    def live_of(self, rows: Ints | Longs | slice) -> Bytes:
+        """1 for those of some rows that are in play."""
+        return self.live[self.ladder[self.market[rows]]]
+
 
 @kernel
 def _intern(hashes, skip, start, n_codes, keys, codes, out, first):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.columns import Bools
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs
 
 
@@ -25,6 +26,24 @@ class MarketKind(NamedTuple):
     subject: str
     fraction: float  # of the game; 0 if scores do not scale
     stat: str
+
+
+class BookCharges(NamedTuple):
+    """What books charge, per book."""
+
+    commission: Floats  # on winnings
+    fee: Floats  # F of the fee F p (1 - p) per contract before the start
+    live_fee: Floats  # and in play
+    fee_step: Floats  # amount to whose multiples the fee of an order is rounded up
+
+    def fees(self, book: Ints | Longs, live: Bytes | Bools) -> Floats:
+        """F of some prices."""
+        return np.where(live, self.live_fee[book], self.fee[book])
+
+    @property
+    def charging(self) -> Bytes:
+        """1: the book has a commission or a fee."""
+        return np.asarray((self.commission != 0.0) | (self.fee != 0.0) | (self.live_fee != 0.0)).view(np.uint8)
 
 
 class Traits(NamedTuple):
@@ -43,8 +62,7 @@ class Traits(NamedTuple):
     exchange: Bytes
     mid: Bytes  # publishes mid prices
     parlay: Bytes  # accepts parlays only
-    commission: Floats  # on winnings
-    fee: Floats  # F of the fee F p (1 - p) per contract
+    charges: BookCharges
     consensus: Bytes  # sharp or an exchange: part of the catalog's consensus
 
 
@@ -52,7 +70,18 @@ def feeds(books: Sequence[str]) -> Ints:
     """Return the feed of each book: the first book with the same trading desk."""
     first: dict[str, int] = {}
     entries = [catalog.book(b) for b in books]
-    return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(entries)], np.int32)
+    return np.array([first.setdefault(b.desk, at) for at, b in enumerate(entries)], np.int32)
+
+
+def book_charges(books: Sequence[str]) -> BookCharges:
+    """What books charge by the catalog."""
+    entries = [catalog.book(b) for b in books]
+    return BookCharges(
+        commission=np.array([b.commission for b in entries], np.float64),
+        fee=np.array([b.fee for b in entries], np.float64),
+        live_fee=np.array([b.contract_fee(live=True) for b in entries], np.float64),
+        fee_step=np.array([b.fee_step for b in entries], np.float64),
+    )
 
 
 def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
@@ -77,7 +106,6 @@ def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
         exchange=flags([b.exchange for b in entries]),
         mid=flags([b.mid_price for b in entries]),
         parlay=flags([b.parlay_only for b in entries]),
-        commission=np.array([b.commission for b in entries], np.float64),
-        fee=np.array([b.fee for b in entries], np.float64),
+        charges=book_charges(books),
         consensus=flags([b.sharp or b.exchange for b in entries]),
     )

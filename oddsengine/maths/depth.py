@@ -4,8 +4,8 @@ A level is decimal odds d and the stake s that they take. Bought are units of pa
 level has s d of them. A commission c on winnings makes q = 1 / (1 + (d - 1) (1 - c)); a fee of F p (1 - p) per
 contract, with the price p = 1 / d, makes q = p + F p (1 - p), while the level still has s d contracts.
 
-**A stake** is filled from the best level on. Its odds are payout / stake. Where the fee of an order is rounded up to a
-cent, the order costs that much more: its odds are payout / (stake + what rounding adds).
+**A stake** is filled from the best level on. Its odds are payout / stake. Where the fee of an order is rounded up, to a
+cent for example, the order costs that much more: its odds are payout / (stake + what rounding adds).
 
 **The largest arbitrage** of outcomes that cover everything buys the same payout of each. While the best remaining
 levels cost less than 1 together, the smallest of them is bought whole. Every ladder is sorted, so no other choice
@@ -97,9 +97,10 @@ def fee_per_unit(odds: Floats, commission: ArrayLike, fee: ArrayLike) -> Floats:
     return np.asarray(fee) * p * (1.0 - p)
 
 
-def rounded_fee(fee: ArrayLike, step: float = 0.01) -> Floats:
+def rounded_fee(fee: ArrayLike, step: ArrayLike = 0.01) -> Floats:
     """Fees of orders, rounded up to a multiple of `step`."""
-    return np.ceil(np.asarray(fee, np.float64) / step - _NO_FEE) * step
+    step = np.asarray(step, np.float64)
+    return np.asarray(np.ceil(np.asarray(fee, np.float64) / step - _NO_FEE) * step)
 
 
 def _costs(odds: Floats, size: Floats, commission: ArrayLike, fee: ArrayLike) -> tuple[Floats, Floats]:

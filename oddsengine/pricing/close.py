@@ -70,7 +70,7 @@ from oddsengine.catalog.fair import FLAGS, OTHER, FairTable
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NONE
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
-from oddsengine.identity.traits import MarketKind, Traits
+from oddsengine.identity.traits import BookCharges, MarketKind, Traits
 from oddsengine.maths.devig import devig_groups
 
 SECOND = 1_000_000
@@ -833,9 +833,9 @@ class CloseInput(NamedTuple):
     known: Floats = _NOTHING  # per slot, see `estimate`
 
 
-def gross(traits: Traits, rate: Floats, fee: Floats) -> Bytes:
+def gross(traits: Traits, charges: BookCharges) -> Bytes:
     """Exchanges whose commission is unknown, so that their prices cannot be judged."""
-    return np.asarray((traits.exchange != 0) & (rate == 0.0) & (fee == 0.0)).view(np.uint8)
+    return np.asarray((traits.exchange != 0) & (charges.charging == 0)).view(np.uint8)
 
 
 def estimate(

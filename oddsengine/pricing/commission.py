@@ -1,13 +1,13 @@
 """Commission: prices after the commission of an exchange or the fee of a prediction market.
 
 A book with the commission c on winnings turns decimal odds d into 1 + (d - 1) (1 - c). A fee F p (1 - p) per contract,
-with the price p = 1 / d, turns them into 1 / (p + F p (1 - p)); this is how prediction markets charge. Rates and fees
-are in the catalog (`books.toml`), and callers may replace the commission of a book.
+with the price p = 1 / d, turns them into 1 / (p + F p (1 - p)); this is how prediction markets charge, some of them in
+play only. Rates and fees are in the catalog (`books.toml`), and callers may replace the commission of a book.
 
 A price may have charges of its own, such as those of its market, and levels (`PriceDepth`). What it offers is after its
-own charges, and for the caller's stake if there is one; the fee of that order is rounded up to a cent. Fair prices are
-estimated from the best levels, after the charges of the books: a charge is the same on all sides of a market, and the
-fair price does not depend on the stake.
+own charges, and for the caller's stake if there is one; the fee of that order is rounded up, mostly to a cent. Fair
+prices are estimated from the best levels, after the charges of the books: a charge is the same on all sides of a
+market, and the fair price does not depend on the stake.
 
 Commission is due on the net winnings of a market: several bets of one arbitrage in one market of an exchange pay less
 than each would alone (`netted`).
@@ -21,7 +21,7 @@ import polars as pl
 
 from oddsengine._jit import kernel
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
-from oddsengine.identity.traits import Traits
+from oddsengine.identity.traits import BookCharges, Traits
 from oddsengine.maths.depth import fee_per_unit, rounded_fee, walk
 from oddsengine.maths.odds import charged
 from oddsengine.tables.levels import COMMISSION, FEE, LEVELS, FlatLevels
@@ -53,8 +53,7 @@ class PriceDepth(NamedTuple):
 class Charges(NamedTuple):
     """What bets cost: by book, and of single prices."""
 
-    rate: Floats  # per book: commission on winnings
-    fee: Floats  # per book: F in a fee of F p (1 - p) per contract
+    of_book: BookCharges
     replaced: Bytes  # per book: 1 if they are the caller's, and apply to all its prices
     depth: PriceDepth | None
 
@@ -62,46 +61,51 @@ class Charges(NamedTuple):
     def slack(self) -> float:
         """By how much the sum of 1/odds of bets that pay commission together may be too large, at most."""
         own = np.empty(0) if self.depth is None else np.nan_to_num(self.depth.commission)
-        return 1.0 / (1.0 - max(float(self.rate.max(initial=0.0)), float(own.max(initial=0.0))))
+        return 1.0 / (1.0 - max(float(self.of_book.commission.max(initial=0.0)), float(own.max(initial=0.0))))
 
 
 def offered(
-    odds: Floats, book: Ints | Longs, net: Floats, charges: Charges, stake: float | None = None
+    odds: Floats, book: Ints | Longs, live: Bytes, net: Floats, charges: Charges, stake: float | None = None
 ) -> Floats:  # fmt: skip
     """Prices after the charges of each, and for a stake; never better than at the best level.
 
-    - `odds`, `book` (per price): prices and the codes of their books
+    - `odds`, `book`, `live` (per price): prices, the codes of their books, and 1 in play
     - `net` (per price): prices after the charges of the books
     - `stake`: None is the best level
     """
-    net, depth = net.copy(), charges.depth
-    of_row, fee_of_row = charges.rate[book], charges.fee[book]
+    net, depth, of_book = net.copy(), charges.depth, charges.of_book
+    of_row, fee_of_row = of_book.commission[book], of_book.fees(book, live)
     if depth is not None:
         at = depth.charged[charges.replaced[book[depth.charged]] == 0]
-        of_row[at], fee_of_row[at] = _charges_of(book, at, charges)
+        of_row[at], fee_of_row[at] = _charges_of(book, at, live[at], charges)
         net[at] = charged(odds[at], of_row[at], fee_of_row[at])
     if stake is None:
         return net
     best, some = net.copy(), np.flatnonzero(fee_of_row > 0.0)
     due = stake * net[some] * fee_per_unit(odds[some], of_row[some], fee_of_row[some])
-    net[some] *= stake / (stake + rounded_fee(due) - due)
+    step = of_book.fee_step[book]
+    net[some] *= stake / (stake + rounded_fee(due, step[some]) - due)
     if depth is not None and (levels := depth.levels).at.size:
         paid = walk(levels.at, levels.odds, levels.stake, stake, of_row[levels.at], fee_of_row[levels.at])
         filled = paid.stake > 0.0
         at, due = paid.ladder[filled], paid.fee[filled]
-        net[at] = np.minimum(best[at], paid.payout[filled] / (paid.stake[filled] + rounded_fee(due) - due))
+        net[at] = np.minimum(best[at], paid.payout[filled] / (paid.stake[filled] + rounded_fee(due, step[at]) - due))
     return net
 
 
-def on_winnings(book: Ints, rows: Ints | Longs, charges: Charges) -> Floats:
-    """Commission on the winnings of some rows, of which `book` has the book of all; 0 of those with a fee instead."""
-    rate, fee = _charges_of(book, rows, charges)
+def on_winnings(book: Ints, rows: Ints | Longs, live: Bytes, charges: Charges) -> Floats:
+    """Commission on the winnings of some rows, of which `book` has the book of all; 0 of those with a fee instead.
+
+    `live` is 1 for those of the rows that are in play.
+    """
+    rate, fee = _charges_of(book, rows, live, charges)
     return np.where(fee == 0.0, rate, 0.0)
 
 
-def _charges_of(book: Ints | Longs, rows: Ints | Longs, charges: Charges) -> tuple[Floats, Floats]:
+def _charges_of(book: Ints | Longs, rows: Ints | Longs, live: Bytes, charges: Charges) -> tuple[Floats, Floats]:
     """Commission and fee of some rows: their own, or those of their books."""
-    rate, fee, depth = charges.rate[book[rows]], charges.fee[book[rows]], charges.depth
+    of_book, depth = charges.of_book, charges.depth
+    rate, fee = of_book.commission[book[rows]], of_book.fees(book[rows], live)
     if depth is None or not depth.charged.size:
         return rate, fee
     at = np.minimum(np.searchsorted(depth.charged, rows), depth.charged.size - 1)
@@ -158,15 +162,17 @@ def netted(cost: Floats, rate: Floats, market: Longs) -> Floats:
 
 
 @kernel
-def charge(odds, book, rate, fee, net):
+def _charge(odds, book, live, commission, fee, live_fee, net):
     """Prices of some books after a commission on winnings, and a fee of F p (1 - p) per contract.
 
-    - `odds`, `book` (per price): prices and the codes of their books
-    - `rate`, `fee` (per book): commission, and F
+    - `odds`, `book`, `live` (per price): prices, the codes of their books, and 1 in play
+    - `commission`, `fee`, `live_fee` (per book): as in `BookCharges`
     - `net` (per price): to write
     """
     for i in range(odds.size):
-        c, f = rate[book[i]], fee[book[i]]
+        c, f = commission[book[i]], fee[book[i]]
+        if live[i] != 0:
+            f = live_fee[book[i]]
         x = odds[i]
         if c != 0.0 or f != 0.0:
             x = 1.0 + (x - 1.0) * (1.0 - c)
@@ -176,10 +182,15 @@ def charge(odds, book, rate, fee, net):
         net[i] = x
 
 
+def charge(odds: Floats, book: Ints | Longs, live: Bytes, charges: BookCharges) -> Floats:
+    """Prices after the charges of their books; `live` is 1 in play."""
+    net = np.empty(odds.size)
+    _charge(odds, book, live, charges.commission, charges.fee, charges.live_fee, net)
+    return net
+
+
 def after_commission(groups: Groups, traits: Traits) -> Floats:
     """Prices of a board after the commissions of the catalog."""
-    if not (traits.commission.any() or traits.fee.any()):
+    if not traits.charges.charging.any():
         return groups.odds
-    net = np.empty(groups.row.size)
-    charge(groups.odds, groups.book, traits.commission, traits.fee, net)
-    return net
+    return charge(groups.odds, groups.book, groups.live_of(slice(None)), traits.charges)

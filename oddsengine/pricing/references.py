@@ -19,7 +19,7 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NONE
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Words
-from oddsengine.identity.traits import Traits
+from oddsengine.identity.traits import BookCharges, Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
@@ -105,10 +105,8 @@ class ViewSpec(NamedTuple):
     member: Bytes  # belongs to the consensus
     weighted: bool  # the caller gave weights, so the reference is always a consensus
     counted: Bytes  # counts in medians: offered, or a reference of the caller
-    rate: Floats  # commission on winnings
-    fee: Floats  # F in a fee of F p (1 - p) per contract
-    charged: bool  # any book has a commission or fee
-    standard: bool  # commissions and fees are the catalog's
+    charges: BookCharges
+    standard: bool  # these are the catalog's
     replaced: Bytes  # 1: the commission of the book is the caller's
     stake: float | None = None  # for which prices with levels are made; None is the best level
 
@@ -237,10 +235,10 @@ def view_spec(
             rank[at] = place
             member[at] = 1
             weight[at] = reference.weights[place] if reference.weights is not None else 1.0
-    rate, fee, replaced = traits.commission.copy(), traits.fee.copy(), np.zeros(len(ids), np.uint8)
+    charges, replaced = BookCharges(*(column.copy() for column in traits.charges)), np.zeros(len(ids), np.uint8)
     for book, given in commission_rates(commission).items():
         for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
-            rate[at], fee[at], replaced[at] = given, 0.0, 1
+            charges.commission[at], charges.fee[at], charges.live_fee[at], replaced[at] = given, 0.0, 0.0, 1
     return ViewSpec(
         method=method,
         model=model,
@@ -252,10 +250,8 @@ def view_spec(
         member=member,
         weighted=reference.weights is not None,
         counted=wanted | (rank < UNRANKED),
-        rate=rate,
-        fee=fee,
-        charged=bool(rate.any() or fee.any()),
-        standard=np.array_equal(rate, traits.commission) and np.array_equal(fee, traits.fee),
+        charges=charges,
+        standard=all(map(np.array_equal, charges, traits.charges)),
         replaced=replaced,
         stake=stake,
     )
@@ -297,10 +293,8 @@ def fair_prices(
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
-    net = g.odds
-    if spec.charged:
-        net = np.empty(n)
-        charge(g.odds, g.book, spec.rate, spec.fee, net)
+    live = g.live_of(slice(None))
+    net = charge(g.odds, g.book, live, spec.charges) if spec.charges.charging.any() else g.odds
     widest = int(traits.outcomes.max(initial=2))
     trusted = ((guarded.reason | guarded.not_reference) == 0).view(np.uint8)
     own, width = np.full(n, np.nan), np.full(n, np.nan)
@@ -325,7 +319,7 @@ def fair_prices(
         ballot = board.ballot
         if not spec.standard:
             ballot = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
-        barred = fair_close.gross(traits, spec.rate, spec.fee)
+        barred = fair_close.gross(traits, spec.charges)
         close = fair_close.estimate(
             board.of, g, traits, net, guarded.reason, barred, board.times, board.momentum, ballot, board.needed,
             *((board.known,) if spec.standard else ()),
@@ -334,9 +328,9 @@ def fair_prices(
             close = with_one_sided(g, traits, net, guarded.reason, barred, ballot, board, close)
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
-    charges = Charges(spec.rate, spec.fee, spec.replaced, depth)
+    charges = Charges(spec.charges, spec.replaced, depth)
     if depth is not None or spec.stake is not None:  # what is offered; the fair prices above are from the best levels
-        net = offered(g.odds, g.book, net, charges, spec.stake)
+        net = offered(g.odds, g.book, live, net, charges, spec.stake)
     return FairPrices(
         groups=g,
         traits=traits,

@@ -18,6 +18,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS, ON
+from oddsengine.identity.traits import book_charges
 from oddsengine.live.reading import Readable
 from oddsengine.live.update import Update
 from oddsengine.query.filter import LATEST
@@ -64,7 +65,7 @@ class Index:
         self.event_keys: list[tuple[int, str]] = []
         self.spot = np.empty(0, np.int32)  # position of each event in that order
         self.books, self.rank = [], np.empty(0, np.int32)
-        self.commission, self.fee = np.empty(0), np.empty(0)  # by book
+        self.charges = book_charges(())
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
@@ -132,9 +133,7 @@ class Index:
         order = sorted(range(len(ids)), key=ids.__getitem__)
         self.rank = np.empty(len(ids), np.int32)
         self.rank[order] = np.arange(len(ids), dtype=np.int32)
-        charged = [catalog.book(id_) for id_ in ids]
-        self.commission = np.array([book.commission for book in charged], np.float64)
-        self.fee = np.array([book.fee for book in charged], np.float64)
+        self.charges = book_charges(ids)
         self._ranks.clear()
 
     def _order(self, board: Board) -> None:

@@ -404,14 +404,13 @@ class BoardReader:
 
     def net(self, slots: Ints) -> Floats:
         """Return decimal odds net of their own commission or fee, or else of the book's."""
-        rows = self.board.rows
-        out = np.empty(slots.size)
-        odds, book, rate, fee = rows.odds[slots], rows.key[slots] & BOOK_MASK, self.index.commission, self.index.fee
-        charge(odds, book, rate, fee, out)
+        rows, charges = self.board.rows, self.index.charges
+        odds, book, live = rows.odds[slots], rows.key[slots] & BOOK_MASK, (rows.flags[slots] & LIVE).astype(np.uint8)
+        out = charge(odds, book, live, charges)
         depth = rows.price_depth(slots, levels=False)
         if depth is None:
             return out
-        return offered(odds, book, out, Charges(rate, fee, np.zeros(rate.size, np.uint8), depth))
+        return offered(odds, book, live, out, Charges(charges, np.zeros(charges.fee.size, np.uint8), depth))
 
     def fair(self, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
         """Return what rows are worth; see `fair_of_rows`."""

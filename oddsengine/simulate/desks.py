@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.identity.groups import Floats, Longs
+from oddsengine.identity.traits import book_charges
 from oddsengine.maths.odds import charged
 from oddsengine.simulate.leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
 
@@ -125,7 +126,7 @@ class Opinions:
     def __init__(self, desks: Sequence[Desk], events: int, rng: np.random.Generator, *, follow: bool = False) -> None:
         self._follow = follow
         feeds: dict[str, int] = {}
-        self._voice = np.array([feeds.setdefault(d.book.feed or f"={d.book.id}", len(feeds)) for d in desks])
+        self._voice = np.array([feeds.setdefault(d.book.desk, len(feeds)) for d in desks])
         first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(feeds))]
         self._desks = [desks[at] for at in first]
         self._rng = rng
@@ -191,8 +192,7 @@ class Habits:
         self._home = np.array([d.home for d in desks])
         self._over = np.array([d.over for d in desks])
         self._favourite = np.array([d.favourite for d in desks])
-        self._commission = np.array([d.book.commission for d in desks])
-        self._fee = np.array([d.book.fee for d in desks])
+        self._charges = book_charges([d.book.id for d in desks])
 
     def taste(self, book: Longs, ladder: Longs, balance: Floats) -> Floats:
         """Bias of a book to the over-like side of a ladder whose centre is at `balance`."""
@@ -215,9 +215,9 @@ class Habits:
         of_american = np.where(american > 0.0, 1.0 + stepped / 100.0, 1.0 + 100.0 / stepped)
         return np.where(digits == 0, of_american, np.rint(odds * scale) / scale)
 
-    def net(self, book: Longs, odds: Floats) -> Floats:
+    def net(self, book: Longs, odds: Floats, live: npt.NDArray[np.bool_]) -> Floats:
         """Return odds after the book's commission or fee."""
-        return charged(odds, self._commission[book], self._fee[book])
+        return charged(odds, self._charges.commission[book], self._charges.fees(book, live))
 
 
 def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:

@@ -420,7 +420,7 @@ class World:
         event, book = screens.event[rows], screens.book[rows]
         board = HonestPrices(
             event, screens.ladder[rows], screens.quarters[rows], screens.live[rows], screens.side[rows],
-            self._habits.net(book, screens.odds[rows]), screens.seen[rows],
+            self._habits.net(book, screens.odds[rows], screens.live[rows]), screens.seen[rows],
         )  # fmt: skip
         draws = np.array([league.draws for league in LEAGUES])[self._games.league[event]]
         arbs = []

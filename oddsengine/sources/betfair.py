@@ -86,7 +86,7 @@ class BetfairSource:
         self._moment: datetime | None = None  # time of the last message
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets) as web:
+        async with Web(self.feed, self._secrets, receiver) as web:
             await keep_trying(self.feed, receiver, lambda backoff: self._connection(web, receiver, backoff))
 
     async def _connection(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:

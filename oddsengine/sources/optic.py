@@ -44,7 +44,7 @@ class OpticSource:
         self._key, self._secrets = env["key_env"], secrets
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:
+        async with Web(self.feed, self._secrets, receiver, {"x-api-key": self._key}) as web:
             leagues = list(chunks(self.feed.leagues, _LEAGUES)) or [()]
             parts = [_Part(self.feed, sport, some, web) for sport in self.feed.sports for some in leagues]
             waiting = {part.name for part in parts}

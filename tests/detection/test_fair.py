@@ -194,6 +194,14 @@ def test_net_odds_are_after_commission() -> None:
     assert rows["net_odds"].to_list() == pytest.approx([1.95, 1.95, 1.55, 1.375])
 
 
+@pytest.mark.parametrize(("live", "wins"), [(False, 2.1), (True, 1.0 / (1 / 2.1 + 0.03 / 2.1 * (1 - 1 / 2.1)))])
+def test_a_fee_in_play_lowers_prices_in_play_only(live: bool, wins: float) -> None:
+    odds = two_way(("pinnacle", 1.95, 1.95), ("novig", 2.1, 1.75)).with_columns(is_live=live)
+    rows = oe.fair(odds, sharp="pinnacle", guards=[]).filter(sportsbook="novig")
+    assert rows["net_odds"][0] == pytest.approx(wins)
+    assert rows["ev"][0] == pytest.approx(0.5 * wins - 1.0)
+
+
 def test_the_error_over_a_reference_is_the_spread_of_the_other_books_around_it() -> None:
     said = dict(zip((*SOME, "pinnacle"), (0.0, 0.1, -0.1, 0.05, 0.3, 0.02), strict=True))
     rows = oe.fair(pl.DataFrame(moneylines(said)), sharp="pinnacle", now=NOW).filter(selection="Home")

@@ -134,6 +134,17 @@ def test_fair_prices_are_those_of_the_best_level() -> None:
     assert best["ev_percentage"].to_list() == staked["ev_percentage"].to_list()
 
 
+def test_the_largest_size_in_play_is_after_the_fee_in_play() -> None:
+    odds = table({("novig", "Over"): [(2.1, 100.0)], ("fanduel", "Under"): [(2.1, 100.0)]})
+    before, live = (
+        oe.largest_arbitrages(oe.find_arbitrage(odds.with_columns(is_live=flag), guards=[]))["largest_profit"][0]
+        for flag in (False, True)
+    )
+    assert before == pytest.approx(10.0)
+    assert live == pytest.approx(largest_arbitrage([[(2.1, 100.0)]] * 2, fees=[0.03, 0.0]).profit)
+    assert live < before
+
+
 @pytest.mark.parametrize("stake", [0, -1.0, float("nan"), float("inf"), True, "10", 10**400])
 def test_a_stake_that_is_none(stake: Any) -> None:
     with pytest.raises(ValueError, match="stake must be None or a finite amount above 0"):

@@ -12,7 +12,7 @@ from statistics import median
 
 from naive.devig import devig
 from naive.guards import ALL_GUARDS
-from naive.quotes import EPSILON, SECOND, Market, Quote, World, logit, main_lines
+from naive.quotes import EPSILON, SECOND, Book, Market, Quote, World, logit, main_lines
 
 LEG_AGE, LEG_SPREAD, PREMATCH_SPREAD = 10.0, 5.0, 300.0
 PROFIT_CAP, EV_CAP = 0.10, 0.30
@@ -86,14 +86,20 @@ class View:
         return any((leg.book, leg.quote.market) in self.doubtful for leg in legs)
 
 
-def after_commission(odds: float, book: str, world: World, commission: Mapping[str, float]) -> float:
+def fee_of(book: Book, quote: Quote) -> float:
+    """F of the fee per contract, which may be another one in play."""
+    return book.live_fee if quote.live and book.live_fee is not None else book.fee
+
+
+def after_commission(quote: Quote, world: World, commission: Mapping[str, float]) -> float:
     """The price a winning bet really pays."""
+    odds, book = quote.odds, quote.book
     if book in commission:
         return 1.0 + (odds - 1.0) * (1.0 - commission[book])
     known = world.book(book)
-    if known.fee:
+    if fee := fee_of(known, quote):
         p = 1.0 / odds
-        return 1.0 / (p + known.fee * p * (1.0 - p))
+        return 1.0 / (p + fee * p * (1.0 - p))
     return 1.0 + (odds - 1.0) * (1.0 - known.commission)
 
 
@@ -101,7 +107,7 @@ def view(
     survivors: Iterable[Quote], stingy: set[tuple[str, Market]], doubtful: set[tuple[str, Market]], world: World,
     settings: Settings,
 ) -> View:  # fmt: skip
-    legs = [Leg(quote, after_commission(quote.odds, quote.book, world, settings.commission)) for quote in survivors]
+    legs = [Leg(quote, after_commission(quote, world, settings.commission)) for quote in survivors]
     everyone = frozenset(leg.book for leg in legs)
     offered = everyone if settings.books is None else settings.books
     professional = {name for name, book in world.books.items() if book.sharp or book.exchange}
@@ -206,7 +212,7 @@ def costs(board: View, legs: Sequence[Leg]) -> tuple[float, ...]:
     for book, market in {(leg.book, leg.quote.market) for leg in legs}:
         places = [at for at, leg in enumerate(legs) if (leg.book, leg.quote.market) == (book, market)]
         known = board.world.book(book)
-        rate = board.settings.commission.get(book, 0.0 if known.fee else known.commission)
+        rate = board.settings.commission.get(book, 0.0 if fee_of(known, legs[places[0]].quote) else known.commission)
         if not 1 < len(places) < len(legs) or not rate:
             continue
         staked = sum(found[at] for at in places)

@@ -90,6 +90,7 @@ def load_books() -> dict[str, Book]:
             parlay_only=entry.get("parlay_only", False),
             commission=entry.get("commission", 0.0),
             fee=entry.get("fee", 0.0),
+            live_fee=entry.get("live_fee"),
         )
         for name, entry in known.items()
     }

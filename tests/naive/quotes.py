@@ -24,6 +24,7 @@ class Book:
     parlay_only: bool = False
     commission: float = 0.0
     fee: float = 0.0
+    live_fee: float | None = None
 
 
 @dataclass(frozen=True)

@@ -709,11 +709,10 @@ def test_two_books_of_which_one_is_sharp_give_a_list() -> None:
 
 def test_an_exchange_before_its_commission_is_no_opportunity_and_a_suspect_only_if_asked() -> None:
     rows = moneylines(dict.fromkeys(SOME, 0.0))
-    gross = next(b.id for b in catalog.books().values() if b.exchange and not b.commission and not b.fee)
-    rows += price(gross, "moneyline", None, (2.3, 1.8)) + price("corner_shop", "moneyline", None, (2.9, 1.5))
-    odds = pl.DataFrame(rows)
-    assert not oddsengine.find_ev(odds, now=NOW).height
-    listed = oddsengine.find_ev(odds, now=NOW, include=["suspect"], guards={"ev_cap": False})
+    rows += price("matchbook", "moneyline", None, (2.3, 1.8)) + price("corner_shop", "moneyline", None, (2.9, 1.5))
+    odds, unknown = pl.DataFrame(rows), {"matchbook": 0.0}
+    assert not oddsengine.find_ev(odds, now=NOW, commission=unknown).height
+    listed = oddsengine.find_ev(odds, now=NOW, commission=unknown, include=["suspect"], guards={"ev_cap": False})
     assert listed.select("sportsbook", "flags").rows() == [("corner_shop", ["suspect"])]
     with pytest.raises(ValueError, match="include must be a list of suspect"):
         oddsengine.find_ev(odds, include=["everything"])

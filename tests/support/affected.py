@@ -1,8 +1,9 @@
 """The tests that a change can reach: `make affected` runs them before all others.
 
-These are the tests that import a changed module, or a module that does; the tests in its folder below `tests`; those that `mutate.py` names for it; its examples; and the golden tapes. A public name of the package is
-followed to the module that defines it, instead of to all that `oddsengine/__init__.py` imports. Everything is run if a
-kernel changed, or a data file of the package, or what all tests share.
+These are the tests that import a changed module, or a module that does; the tests in its folder below `tests`; those
+that `mutate.py` names for it; its examples; and the golden tapes. A public name of the package is followed to the
+module that defines it, instead of to all that `oddsengine/__init__.py` imports. Everything is run if a kernel changed,
+or a data file of the package, or what all tests share.
 
     PYTHONPATH=tests python -m support.affected [BASE]    print them; BASE is a commit, and otherwise the last one that
                                                           is shared with the upstream branch, or else HEAD

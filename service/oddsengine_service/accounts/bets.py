@@ -156,7 +156,7 @@ def bet_of_import(new: ImportedBet, placed_at: datetime) -> Bet:
 def figures(bet: Bet) -> Bet:
     """A bet with the figures computed from its price, stake, close and result."""
     book = catalog.book(bet.sportsbook)
-    net = float(charged(bet.odds_decimal, book.commission, book.fee))
+    net = float(charged(bet.odds_decimal, book.commission, book.contract_fee(live=bet.is_live)))
 
     def value(p: float | None) -> float | None:
         return None if p is None else round(100.0 * float(clv(net, p)), 4)

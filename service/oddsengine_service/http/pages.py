@@ -120,7 +120,9 @@ def _facts() -> dict[str, Any]:
         "categories": {name: list(kinds) for name, kinds in catalog.categories().items()},
         "families": families,
         "charges": {
-            book.id: [book.commission, book.fee] for book in catalog.books().values() if book.commission or book.fee
+            book.id: [book.commission, book.contract_fee(live=False), book.contract_fee(live=True)]
+            for book in catalog.books().values()
+            if book.commission or book.fee or book.live_fee
         },
         "desks": {book.id: book.feed for book in catalog.books().values() if book.feed},
         "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},

@@ -182,7 +182,7 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame, rates: Mapping[str, float] 
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
     stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
-    sizes = largest_arbitrages(frame.select("legs"), rates=rates)
+    sizes = largest_arbitrages(frame.select("legs", "is_live"), rates=rates)
     return {
         "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
         "legs.timestamp": "last_seen_at", "legs.stake_percent": stake, "terms_results": _results(frame),

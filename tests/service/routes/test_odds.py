@@ -568,6 +568,9 @@ def net_of(row: dict[str, Any]) -> float:
     return 1.0 / (1.0 / win + book.fee / win * (1.0 - 1.0 / win)) if book.fee else win
 
 
+SIMILAR = (("novig", 2.08), ("fanduel", 2.06))
+
+
 @pytest.mark.parametrize("book", ["betfair_exchange", "kalshi"])
 @pytest.mark.parametrize(("quoted", "wins"), [(2.08, False), (2.20, True)])
 def test_best_is_what_pays_most_after_commission(book: str, quoted: float, wins: bool) -> None:
@@ -579,6 +582,15 @@ def test_best_is_what_pays_most_after_commission(book: str, quoted: float, wins:
     assert row["odds_decimal"] == (quoted if wins else 2.06)
     assert row["odds_decimal_net"] == pytest.approx(net_of(row), abs=1e-6)
     assert "odds_decimal_net" not in call(stand(engine), "/odds")["data"][0]
+
+
+@pytest.mark.parametrize(("live", "best"), [(False, "novig"), (True, "fanduel")])
+def test_a_fee_in_play_counts_in_play_only(live: bool, best: str) -> None:
+    engine = Engine()
+    rows = [price("e", book, "moneyline", "LA Lakers", odds, is_live=live) for book, odds in SIMILAR]
+    engine.step(rows, datetime(2026, 2, 8, tzinfo=UTC))
+    (row,) = call(stand(engine), "/odds/best")["data"]
+    assert row["sportsbook"] == best
 
 
 def test_of_equal_prices_the_one_seen_last_is_best() -> None:
