@@ -144,6 +144,7 @@ PUBLIC = {
     "query",
     "query.values",
     "catalog.reasons",
+    "tables.levels",
     "tables.schema",
     "simulate",
     "simulate.futures",

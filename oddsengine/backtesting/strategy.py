@@ -46,6 +46,7 @@ from oddsengine.live.update import Update
 from oddsengine.maths import scoring
 from oddsengine.maths.devig import Method
 from oddsengine.progress import ticking
+from oddsengine.staking.rules import stake_rules
 from oddsengine.staking.stakes import kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.column_names import Columns
@@ -356,8 +357,9 @@ class Trader:
                 on_event = (*self._open, *self._waiting)
                 used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["event_id"])
                 money = min(money, self.strategy.max_event - used)
-            money = float(np.floor(money / step + 1e-9) * step)
-            if not money > 0.0:
+            rules = stake_rules(row, step)
+            money = rules.whole(money)
+            if not (money > 0.0 and rules.allows(money)):
                 continue
             order = _Order(_trade(row, money, now), now + self._latency)
             self._orders.append(order)

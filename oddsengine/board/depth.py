@@ -1,4 +1,4 @@
-"""Levels and charges of the rows that have their own, as numbers.
+"""Levels and charges of the rows that have their own, as numbers; and which rows have rules of stakes.
 
 They are derived from the rows' texts (`links`), whenever those are set. Levels of a row stand together in a pool, best
 first; those of earlier texts stay in it until it is packed.
@@ -6,7 +6,7 @@ first; those of earlier texts stay in it until it is packed.
 
 import numpy as np
 
-from oddsengine.board.links import CHARGES, LADDER, depth_parts
+from oddsengine.board.links import CHARGES, LADDER, RULES, depth_parts
 from oddsengine.columns import Bytes, Ints, Longs, grown, spans
 from oddsengine.pricing.commission import PriceDepth
 from oddsengine.tables.levels import FlatLevels, levels_of_text
@@ -18,6 +18,7 @@ class Depth:
     def __init__(self, least: int = 1024) -> None:
         self._least = least  # levels below which the pool is not packed
         self._charges: dict[int, tuple[float, float]] = {}  # commission and fee, nan: those of the book
+        self._ruled: set[int] = set()  # slots with rules of stakes
         self._first = np.empty(0, np.int64)  # per slot: place of its levels in the pool
         self._size = np.empty(0, np.int64)
         self._odds, self._stake = np.empty(0), np.empty(0)
@@ -25,8 +26,12 @@ class Depth:
         self._held = 0  # of these, the levels of current texts
 
     def put(self, slot: int, link: str | None) -> int:
-        """Replace those of a row by those of its text. Returns what it has."""
-        levels, charges = depth_parts(link)
+        """Replace those of a row by those of its text. Returns what it has, as `links.own_parts`."""
+        levels, charges, parts = depth_parts(link)
+        if parts & RULES:
+            self._ruled.add(slot)
+        elif self._ruled:
+            self._ruled.discard(slot)
         if any(charges):
             commission, fee = (float(text or "nan") for text in charges)
             self._charges[slot] = commission, fee
@@ -34,7 +39,7 @@ class Depth:
             self._charges.pop(slot, None)
         if levels or (slot < self._size.size and self._size[slot]):
             self._put_levels(slot, sorted(levels_of_text(levels), reverse=True))
-        return (LADDER if levels else 0) | (CHARGES if any(charges) else 0)
+        return parts
 
     def _put_levels(self, slot: int, levels: list[tuple[float, float]]) -> None:
         self._first, self._size = grown(self._first, slot + 1), grown(self._size, slot + 1)
@@ -64,7 +69,7 @@ class Depth:
     @property
     def is_empty(self) -> bool:
         """Whether no row has any."""
-        return not (self._held or self._charges)
+        return not (self._held or self._charges or self._ruled)
 
     def take(self, slots: Ints | Longs, parts: Bytes, *, levels: bool) -> PriceDepth | None:
         """Those of some rows, `parts` being what each has; None if it is nothing that is asked for."""

@@ -1,6 +1,6 @@
 """The own texts of a row: what a source gives for a single price, joined to one text.
 
-No calculation uses most of them. The last ones are the levels and charges of the price, if it has its own.
+No calculation uses most of them. The last ones are the columns `DEPTH_SCHEMA`, if the price has its own.
 """
 
 from collections.abc import Sequence
@@ -8,21 +8,21 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, read_levels
+from oddsengine.tables.levels import BET_RULES, COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, read_levels
 from oddsengine.tables.schema import ODDS_SCHEMA
 
 LINKS = (
     "id", "deep_link", "sportsbook_name", "external_event_id", "market_id", "selection_id", "max_bet",
     "is_main_line", "is_alternate_line", "volume", "volume_24h", "open_interest", "exchange_token_id",
-    LEVELS, COMMISSION, FEE,
+    LEVELS, COMMISSION, FEE, *BET_RULES,
 )  # fmt: skip
-"""Columns of a single price that are kept as one text: those of which only the last three are calculated with."""
+"""Columns of a single price that are kept as one text: of them only levels and charges are calculated with."""
 LINK_SCHEMA = {name: ODDS_SCHEMA.get(name) or DEPTH_SCHEMA[name] for name in LINKS}
 _FLAGS = {"True": True, "False": False}
-CHARGES, LADDER = 1, 2  # parts that are calculated with
+CHARGES, LADDER, RULES = 1, 2, 4  # parts that only prices of exchanges have
 LIMIT, LEVELS_AT = LINKS.index("max_bet"), LINKS.index(LEVELS)
 SEPARATOR = "\x1f"
-_EXCHANGES = (3, 4)  # numbers of trailing `LINKS` that are omitted if all of them are empty: only exchanges have them
+_EXCHANGES = (3, 3, 4)  # numbers of trailing `LINKS` that are omitted if all are empty: only exchanges have them
 
 _NOTHING = SEPARATOR * (len(LINKS) - sum(_EXCHANGES) - 1)
 
@@ -53,31 +53,32 @@ def joined(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
 
 
 def without_depth(link: str | None) -> str | None:
-    """The texts of a row without its levels and charges."""
+    """The texts of a row without its levels, charges and rules of stakes."""
     if link is None or link.count(SEPARATOR) < LEVELS_AT:
         return link
-    own, exchange = link.split(SEPARATOR)[:LEVELS_AT], SEPARATOR * _EXCHANGES[1]
+    own, exchange = link.split(SEPARATOR)[:LEVELS_AT], SEPARATOR * _EXCHANGES[-1]
     text = SEPARATOR.join(own).removesuffix(exchange)
     return None if text == _NOTHING else text
 
 
-def depth_parts(link: str | None) -> tuple[str, tuple[str, str]]:
-    """The levels of a row, and its commission and fee, as texts; empty if it has none of its own."""
+def depth_parts(link: str | None) -> tuple[str, tuple[str, str], int]:
+    """The levels of a row, and its commission and fee, as texts; empty if it has none of its own; and `own_parts`."""
     if link is None or link.count(SEPARATOR) < LEVELS_AT:
-        return "", ("", "")
-    levels, commission, fee = link.split(SEPARATOR)[LEVELS_AT:]
-    return levels, (commission, fee)
+        return "", ("", ""), 0
+    levels, commission, fee, *rules = link.split(SEPARATOR)[LEVELS_AT:]
+    parts = (LADDER if levels else 0) | (CHARGES if commission or fee else 0) | (RULES if any(rules) else 0)
+    return levels, (commission, fee), parts
 
 
 def own_parts(link: str | None) -> int:
-    """Which texts of a row are calculated with: `CHARGES`, `LADDER`, both or none."""
-    levels, charges = depth_parts(link)
-    return (LADDER if levels else 0) | (CHARGES if any(charges) else 0)
+    """Which of `LADDER`, `CHARGES` and `RULES` a row has, together."""
+    return depth_parts(link)[2]
 
 
 def depth_columns(parts: int) -> tuple[str, ...]:
-    """The columns of the texts that are calculated with, of rows that have these parts together."""
-    return ((LEVELS,) if parts & LADDER else ()) + ((COMMISSION, FEE) if parts & CHARGES else ())
+    """The columns `DEPTH_SCHEMA` of rows that have these parts together."""
+    charges, rules = (COMMISSION, FEE) if parts & CHARGES else (), BET_RULES if parts & RULES else ()
+    return ((LEVELS,) if parts & LADDER else ()) + charges + rules
 
 
 def link_column(links: list[str | None], name: str) -> pl.Series:

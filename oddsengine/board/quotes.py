@@ -30,7 +30,17 @@ from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.levels import COMMISSION, DEPTH_SCHEMA, FEE, LEVELS, MOST_LEVELS, MOST_STAKE, levels_text
+from oddsengine.tables.levels import (
+    BET_RULES,
+    COMMISSION,
+    DEPTH_SCHEMA,
+    FEE,
+    LEVELS,
+    MOST_LEVELS,
+    MOST_STAKE,
+    levels_text,
+    valid_numbers,
+)
 from oddsengine.tables.schema import (
     MOST_CHARACTERS,
     MOST_DECIMAL,
@@ -87,7 +97,7 @@ _decoder = msgspec.json.Decoder(list[_Plain])
 _encoder = msgspec.json.Encoder()
 _wording = attrgetter(*WORDING, "line")
 _PRICE = ("line", "odds_decimal", "odds_american")
-_NUMBERS = (*_PRICE, "max_bet", "volume", "volume_24h", "open_interest", COMMISSION, FEE)
+_NUMBERS = (*_PRICE, "max_bet", "volume", "volume_24h", "open_interest", COMMISSION, FEE, *BET_RULES)
 
 
 @cache
@@ -421,12 +431,11 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
     return np.asarray(american[table[ROW].to_numpy()])
 
 
-def _valid_depth(levels: Sequence[Any] | None, commission: float | None, fee: float | None) -> bool:
-    """Whether levels and charges are as `check_odds` wants them."""
+def _valid_depth(levels: Sequence[Any] | None, *numbers: float | None) -> bool:
+    """Whether levels, charges and rules of stakes are as `check_odds` wants them."""
     few = levels is None or len(levels) <= MOST_LEVELS
     return (
         few
         and all(1.0 < each.odds_decimal < np.inf and 0.0 <= each.stake <= MOST_STAKE for each in levels or ())
-        and (commission is None or 0.0 <= commission < 1.0)
-        and (fee is None or 0.0 <= fee <= 1.0)
+        and valid_numbers(numbers)
     )

@@ -1,5 +1,6 @@
 """Sportsbooks: sharp, exchange, parlay-only and so on, their regions, feeds, tiers and commission."""
 
+import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from oddsengine.catalog import files
 from oddsengine.catalog.names import plain
 
+_PLACE = re.compile(r"(.+)_([a-z]{2})")
 REGIONS = ("US", "UK", "EU", "AU", "GLOBAL")
 CURRENCIES = ("USD", "USDC", "GBP", "EUR")
 # A tier includes the books of lower tiers.
@@ -41,6 +43,11 @@ class Book(NamedTuple):
         """Name for display."""
         return self.display or self.name
 
+    @property
+    def desk(self) -> str:
+        """What books have in common whose prices one trading desk makes."""
+        return self.feed or f"={self.id}"
+
     def contract_fee(self, *, live: bool) -> float:
         """F of its fee per contract, before the start or in play."""
         return self.live_fee if live and self.live_fee is not None else self.fee
@@ -70,13 +77,25 @@ def _by_alias() -> Mapping[str, Book]:
 def book(id_: str) -> Book:
     """Return a book by id, name or alias, ignoring case and spaces; an unknown book has no flags.
 
+    One of a state or a country, such as `hardrockbet_az`, has the desk of the book that it is of; an exchange does not:
+    other customers bet there.
+
     Examples
     --------
     >>> book("pinnacle").sharp, book("betfair_ex_eu").id, book("Circa Sports").id, book("Corner Shop")[:3]
     (True, 'betfair_exchange', 'circa', ('corner_shop', 'Corner Shop', False))
+    >>> book("hardrockbet_az").desk == book("hardrock").desk
+    True
     """
-    name = plain(id_)
-    return _by_alias().get(name) or Book(name, id_)
+    name, known = plain(id_), _by_alias()
+    if (found := known.get(name)) is not None:
+        return found
+    if (match := _PLACE.fullmatch(name)) and (of := known.get(match[1])) and not of.exchange:
+        return of._replace(
+            id=name, name=f"{of.name} {match[2].upper()}", sharp=False, feed=of.desk, aliases=(), display="",
+            requires_tier=TIERS[-1],
+        )  # fmt: skip
+    return Book(name, id_)
 
 
 @cache

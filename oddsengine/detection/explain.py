@@ -15,7 +15,7 @@ from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.question import Question, Sharp, prepare
-from oddsengine.detection.results import bet, total_team
+from oddsengine.detection.results import accepted, bet, total_team
 from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.detection.terms import listed
 from oddsengine.identity.groups import Floats, Ints, Longs
@@ -23,6 +23,7 @@ from oddsengine.identity.twins import with_twins
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method
+from oddsengine.tables.levels import BET_RULES
 from oddsengine.tables.schema import OddsTable
 
 
@@ -45,7 +46,7 @@ class Explanation:
         One row per price of the market: book, selection, line, quoted and net odds, the book's own fair probability,
         the fair probability and EV that `find_ev` has for it, age, role: ``leg``, ``reference``, ``offer``, ``other``
         (a book outside `books`) or ``set aside``, and, if there are several legs, the stake of each in percent of the
-        total, for equal payouts.
+        total, for equal payouts; `min_bet`, `bet_step` and `bet_delay` if the odds have these columns.
     terms
         What each leg settles on where the game does not end in the usual way, one row per case and leg: what it does
         in words, null if that is unknown, with source and date; whether legs differ, and the worst known result in
@@ -120,12 +121,13 @@ class Explanation:
         return ["What the bets settle on:", str(pl.DataFrame(lines)), ""]
 
     def _bets(self) -> list[str]:
-        """Describe each leg: outcome with its line, book, odds and stake."""
+        """Describe each leg: outcome with its line, book, odds and stake, and which stakes are accepted when."""
         row = self.opportunity
         return [
             f"    {bet(leg['selection'], leg['line'], row['player_name'], total_team(row))} at {leg['sportsbook']}, "
             f"odds {leg['odds_decimal']:.4g}"
             + ("" if leg["stake_percent"] is None else f", stake {leg['stake_percent']:.2f} %")
+            + accepted(leg)
             for leg in self.prices.filter(role="leg").iter_rows(named=True)
         ]
 
@@ -326,9 +328,10 @@ def _prices(
         place = {row: at for at, row in enumerate(rows.tolist())}
         share[[place[leg] for leg in legs.tolist()]] = 100.0 * cost / cost.sum()
     fair, percent = _values(question, rows)
+    facts = question.facts(rows.astype(np.int32))
     frame = pl.DataFrame(
         {
-            "odds_id": question.facts(rows.astype(np.int32))["id"],
+            "odds_id": facts["id"],
             "sportsbook": table["sportsbook"],
             "market_type": board.market_types(question, rows.astype(np.int32)),
             "outcome": labels.outcomes[labels.outcome[g.kind[g.ladder[market]], side]],
@@ -344,6 +347,7 @@ def _prices(
             "age_seconds": board.nullable(ages(v.now, g.seen[rows])),
             "role": pl.Series(role, dtype=pl.String),
             "stake_percent": board.nullable(share),
+            **{name: facts[name] for name in BET_RULES if name in facts.extra},
         }
     )
     return frame.sort("line", "outcome", "net_odds", descending=[False, False, True], nulls_last=True)

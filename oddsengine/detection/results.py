@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.tables.levels import BET_RULES
+
 _TIME = pl.Datetime("us", "UTC")
 TEXTS = pl.List(pl.String)
 
@@ -322,6 +324,23 @@ def bet(selection: str, line: float | None, player: str | None = None, team: str
     if re.search(rf"(?<![\d.]){re.escape(line_text.lstrip('-'))}(?![\d.]*\d)", selection):
         return text
     return f"{text} {line_text}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
+
+
+def accepted(leg: Mapping[str, Any]) -> str:
+    """Describe which stakes on a bet its venue accepts, and how late in play; empty if nothing is known of it.
+
+    Examples
+    --------
+    >>> accepted({"min_bet": 2.0, "bet_step": 0.01, "bet_delay": 5.0}), accepted({"min_bet": None, "bet_delay": 0.0})
+    ('; minimum 2, in steps of 0.01, accepted after 5 s', '')
+    """
+    least, step, delay = (leg.get(name) for name in BET_RULES)
+    said = ", ".join(
+        text.format(value)
+        for text, value in (("minimum {:.10g}", least), ("in steps of {:.10g}", step), ("accepted after {:g} s", delay))
+        if value
+    )
+    return f"; {said}" if said else ""
 
 
 def total_team(row: Mapping[str, Any]) -> str | None:

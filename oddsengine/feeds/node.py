@@ -80,6 +80,9 @@ class PublishedPrice(TypedDict, total=False):
     levels: list["PublishedLevel"] | None
     commission: float | None
     contract_fee: float | None
+    min_bet: float | None
+    bet_step: float | None
+    bet_delay: float | None
     rejection: "PublishedRejection | None"
     source_market_type: Text | None
 

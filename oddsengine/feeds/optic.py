@@ -21,6 +21,8 @@ from oddsengine.feeds.tracking import ListedIds, Pair, StreamRows
 _SOURCE = "OpticOdds"
 _MOST_UNKNOWN = 10_000
 _STATUS = {"unplayed": "upcoming", "live": "live", "half": "live", "completed": "ended", "cancelled": "cancelled"}
+_HALTED = frozenset({"suspended", "delayed"})
+"""Statuses of fixtures whose prices do not count until they are sent again."""
 
 
 def _signed(price: float) -> float:
@@ -116,6 +118,7 @@ class OpticOdds:
         self._games: dict[str, Game] = {}
         self._listed = ListedIds()
         self._held = StreamRows()
+        self._halted: set[str] = set()
         self.last_entry = ""  # the stream's `last_entry_id`, for the next connection
         self.unknown: dict[str, None] = {}  # fixtures of the stream that no request has returned
 
@@ -131,11 +134,14 @@ class OpticOdds:
         kinds = None if markets is None else frozenset(markets)
         unmapped: Counter[tuple[str, str]] = Counter()
         games = {fixture.id: _game(fixture) for fixture in fixtures}
+        halted = {fixture.id for fixture in fixtures if (fixture.status or "").lower() in _HALTED}
+        self._halted = (self._halted - games.keys()) | halted
         quotes: list[dict[str, Any]] = []
         listed: dict[str, dict[str, Pair]] = {game: {} for game in games}
         for fixture in fixtures:
             for row in fixture.odds:
-                quote = self._quote(row, games[fixture.id], fixture.is_live, refused, unmapped)
+                of, locked = games[fixture.id], fixture.id in halted
+                quote = self._quote(row, of, fixture.is_live, refused, unmapped, locked=locked)
                 if quote is not None:
                     quotes.append(quote)
                     listed[fixture.id][row.id] = (aggregated_book(row.sportsbook), row.market)
@@ -200,19 +206,34 @@ class OpticOdds:
         return Payload(list(games.values()), rows, (), moved, unmapped, refused)
 
     def _fixture_status(self, data: bytes) -> Payload:
+        """Parse changes of fixtures; null keeps what it was. Prices of one that is halted are suspended."""
         refused: Counter[str] = Counter()
         frame = _read(_changes, data, Level(_Change, "a change of a fixture"), refused)
         changes = frame.data if isinstance(frame.data, list) else [frame.data]
         games: dict[str, Game] = {}
+        suspended: dict[str, dict[str, Any]] = {}
         for change in changes:
             game = self._games.get(change.fixture_id)
-            if game is not None:
-                status = (change.new_status or change.status or "").lower()
-                start = moment(change.new_start_date) or moment(change.start_date) or game.start
-                games[game.id] = game._replace(status=_STATUS.get(status, ""), start=start)
+            if game is None:
+                continue
+            word = (change.new_status or change.status or "").lower()
+            start = moment(change.new_start_date) or moment(change.start_date) or game.start
+            if word in _HALTED:
+                self._halted.add(game.id)
+                rows = self._held.rows.values()
+                suspended |= {row["id"]: row | {"is_active": False} for row in rows if row["event_id"] == game.id}
+            elif word in _STATUS:
+                if game.id in self._halted:  # its prices are requested again
+                    self.unknown[game.id] = None
+                self._halted.discard(game.id)
+                game = game._replace(status=_STATUS[word])
+            elif word:
+                refused[f"a status of a fixture that is not known: {word[:40]}"] += 1
+            games[game.id] = game._replace(start=start)
         self._games |= games
+        self._held.put(suspended.values())
         self.last_entry = frame.entry_id or self.last_entry
-        return Payload(list(games.values()), refused=refused)
+        return Payload(list(games.values()), list(suspended.values()), refused=refused)
 
     def _quote(
         self, row: _Row, game: Game, live: bool | None, refused: Counter[str],  # noqa: FBT001

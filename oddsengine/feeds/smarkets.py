@@ -5,17 +5,20 @@ backed, bids what can be laid. In a market of two contracts, to lay one is to ba
 ladders is the quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays
 are no quotes.
 
-The type of a contract (HOME, OVER) says what its outcome is; without one, its name does.
+The type of a contract (HOME, OVER) says what its outcome is; without one, its name does. The states and types that it
+has are those of its contract (`contracts/smarkets.toml`); a row of another one is left out and counted.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
 from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
@@ -37,23 +40,37 @@ TYPES = {
 _SPORTS = {name: sport for sport, name in TYPES.items()}
 _NAMES = {
     "WINNER_3_WAY": "moneyline_3way", "WINNER_2_WAY": "moneyline", "MATCH_WINNER": "moneyline",
-    "DRAW_NO_BET": "draw_no_bet", "ASIAN_HANDICAP": "asian_handicap", "HANDICAP": "point_spread",
-    "OVER_UNDER": "total_points", "BOTH_TEAMS_TO_SCORE": "both_teams_to_score",
+    "ASIAN_HANDICAP": "asian_handicap", "HANDICAP": "point_spread", "OVER_UNDER": "total_points",
+    "BTTS": "both_teams_to_score",
 }  # fmt: skip
+_DRAW_NO_BET = "WINNER_DNB"
+_DRAWN = {"soccer": "draw_no_bet", "football": "moneyline"}  # there, overtime counts and a tie is void
 _LINED = ("ASIAN_HANDICAP", "HANDICAP")
 _TOTAL = "OVER_UNDER"
+_COMING = ("new", "upcoming", "live")
 _OPEN = ("open", "live")
+_EVENT_STATES, _MARKET_STATES = values_of("smarkets", "event_state"), values_of("smarkets", "market_state")
+_CONTRACT_STATES, _SIDES = values_of("smarkets", "contract_state"), values_of("smarkets", "side")
+_CLOSED = tuple(state for state in _CONTRACT_STATES if state not in _OPEN)
 _LEAGUE = 3  # part of a slug such as /sport/football/england-premier-league/2026/...
 _ONE = 10_000.0
 _PAIR = 2
-_WORDS = {"HOME": "home", "AWAY": "away", "DRAW": "draw", "OVER": "over", "UNDER": "under", "YES": "yes", "NO": "no"}
+_WORDS = {
+    "HOME": "home", "AWAY": "away", "PLAYER_A": "home", "PLAYER_B": "away", "DRAW": "draw", "OVER": "over",
+    "UNDER": "under", "YES": "yes", "NO": "no",
+}  # fmt: skip
 Ident = str | int
+
+
+class _EventType(msgspec.Struct):
+    domain: str = ""
+    scope: str = ""
 
 
 class _Event(msgspec.Struct):
     id: Ident
     name: Text
-    type: str = ""
+    type: str | _EventType = ""
     state: str = ""
     full_slug: str = ""
     start_datetime: Time = None
@@ -81,6 +98,7 @@ class _Contract(msgspec.Struct):
     market_id: Ident
     name: Name
     contract_type: _ContractType | None = None
+    state_or_outcome: str | None = None
 
 
 class _Quote(msgspec.Struct):
@@ -100,7 +118,7 @@ class SmarketsMarket(NamedTuple):
     game: Game
     name: str
     kind: str  # its type
-    param: float | None  # the line of a total
+    param: float | None  # the line of a total, or of the home side
 
 
 class SmarketsGames(NamedTuple):
@@ -123,15 +141,21 @@ def read_events(
     for body in pages:
         for event in _items(plain(body, SOURCE), "events", Level(_Event, "an event"), refused):
             game = _game(event, now)
-            if not game.home:
+            if event.state and event.state not in _EVENT_STATES:
+                refused["an event in a state that is not known"] += 1
+            elif event.state and event.state not in _COMING:
+                continue
+            elif not game.home:
                 refused["an event that is not a game of two"] += 1
             elif (not league or game.league == league) and (game.start is None or game.start <= until):
                 games[game.id] = game
     return SmarketsGames(games, refused)
 
 
-def next_page(body: bytes, seen: set[str]) -> str:
-    """Return the address of the next page, empty if there is none.
+def next_page(body: bytes, seen: set[str]) -> list[tuple[str, str]]:
+    """Return the parameters that say where the next page begins; none if there is none.
+
+    Its other parameters are those of the request, in words that the exchange itself does not accept.
 
     Even the last page has a next one, with events that were there before: `seen` are those of earlier pages, and those
     of this one are added. Raises `FeedError` if this is not a page.
@@ -141,7 +165,9 @@ def next_page(body: bytes, seen: set[str]) -> str:
     new = ids - seen
     seen |= new
     place = inside(document, "pagination", "next_page")
-    return place if new and isinstance(place, str) else ""
+    if not new or not isinstance(place, str):
+        return []
+    return [(name, value) for name, value in parse_qsl(urlsplit(place).query) if name.startswith("pagination_")]
 
 
 def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence[str]) -> list[SmarketsMarket]:
@@ -151,7 +177,11 @@ def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence
         for one in _items(plain(body, SOURCE), "markets", Level(_Market, "a market"), listed.refused):
             game = listed.games.get(str(one.event_id))
             kind = one.market_type.name if one.market_type else ""
-            if game is not None and one.state in _OPEN and kind in kinds:
+            if game is None or kind not in kinds:
+                continue
+            if one.state not in _MARKET_STATES:
+                listed.refused["a market in a state that is not known"] += 1
+            elif one.state in _OPEN:
                 param = number(one.market_type.param) if one.market_type else None
                 out[str(one.id)] = SmarketsMarket(str(one.id), game, one.name, kind, param)
     return list(out.values())
@@ -162,21 +192,24 @@ class SmarketsPrices:
 
     Examples
     --------
-    >>> SmarketsPrices().read("nfl", SmarketsGames({}, Counter()), [], [], []).quotes
+    >>> SmarketsPrices().read("nfl", {}, [], [], []).quotes
     []
     """
 
     def __init__(self) -> None:
         self._listed = ListedIds()
+        self._events: dict[str, set[str]] = {}  # by part
 
     def read(
-        self, part: str, listed: SmarketsGames, markets: Sequence[SmarketsMarket], contracts: Sequence[bytes],
+        self, part: str, games: Mapping[str, Game], markets: Sequence[SmarketsMarket], contracts: Sequence[bytes],
         quotes: Sequence[Received],
     ) -> Payload:  # fmt: skip
-        """Parse contracts and quotes of markets. Raises `FeedError` if one is not valid; the state is unchanged."""
+        """Parse contracts and quotes of all markets of some games.
+
+        Raises `FeedError` if one is not valid; the state is unchanged.
+        """
         turn = Turn()
-        turn.refused.update(listed.refused)
-        turn.games.update(listed.games)
+        turn.games.update(games)
         books = _books(quotes, turn.refused)
         of_market: dict[str, dict[str, _Contract]] = {}
         for body in contracts:
@@ -184,7 +217,17 @@ class SmarketsPrices:
                 of_market.setdefault(str(one.market_id), {})[str(one.id)] = one
         for market_ in markets:
             self._prices(market_, of_market.get(market_.id, {}), books, turn)
-        return turn.payload(self._listed, part)
+        self._events.setdefault(part, set()).update(games)
+        return turn.payload(self._listed, part, frozenset(games))
+
+    def end(self, part: str, listed: SmarketsGames) -> Payload:
+        """Return what a turn ends with: its games, what was left out of its lists, and the prices of other games."""
+        turn = Turn()
+        turn.refused.update(listed.refused)
+        turn.games.update(listed.games)
+        gone = self._events.get(part, set()) - set(listed.games)
+        self._events[part] = set(listed.games)
+        return turn.payload(self._listed, part, frozenset(gone))
 
     @staticmethod
     def _prices(
@@ -195,7 +238,8 @@ class SmarketsPrices:
         outcomes = {ident: _outcome(contract, one, kind) for ident, contract in contracts.items()}
         for ident, outcome in outcomes.items():
             if outcome is None:
-                turn.refused["a contract that is not understood"] += 1
+                if contracts[ident].state_or_outcome not in _CLOSED:
+                    turn.refused["a contract that is not understood"] += 1
                 continue
             if ident not in books:
                 continue
@@ -219,7 +263,8 @@ def _items(document: Any, what: str, level: Level, refused: Counter[str]) -> lis
 
 
 def _game(event: _Event, now: datetime) -> Game:
-    sport = _SPORTS.get(event.type, "")
+    kind = event.type if isinstance(event.type, str) else f"{event.type.domain}_match"
+    sport = _SPORTS.get(kind, "")
     parts = event.full_slug.split("/")
     where = league(parts[_LEAGUE], sport) if len(parts) > _LEAGUE else ""
     start = moment(event.start_datetime)
@@ -256,7 +301,7 @@ def _backed(quotes: Sequence[_Quote], refused: Counter[str]) -> Ladder:
 
 def _kind(one: SmarketsMarket) -> MarketName:
     """Return the market of a type."""
-    name = _NAMES.get(one.kind)
+    name = _DRAWN.get(one.game.sport) if one.kind == _DRAW_NO_BET else _NAMES.get(one.kind)
     if name == "total_points" and one.game.sport == "soccer":
         name = "total_goals"
     if name is None:
@@ -265,22 +310,27 @@ def _kind(one: SmarketsMarket) -> MarketName:
 
 
 def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict[str, Any] | None:
-    """Return the row of a contract without its price; None if it is not clear what it is."""
+    """Return the row of a contract without its price; None if it is closed, or it is not clear what it is."""
     game = one.game
+    if contract.state_or_outcome not in (None, *_OPEN):
+        return None
     text, line = with_line(contract.name)
-    given = contract.contract_type.name if contract.contract_type else ""
-    meaning = _WORDS.get((given or "").upper()) or outcome_of(text, game.home, game.away)
+    given = (contract.contract_type.name if contract.contract_type else None) or ""
+    if kind.in_catalog and given and given.upper() not in _SIDES:
+        return None
+    meaning = _WORDS.get(given.upper()) or outcome_of(text, game.home, game.away)
     selection = {"home": game.home, "away": game.away}.get(meaning, contract.name)
     if one.kind == _TOTAL:
         total = with_line(one.name.removesuffix(" goals").removesuffix(" points"))[1]
-        lines = {value for value in (one.param, line, total) if value is not None}
-        line, selection = (lines.pop() if len(lines) == 1 else None), meaning.title()
+        line, selection = _only(one.param, line, total), meaning.title()
         if line is None or meaning not in ("over", "under"):
             return None
     elif one.kind in _LINED:
+        if meaning not in ("home", "away"):
+            return None
+        own = one.param if meaning == "home" or one.param is None else -one.param
+        line = _only(own, line, _handicap(one.name, selection))
         if line is None:
-            line = _handicap(one.name, {"home": game.home, "away": game.away}.get(meaning, ""))
-        if line is None or meaning not in ("home", "away"):
             return None
     else:
         if kind.in_catalog and not meaning:
@@ -291,6 +341,12 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
         "external_event_id": game.id, "selection": selection, "selection_type": meaning or None, "line": line,
         "selection_id": str(contract.id),
     }  # fmt: skip
+
+
+def _only(*values: float | None) -> float | None:
+    """Return the line that all that have one agree on."""
+    lines = {value for value in values if value is not None}
+    return lines.pop() if len(lines) == 1 else None
 
 
 def _handicap(name: str, team: str) -> float | None:

@@ -106,6 +106,9 @@ _STATS = {
     "doubles": "batter_doubles", "triples": "batter_triples", "stolen_bases": "batter_stolen_bases",
     "batter_walks": "batter_walks", "batter_strikeouts": "batter_strikeouts", "strikeouts": "pitcher_strikeouts",
     "pitcher_walks": "pitcher_walks", "hits_allowed": "pitcher_hits_allowed", "earned_runs": "pitcher_earned_runs",
+    "free_throws": "player_frees_made",
+    "free_throw_attempts": "player_frees_attempts", "tries": "player_try_scorer_over",
+    "passing_rushing_receiving_touchdowns": "player_pass_rush_reception_tds",
     "pitcher_outs": "pitcher_outs", "record_a_win": "pitcher_record_a_win", "saves": "player_total_saves",
 }  # fmt: skip
 

@@ -63,12 +63,16 @@ class Turn:
                 best[bet] = row
         return {row["id"]: row for row in best.values()}
 
-    def payload(self, listed: ListedIds, part: str) -> Payload:
-        """Return all of it, and the ids of earlier prices of this part that are gone."""
+    def payload(self, listed: ListedIds, part: str, events: frozenset[str] | None = None) -> Payload:
+        """Return all of it, and the ids of earlier prices of this part that are gone.
+
+        A turn that is delivered event by event names those that it has now, for all of its payloads.
+        """
         rows = self._best()
-        now = {id_: (row["sportsbook"], row["market_type"]) for id_, row in rows.items()}
-        removed = listed.gone(part, now, None, None)
-        listed.replace(part, now, None, None)
+        within = "market_type" if events is None else "event_id"
+        now = {id_: (row["sportsbook"], row[within]) for id_, row in rows.items()}
+        removed = listed.gone(part, now, events, None)
+        listed.replace(part, now, events, None)
         return Payload(
             list(self.games.values()), list(rows.values()), (), removed, self.unmapped, +self.refused
         )  # fmt: skip

@@ -67,7 +67,7 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided
     key = hashes(prepared).ladder
     market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
     out: Votes = {}
-    feeds = [catalog.book(b).feed or catalog.book(b).id for b in identity.books]
+    feeds = [catalog.book(b).desk for b in identity.books]
     alone = of.lines.alone[g.kind, of.lines.sport[g.event]]
     for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
         ladder = g.ladder[m]
@@ -136,7 +136,7 @@ def located(board: Board, gathered: UnitColumns, at: Longs, table: catalog.FairT
 def closing_logits(prices: pl.DataFrame, votes: Votes) -> pl.DataFrame:
     """Return the close of located prices, `x` in logits of their outcome (nan if unknown), and its source `who`."""
     columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-    feeds = {name: of.feed or of.id for name in prices["sportsbook"].unique() for of in [catalog.book(name)]}
+    feeds = {name: catalog.book(name).desk for name in prices["sportsbook"].unique()}
     keys = prices.select("sportsbook", *columns).with_columns(
         feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
     )

@@ -70,7 +70,7 @@ def feeds(books: Sequence[str]) -> Ints:
     """Return the feed of each book: the first book with the same trading desk."""
     first: dict[str, int] = {}
     entries = [catalog.book(b) for b in books]
-    return np.array([first.setdefault(b.feed or f"={b.id}", at) for at, b in enumerate(entries)], np.int32)
+    return np.array([first.setdefault(b.desk, at) for at, b in enumerate(entries)], np.int32)
 
 
 def book_charges(books: Sequence[str]) -> BookCharges:

@@ -118,7 +118,9 @@ def arbitrage_stakes(odds: ArrayLike, total: ArrayLike, limits: ArrayLike = np.i
     return np.asarray(stakes * part)
 
 
-def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike = np.inf) -> WholeStakes:
+def round_stakes(
+    odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike = np.inf, least: ArrayLike = 0.0
+) -> WholeStakes:
     """Return stakes in whole steps with the largest profit in the worst case.
 
     Parameters
@@ -131,6 +133,8 @@ def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLi
         Step of stakes: one number, or one per outcome. The total is at most ten million steps.
     limits : array_like of float
         Maximum stake: one number, or one per outcome.
+    least : array_like of float
+        Smallest stake that is accepted: one number, or one per outcome.
 
     Returns
     -------
@@ -145,13 +149,16 @@ def round_stakes(odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLi
     WholeStakes(stakes=array([0., 0.]), profit=0.0)
     >>> round_stakes([2.10, 2.00], total=1000.0, step=[1.0, 5.0], limits=[100.0, 500.0])
     WholeStakes(stakes=array([100., 105.]), profit=5.0)
+    >>> round_stakes([2.10, 2.05], total=100.0, step=1.0, limits=[3.0, 100.0], least=[0.0, 4.0])
+    WholeStakes(stakes=array([0., 0.]), profit=0.0)
     """
-    return joint_stakes(odds, total, step, limits, np.zeros((0, 1)), np.zeros(0))
+    return joint_stakes(odds, total, step, limits, np.zeros((0, 1)), np.zeros(0), least)
 
 
 def joint_stakes(
-    odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike, members: ArrayLike, ends: ArrayLike
-) -> WholeStakes:
+    odds: ArrayLike, total: float, step: ArrayLike, limits: ArrayLike, members: ArrayLike, ends: ArrayLike,
+    least: ArrayLike = 0.0,
+) -> WholeStakes:  # fmt: skip
     """`round_stakes` with joint limits: `ends` are the limits, `members` (limits, outcomes) what each applies to.
 
     Examples
@@ -170,8 +177,12 @@ def joint_stakes(
     most = np.broadcast_to(np.asarray(limits, dtype=np.float64), d.shape)
     if not (most >= 0.0).all():
         raise ValueError(f"limits must be 0 or more, got {np.asarray(limits).tolist()}")
+    low_ends = np.broadcast_to(np.asarray(least, dtype=np.float64), d.shape)
+    if not ((low_ends >= 0.0) & np.isfinite(low_ends)).all():
+        raise ValueError(f"least must be finite and 0 or more, got {np.asarray(least).tolist()}")
     # In units of the smallest step, so that integers stay exact.
     smallest = float(unit.min())
+    fewest = np.ceil(low_ends / unit * (1.0 - _SLACK))  # steps
     unit, most, spent = unit / smallest, most / smallest, total / smallest * (1.0 + _SLACK)
     ends = np.asarray(ends, np.float64) / smallest * (1.0 + _SLACK)
     members = np.asarray(members, np.float64)
@@ -188,7 +199,7 @@ def joint_stakes(
         low = max(0.0, top - _BLOCK / float((1.0 / (d * unit)).sum()))
         payouts = np.concatenate([pay * np.arange(np.floor(low / pay), top / pay + 1.0) for pay in d * unit])
         payouts = payouts[(payouts > 0.0) & (payouts <= top * (1.0 + _SLACK))]
-        steps = np.ceil(payouts[:, None] / (d * unit) * (1.0 - _SLACK))
+        steps = np.maximum(np.ceil(payouts[:, None] / (d * unit) * (1.0 - _SLACK)), fewest)
         stakes = steps * unit
         fits = (stakes.sum(axis=-1) <= spent) & (steps <= top_steps).all(axis=-1)
         for chosen, end in zip(members, ends, strict=True):

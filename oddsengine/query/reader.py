@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from oddsengine.query.index import Index
 
 MOST_ROWS = 5_000  # maximum rows of a response, about as many kilobytes
-_UNSAID = SEPARATOR * 2  # neither main nor alternate
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # hundredths
 
 
@@ -61,6 +60,9 @@ class OwnTexts(NamedTuple):
     levels: str = ""
     commission: str = ""
     contract_fee: str = ""
+    min_bet: str = ""
+    bet_step: str = ""
+    bet_delay: str = ""
 
     @classmethod
     def split(cls, link: str) -> "OwnTexts":
@@ -71,6 +73,9 @@ class OwnTexts(NamedTuple):
     def ladder(self) -> list[tuple[float, float]]:
         """Odds and stakes of its levels."""
         return levels_of_text(self.levels)
+
+
+_MAIN = OwnTexts._fields.index("is_main_line")
 
 
 class LegPrice(NamedTuple):
@@ -504,11 +509,11 @@ class BoardReader:
     def _own_fields(self, slots: Ints, out: npt.NDArray[np.int8]) -> None:
         """Apply the main-line flags given by sources."""
         for at, link in enumerate(self.board.rows.links_of(slots)):
-            if link is None or link.endswith(_UNSAID):
+            if link is None:
                 continue
-            own = OwnTexts.split(link)
-            if own.is_main_line or own.is_alternate_line:
-                out[at] = own.is_main_line == "True" if own.is_main_line else own.is_alternate_line == "False"
+            main, alternate = link.split(SEPARATOR, _MAIN + 2)[_MAIN : _MAIN + 2]
+            if main or alternate:
+                out[at] = main == "True" if main else alternate == "False"
 
     def states(self, slots: Ints) -> list[Any]:
         """Return a comparable state of each row; equal states encode to equal bytes."""

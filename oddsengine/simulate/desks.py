@@ -126,7 +126,7 @@ class Opinions:
     def __init__(self, desks: Sequence[Desk], events: int, rng: np.random.Generator, *, follow: bool = False) -> None:
         self._follow = follow
         feeds: dict[str, int] = {}
-        self._voice = np.array([feeds.setdefault(d.book.feed or f"={d.book.id}", len(feeds)) for d in desks])
+        self._voice = np.array([feeds.setdefault(d.book.desk, len(feeds)) for d in desks])
         first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(feeds))]
         self._desks = [desks[at] for at in first]
         self._rng = rng

@@ -76,7 +76,7 @@ class BetfairSource:
         self._requested_at: dict[str, float] = {}  # market -> time of the last request for its names
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets) as web:
+        async with Web(self.feed, self._secrets, receiver) as web:
             await keep_trying(self.feed, receiver, lambda backoff: self._connection(web, receiver, backoff))
 
     async def _connection(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:

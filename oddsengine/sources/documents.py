@@ -49,7 +49,7 @@ class DocumentSource:
         self._invalid: dict[str, int] = {}  # a document's name -> its rows, of which none is valid
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets) as web:
+        async with Web(self.feed, self._secrets, receiver) as web:
             await keep_trying(self.feed, receiver, lambda backoff: self._turn(web, receiver, backoff))
 
     async def _turn(self, web: Web, receiver: Receiver, backoff: Backoff) -> float | None:

@@ -93,6 +93,9 @@ class _Reports:
         self.report.refused.update(payload.refused)
         await self._take(payload)
 
+    async def received(self, source: str, place: str, body: bytes) -> None:
+        """Only a node counts what is not known."""
+
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """A failure follows."""
 

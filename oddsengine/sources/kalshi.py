@@ -64,7 +64,7 @@ class KalshiSource:
 
     async def run(self, receiver: Receiver) -> None:
         await self._disconnected(receiver)  # an earlier run may have ended with a bug
-        async with Web(self.feed, self._secrets) as web, asyncio.TaskGroup() as group:
+        async with Web(self.feed, self._secrets, receiver) as web, asyncio.TaskGroup() as group:
             for winners in self._leagues:
                 paced = PacedWeb(self.feed, self.feed.url, web, self._bucket, receiver, winners)
                 group.create_task(self._league(paced, receiver, winners))

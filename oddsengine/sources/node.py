@@ -62,7 +62,7 @@ class _Upstream:
         self._headers = {"x-api-key": env["key_env"]} if env["key_env"] else {}
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets, self._headers) as web:
+        async with Web(self.feed, self._secrets, receiver, self._headers) as web:
             prices = keep_trying(self.feed, receiver, lambda backoff: self._attempt(web, receiver, backoff))
             if not self.feed.games:
                 await prices

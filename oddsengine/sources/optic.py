@@ -1,4 +1,4 @@
-"""Streams in the format of OpticOdds: one connection per sport, resumed after the last entry.
+"""Streams in the format of OpticOdds: a connection per sport and ten leagues, resumed after the last entry.
 
 The stream only has changes, of fixtures by id. Teams and existing prices are requested: for all fixtures when a stream
 starts, later for unknown ones.
@@ -22,6 +22,7 @@ from oddsengine.sources.sse import Stream
 from oddsengine.sources.web import Web
 
 _FIXTURES, _BOOKS = 5, 5  # of one request
+_LEAGUES = 10  # of one connection
 _MOST_PAGES = 100
 Rows = list[tuple[str, str | int | float | bool | None]]
 
@@ -43,35 +44,39 @@ class OpticSource:
         self._key, self._secrets = env["key_env"], secrets
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets, {"x-api-key": self._key}) as web:
-            sports = [_Sport(self.feed, sport, web) for sport in self.feed.sports]
-            waiting = set(self.feed.sports)
+        async with Web(self.feed, self._secrets, receiver, {"x-api-key": self._key}) as web:
+            leagues = list(chunks(self.feed.leagues, _LEAGUES)) or [()]
+            parts = [_Part(self.feed, sport, some, web) for sport in self.feed.sports for some in leagues]
+            waiting = {part.name for part in parts}
 
-            def begun(sport: str) -> None:
-                waiting.discard(sport)
+            def begun(part: str) -> None:
+                waiting.discard(part)
                 if not waiting:
                     receiver.caught_up(self.feed.name)
 
             async with asyncio.TaskGroup() as group:
-                for one in sports:
-                    group.create_task(one.run(receiver, begun))
+                for part in parts:
+                    group.create_task(part.run(receiver, begun))
 
 
-class _Sport:
-    def __init__(self, feed: OpticSettings, sport: str, web: Web) -> None:
-        self._feed, self._sport, self._web = feed, sport, web
+class _Part:
+    """A connection: a sport, or some leagues of it."""
+
+    def __init__(self, feed: OpticSettings, sport: str, leagues: Sequence[str], web: Web) -> None:
+        self.name = " ".join([sport, *leagues]) if len(feed.leagues) > _LEAGUES else sport
+        self._feed, self._sport, self._leagues, self._web = feed, sport, leagues, web
         self._stream = Stream(feed.silence, feed.body_bytes)
         self._reader = OpticOdds()
         self._begun = False
 
     async def run(self, receiver: Receiver, begun: Callable[[str], None]) -> None:
-        await keep_trying(self._feed, receiver, lambda backoff: self._connection(receiver, backoff, begun), self._sport)
+        await keep_trying(self._feed, receiver, lambda backoff: self._connection(receiver, backoff, begun), self.name)
 
     async def _connection(self, receiver: Receiver, backoff: Backoff, begun: Callable[[str], None]) -> float:
         feed, reader = self._feed, self._reader
-        receiver.expect(feed.name, self._sport, feed.silence)
+        receiver.expect(feed.name, self.name, feed.silence)
         query: Rows = [("sportsbook", book) for book in feed.books]
-        query += [("league", league) for league in feed.leagues]
+        query += [("league", league) for league in self._leagues]
         query += [("market", market) for market in feed.markets]
         query += [("include_fixture_updates", "true")]
         if reader.last_entry:
@@ -82,18 +87,18 @@ class _Sport:
                 async for event in events:
                     if not self._begun:
                         await self._begin(receiver)
-                        begun(self._sport)
+                        begun(self.name)
                     if event is None or event.event != "connected":
                         backoff.reset()
                     if event is not None and event.event in ("odds", "locked-odds", "fixture-status"):
                         payload = await parsed(feed, receiver, event.data, reader.frame, event.event, event.data)
-                        await receiver.deliver(feed.name, _on_arrival(payload), self._sport)
+                        await receiver.deliver(feed.name, _on_arrival(payload), self.name)
                         await self._request_odds(receiver, list(reader.unknown))
                     elif event is None or event.event != "connected":
-                        receiver.alive(feed.name, self._sport)
+                        receiver.alive(feed.name, self.name)
                     renewed = reader.alive(receiver.now())
                     if renewed.quotes:
-                        await receiver.deliver(feed.name, renewed, self._sport)
+                        await receiver.deliver(feed.name, renewed, self.name)
         except Failure as failure:
             if failure.fatal:
                 reader.last_entry = ""  # the entry may be the reason for the failure
@@ -106,7 +111,7 @@ class _Sport:
         feed = self._feed
         fixtures: list[str] = []
         for page in range(1, _MOST_PAGES + 1):
-            query: Rows = [("sport", self._sport), *(("league", one) for one in feed.leagues), ("page", str(page))]
+            query: Rows = [("sport", self._sport), *(("league", one) for one in self._leagues), ("page", str(page))]
             body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/active", query)).body
             payload = await parsed(feed, receiver, body, self._reader.read, body)
             fixtures += [game.id for game in payload.games]
@@ -124,7 +129,7 @@ class _Sport:
                 query += [("market", one) for one in feed.markets] + [("odds_format", "AMERICAN")]
                 body = (await self._web.get(f"{feed.url.rstrip('/')}/fixtures/odds", query)).body
                 payload = await parsed(feed, receiver, body, self._reader.read, body, books, feed.markets or None)
-                await receiver.deliver(feed.name, _on_arrival(payload), self._sport)
+                await receiver.deliver(feed.name, _on_arrival(payload), self.name)
             for one in batch:
                 self._reader.unknown.pop(one, None)  # requested once, even if the source does not have it
 

@@ -5,13 +5,17 @@ after the wait that the source asks for, or an increasing one, and the others wa
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from math import isfinite
 from typing import TypeVar
 
+from oddsengine import catalog
 from oddsengine.feeds import Payload
 from oddsengine.feeds.turns import Received
 from oddsengine.sources.failure import RATE_LIMITED, Failure
+from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
@@ -20,6 +24,8 @@ from oddsengine.sources.web import Web
 
 MOST_PAGES = 200
 _BURST_S = 1.0
+_MARGIN_S = 1.0  # requests are under way for different times
+_EPOCH = 1e9  # a time, and not a number of seconds
 Query = list[tuple[str, str | int | float | bool | None]]
 T = TypeVar("T")
 
@@ -42,6 +48,46 @@ class TokenBucket:
         self._spent_until = max(self._spent_until, asyncio.get_running_loop().time() + seconds)
 
 
+class RequestWindow:
+    """At most so many requests in any so many seconds, and what the headers of answers say about them."""
+
+    def __init__(self, requests: int, seconds: float) -> None:
+        self._most, self._seconds = requests, seconds + _MARGIN_S
+        self._times: deque[float] = deque()
+        self._from = 0.0  # when the next one may be
+
+    async def take(self, tokens: float = 1.0) -> None:
+        """Wait for a place."""
+        loop = asyncio.get_running_loop()
+        begin = max(loop.time(), self._from)
+        while len(self._times) >= self._most:
+            begin = max(begin, self._times.popleft() + self._seconds)
+        self._times.append(begin)
+        await asyncio.sleep(max(0.0, begin - loop.time()))
+
+    def pause(self, seconds: float) -> None:
+        """Pause all requests for some seconds."""
+        self._from = max(self._from, asyncio.get_running_loop().time() + seconds)
+
+    def obey(self, headers: Mapping[str, str], now: datetime) -> None:
+        """Take over a lower limit, and wait for the end of a window that has no place left."""
+        limit, left, reset = (_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset"))
+        if limit is not None and limit >= 1.0:
+            self._most = min(self._most, int(limit))
+        if left is not None and left < 1.0 and reset is not None:
+            seconds = reset - now.timestamp() if reset > _EPOCH else reset
+            self.pause(min(max(0.0, seconds), self._seconds))
+
+
+def _number(text: str | None) -> float | None:
+    """Return the number of a header, of which the last one counts if there are several."""
+    try:
+        value = float((text or "").rpartition(",")[2])
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
 class PacedWeb:
     """Requests for one part of a source, within the rate of the whole source."""
 
@@ -54,10 +100,14 @@ class PacedWeb:
     def now(self) -> datetime:
         return self._receiver.now()
 
-    async def get(self, path: str, query: Query, tokens: float = 1.0) -> Received:
-        """Request a body, again if there were too many requests."""
+    async def get(
+        self, path: str, query: Query, tokens: float = 1.0, window: RequestWindow | None = None
+    ) -> Received:  # fmt: skip
+        """Request a body, again if there were too many requests; `window` is the limit of such requests, if any."""
         backoff = Backoff(self._feed.backoff, self._feed.backoff_cap)
         while True:
+            if window is not None:
+                await window.take()
             await self._bucket.take(tokens)
             try:
                 answer = await self._web.get(self._url + path, query)
@@ -65,9 +115,25 @@ class PacedWeb:
                 if failure.kind != RATE_LIMITED:
                     raise
                 self._receiver.failed(self._feed.name, failure, self._part)
-                self._bucket.pause(backoff.wait(failure))
+                (window or self._bucket).pause(backoff.wait(failure))
             else:
+                if window is not None:
+                    window.obey(answer.headers, self._receiver.now())
                 return Received(answer.body, self._receiver.now())
+
+    async def deliver(self, payload: Payload) -> None:
+        """Deliver a piece of a turn before its end."""
+        await self._receiver.deliver(self._feed.name, payload, self._part)
+
+    def slow(self, seconds: float) -> None:
+        """Report how long a turn of all parts takes."""
+        oldest = catalog.thresholds().stale_prematch_s
+        self._receiver.conflict(
+            self._feed.name,
+            f"all of its prices take {seconds:.0f} s to read, but prices older than {oldest:g} s are rejected as stale"
+            if seconds > oldest
+            else too_slow(self._feed),
+        )
 
     async def pages(
         self, path: str, query: Query, following: Callable[[bytes], Query], tokens: float = 1.0
@@ -107,7 +173,7 @@ def parameter(name: str, place: Callable[[bytes], str | int]) -> Callable[[bytes
     return lambda page: [(name, found)] if (found := place(page)) else []
 
 
-def chunks(items: Sequence[str], size: int) -> list[Sequence[str]]:
+def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
     """Divide items into lists of up to `size`.
 
     Examples
@@ -135,7 +201,7 @@ class PolledSource:
 
     async def run(self, receiver: Receiver) -> None:
         feed, bucket = self.feed, TokenBucket(self.feed.rate)
-        async with Web(feed, self._secrets, self._headers) as web, asyncio.TaskGroup() as group:
+        async with Web(feed, self._secrets, receiver, self._headers) as web, asyncio.TaskGroup() as group:
             for part in self._parts:
                 paced = PacedWeb(feed, feed.url, web, bucket, receiver, part)
                 group.create_task(self._follow(paced, receiver, part))

@@ -95,7 +95,7 @@ class PolymarketSource:
     async def run(self, receiver: Receiver) -> None:
         feed = self.feed
         await self._leave(receiver)
-        async with Web(feed, self._secrets) as web, asyncio.TaskGroup() as group:
+        async with Web(feed, self._secrets, receiver) as web, asyncio.TaskGroup() as group:
             books = self._request if feed.stream else self._poll
             group.create_task(
                 keep_trying(feed, receiver, lambda backoff: self._list(web, receiver, group, backoff), _EVENTS)

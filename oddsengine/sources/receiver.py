@@ -19,6 +19,9 @@ class Receiver(Protocol):
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         """Take a payload. Raises `Failure` if it is rejected."""
 
+    async def received(self, source: str, place: str, body: bytes) -> None:
+        """Take note of an answer to a request (`GET /v3/events/`), or a message of a connection, by its name."""
+
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Take a body that failed to parse."""
 

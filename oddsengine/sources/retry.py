@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from oddsengine.feeds import FeedError
+from oddsengine.sources.drift import LARGE
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.settings import FeedSettings
 
 LONGEST_WAIT = 3600.0  # maximum, even if a source asks for more
 _MOST_DOUBLINGS = 32
-_LARGE = 100_000  # bytes; parsing larger bodies would block the event loop
 T = TypeVar("T")
 
 
@@ -79,10 +79,17 @@ async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Ta
             await task
 
 
-async def parsed(feed: FeedSettings, receiver: Receiver, body: bytes, parse: Callable[..., T], *arguments: Any) -> T:
-    """Parse a body, a large one in a thread; invalid bodies are saved, and raise `Failure`."""
+async def parsed(
+    feed: FeedSettings, receiver: Receiver, body: bytes, parse: Callable[..., T], *arguments: Any, stream: str = ""
+) -> T:  # fmt: skip
+    """Parse a body, a large one in a thread; invalid bodies are saved, and raise `Failure`.
+
+    `stream` is the connection that a message came from, by its name in the contract of the feed.
+    """
+    if stream:
+        await receiver.received(feed.name, stream, body)
     try:
-        return await asyncio.to_thread(parse, *arguments) if len(body) > _LARGE else parse(*arguments)
+        return await asyncio.to_thread(parse, *arguments) if len(body) > LARGE else parse(*arguments)
     except FeedError as error:
         await receiver.unreadable(feed.name, body, str(error))
         raise Failure(f"invalid payload: {error}") from error

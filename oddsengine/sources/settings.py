@@ -176,9 +176,9 @@ class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
 
     url: Url = "https://api.smarkets.com/v3"
     rate: Rate = 3.0
+    quotes_a_minute: Annotated[int, Meta(ge=1, le=100_000, description="a whole number from 1 up")] = 20
     markets: Texts = (
-        "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "DRAW_NO_BET", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER",
-        "BOTH_TEAMS_TO_SCORE",
+        "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "WINNER_DNB", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER", "BTTS"
     )  # its market types  # fmt: skip
 
 

@@ -70,7 +70,7 @@ class TheOddsApiSource:
         self._reported = ""
 
     async def run(self, receiver: Receiver) -> None:
-        async with Web(self.feed, self._secrets) as web:
+        async with Web(self.feed, self._secrets, receiver) as web:
             await keep_trying(self.feed, receiver, lambda _: self._turn(web, receiver))
 
     async def _turn(self, web: Web, receiver: Receiver) -> float:

@@ -16,6 +16,7 @@ import httpx2
 
 from oddsengine.sources.codings import ACCEPTED, decoder_of
 from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure, of_status
+from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import FeedSettings
 
@@ -32,10 +33,12 @@ class HttpBody(NamedTuple):
 
 
 class Web:
-    """A client of one source."""
+    """A client of one source; its receiver takes note of what comes."""
 
-    def __init__(self, feed: FeedSettings, secrets: Secrets, headers: Mapping[str, str] | None = None) -> None:
-        self._feed, self._secrets = feed, secrets
+    def __init__(
+        self, feed: FeedSettings, secrets: Secrets, receiver: Receiver, headers: Mapping[str, str] | None = None
+    ) -> None:  # fmt: skip
+        self._feed, self._secrets, self._receiver = feed, secrets, receiver
         self._client = httpx2.AsyncClient(
             headers={"user-agent": _AGENT, "accept-encoding": ACCEPTED, **(headers or {})}, timeout=feed.timeout,
             follow_redirects=False,
@@ -71,7 +74,9 @@ class Web:
                         raise Failure(f"response body of more than {self._feed.body_bytes} bytes")
         except TimeoutError:
             raise Failure(f"no complete response within {self._feed.timeout:g} s", kind=TIMEOUT) from None
-        return HttpBody(bytes(body), response.headers)
+        whole = HttpBody(bytes(body), response.headers)
+        await self._receiver.received(self._feed.name, f"{request.method} {request.url.path}", whole.body)
+        return whole
 
     @asynccontextmanager
     async def stream(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
@@ -19,10 +19,13 @@ from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.maths.kelly import kelly
 from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
 from oddsengine.staking.outcomes import factors, profits
+from oddsengine.staking.rules import StakeRules, stake_rules
 from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.levels import BET_DELAY, BET_STEP, FEE, MIN_BET
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_rows, successors
 
 _ADDED = ("stake", "stake_fraction", "kelly_fraction", "left_out")
+_RULED = ("sportsbook", "odds_decimal", "net_odds")
 _MONEYLINE = catalog.family_name("moneyline_3way", catalog.FULL_GAME, "soccer")
 
 
@@ -38,7 +41,7 @@ class Portfolio(NamedTuple):
 def kelly_portfolio(
     bets: IntoFrame,
     *,
-    bankroll: float = 1.0,
+    bankroll: float | None = None,
     fraction: float = 1.0,
     max_bet: float | None = None,
     max_book: float | Mapping[str, float] | None = None,
@@ -56,15 +59,16 @@ def kelly_portfolio(
     bets
         One bet per row, as returned by `find_ev` and `fair`: `event_id`, `sportsbook`, `market_type`, `selection`,
         `odds_decimal` and `fair_probability`, and where they apply `line`, teams, `sport`, `league` and `player_name`;
-        optionally `net_odds`, `fair_error` and `max_bet`.
+        optionally `net_odds`, `fair_error`, `max_bet`, `min_bet` and `bet_step`.
     bankroll
-        The bankroll in money.
+        The bankroll in money. By default it is 1, so that stakes are fractions, which have no `min_bet` and `bet_step`.
     fraction
         Fraction of the full stakes, above 0 and at most 1. Limits apply to the reduced stakes.
     max_bet, max_book, max_event
         Maximum stake on a bet, besides the column `max_bet`; at a book, for all or by book; on an event.
     step
-        Stakes are whole multiples of this.
+        Stakes are whole multiples of this; of a bet with a `bet_step`, of the nearest multiple of that. Without it,
+        stakes on such bets are rounded down to a `bet_step`. A bet whose stake would be below its `min_bet` gets none.
     uncertain
         Whether `fair_error` reduces stakes.
 
@@ -90,6 +94,8 @@ def kelly_portfolio(
     [('Jiří Lehečka', 3.3), ('Jiří Lehečka', 3.3)]
     """
     all_bets = to_polars(bets)
+    money = bankroll is not None
+    bankroll = 1.0 if bankroll is None else bankroll
     for name, value in (("bankroll", bankroll), ("max_bet", max_bet), ("max_event", max_event), ("step", step)):
         if value is not None and not (isinstance(value, Real) and 0.0 < value < np.inf):
             raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
@@ -109,12 +115,10 @@ def kelly_portfolio(
     games = GameColumns.from_pairs([(part.prob, profits(part.share, odds[part.bets])) for part in parts])
     scale = bankroll * fraction
     limits = _limits(frame, table, max_bet, max_book, max_event, scale, order)
-    stakes = best_stakes(games, limits)
-    if np.isnan(stakes).any():
-        raise ValueError("no solution: the probabilities contradict each other")
-    if step is not None:
-        # Limits and steps apply to actual stakes; the optimum is of full stakes, which `fraction` reduces.
-        stakes = whole_steps(games, stakes, np.full(stakes.size, step / scale), limits)
+    ruled = money and not {MIN_BET, BET_STEP}.isdisjoint(frame.columns)
+    rules = _rules(frame, at, step)[order].tolist() if ruled else [StakeRules(0.0, step)] * order.size
+    # Limits and steps apply to actual stakes; the optimum is of full stakes, which `fraction` reduces.
+    stakes = _allowed_stakes(games, limits, rules, scale, whole=step is not None)
     out, alone = np.zeros(all_bets.height), np.full(all_bets.height, np.nan)
     out[at[order]] = stakes * fraction
     nothing = np.full(prob.size, np.nan)
@@ -122,13 +126,13 @@ def kelly_portfolio(
         ..., 0
     ]
     alone[at] = kelly(sure.clip(0.0, 1.0), odds) * fraction
-    money = out * bankroll
-    if step is not None:  # via text, so that three steps of 0.1 are 0.3 and not 0.30000000000000004
-        money = np.array([float(f"{x:.12g}") for x in money.tolist()])
+    staked = out * bankroll
+    if ruled or step is not None:  # via text, so that three steps of 0.1 are 0.3 and not 0.30000000000000004
+        staked = np.array([float(f"{x:.12g}") for x in staked.tolist()])
     mean, variance = _spread(games, stakes * fraction)
     return Portfolio(
         all_bets.with_columns(
-            stake=pl.Series(money, dtype=pl.Float64),
+            stake=pl.Series(staked, dtype=pl.Float64),
             stake_fraction=pl.Series(out),
             kelly_fraction=pl.Series(alone, nan_to_null=True),
             left_out=left_out,
@@ -137,6 +141,41 @@ def kelly_portfolio(
         mean * bankroll,
         float(np.sqrt(variance)) * bankroll,
     )
+
+
+def _rules(frame: pl.DataFrame, at: Longs, step: float | None) -> NDArray[np.object_]:
+    """The rules of stakes of each bet; `at` numbers them in messages, from 0."""
+    names = [name for name in (*_RULED, MIN_BET, BET_STEP, FEE) if name in frame.columns]
+    bets = frame.select(names).iter_rows(named=True)
+    out = np.empty(frame.height, object)
+    for place, (number, one) in enumerate(zip(at.tolist(), bets, strict=True)):
+        out[place] = stake_rules(one, step, f"bet {number + 1}")
+    return out
+
+
+def _allowed_stakes(
+    games: GameColumns, limits: StakeLimits, rules: list[StakeRules], scale: float, *, whole: bool
+) -> Floats:
+    """Return the best stakes of which none breaks a rule; bets that would be too small are left out.
+
+    `whole`: all have steps, and whole steps are chosen for growth; else stakes are rounded down.
+    """
+    while True:
+        stakes = best_stakes(games, limits)
+        if np.isnan(stakes).any():
+            raise ValueError("no solution: the probabilities contradict each other")
+        if all(rule == (0.0, None) for rule in rules):
+            return stakes
+        if whole:
+            steps = np.array([rule.step for rule in rules], np.float64)
+            stakes = whole_steps(games, stakes, steps / scale, limits)
+        else:
+            stakes = np.array([rule.whole(stake) for rule, stake in zip(rules, stakes * scale, strict=True)]) / scale
+        fine = [rule.allows(stake) for rule, stake in zip(rules, stakes * scale, strict=True)]
+        small = ~np.array(fine, bool) & (stakes > 0.0)
+        if not small.any():
+            return stakes
+        limits = limits._replace(bet=np.where(small, 0.0, limits.bet))
 
 
 def why_left_out(frame: pl.DataFrame) -> pl.Series:
@@ -279,8 +318,10 @@ PLAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "stake": pl.Float64,
     "payout": pl.Float64,
     "worst_case": pl.Float64,
+    "bet_delay": pl.Float64,
 }
-"""Columns of `arbitrage_plan`, one row per leg; `worst_case` is the profit of the whole arbitrage in the worst case."""
+"""Columns of `arbitrage_plan`, one row per leg; `worst_case` is the profit of the whole arbitrage in the worst case,
+`bet_delay` the seconds after which the venue accepts the bet in play, if they are known."""
 
 
 _MARKET = ("market_segment", "player_name", "team_side", "is_live")
@@ -305,7 +346,8 @@ def arbitrage_plan(
     Parameters
     ----------
     arbs
-        Result of `find_arbitrage`; its `net_odds` are after commission, and `max_bet` of the legs limits their stakes.
+        Result of `find_arbitrage`; its `net_odds` are after commission. `max_bet` of the legs limits their stakes, and
+        where legs have `min_bet` and `bet_step`, no stake is below the one, and all are multiples of the other.
     bankroll
         Total money for all stakes.
     max_bet
@@ -315,8 +357,8 @@ def arbitrage_plan(
         Maximum stake at one book over all arbitrages, or a mapping by book. Books can have any name in the catalog; a
         book that is neither in the catalog nor among the legs raises.
     step
-        Stakes are whole multiples of this, or a mapping by book; books missing from it have steps of 1. `bankroll` is
-        at most ten million steps.
+        Stakes are whole multiples of this, or a mapping by book; books missing from it have steps of 1. Of a leg with a
+        `bet_step` it is the nearest multiple of that. `bankroll` is at most ten million steps.
     min_profit
         Minimum profit in the worst case, in money; arbitrages without a profit are always left out.
 
@@ -359,6 +401,13 @@ def arbitrage_plan(
         ]
         for row, legs in waiting.items()
     }
+    rules = {
+        row: [
+            stake_rules(leg, unit(book, 1.0), f"arbitrage {row + 1}")
+            for leg, book in zip(legs, books[row], strict=True)
+        ]
+        for row, legs in waiting.items()
+    }
     left_book: dict[str, float] = {}
     left_bet: dict[tuple[Any, ...], float] = {}
     for row, legs in waiting.items():
@@ -378,8 +427,9 @@ def arbitrage_plan(
             most = [left_bet.get(bet, bet_limit(bet[-1], np.inf)) for bet in bets[row]]
             ends = {book: left_book.get(book, book_limit(book, np.inf)) for book in own_books}
             members = [[book == one for one in own_books] for book in ends]
-            odds, steps = [leg["net_odds"] for leg in waiting[row]], [unit(book, 1.0) for book in own_books]
-            staked[row] = joint_stakes(odds, money, steps, most, members, list(ends.values()))
+            odds, steps = [leg["net_odds"] for leg in waiting[row]], [rule.step or 1.0 for rule in rules[row]]
+            low = [rule.least for rule in rules[row]]
+            staked[row] = joint_stakes(odds, money, steps, most, members, list(ends.values()), low)
         best = max(waiting, key=lambda row: (staked[row][1], -row))
         stakes, profit = staked[best]
         if profit <= max(min_profit - 1e-9, 0.0):
@@ -404,7 +454,7 @@ def arbitrage_plan(
         arb = arbs.row(row, named=True)
         for leg, stake in zip(arb["legs"], stakes.tolist(), strict=True):
             facts = {name: arb[name] for name in ("id", "event_name", "market_type", "line")}
-            facts |= {name: leg[name] for name in ("sportsbook", "selection", "net_odds")}
+            facts |= {name: leg.get(name) for name in ("sportsbook", "selection", "net_odds", BET_DELAY)}
             rows.append(
                 {**facts, "rank": rank, "stake": stake, "payout": stake * leg["net_odds"], "worst_case": profit}
             )

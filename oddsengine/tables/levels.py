@@ -1,11 +1,15 @@
-"""Columns that a table of odds may have for prices of exchanges: their levels, and charges other than their book's.
+"""Columns that a table of odds may have for prices of exchanges: levels, charges, and what stakes a venue accepts.
 
 - `levels`: a list of structs `odds_decimal` and `stake`, what each level takes before charges, in any order; or text
   such as ``2.2:100 2.16:200``. `odds_decimal` of the row is the best level, and `max_bet` what that one takes.
 - `commission`: share of the winnings that is kept, 0.02 for 2 %.
 - `contract_fee`: F of a fee of F p (1 - p) per contract, 0.07 for 0.07 p (1 - p).
+- `min_bet`: the smallest stake that is accepted, before charges, in the money of `max_bet`.
+- `bet_step`: stakes are whole multiples of this, before charges; of contracts, the price of one.
+- `bet_delay`: seconds between a bet and its acceptance, in play.
 
-Empty values of the last two mean the charges of the book in the catalog. On a live board the three are texts.
+Empty values of `commission` and `contract_fee` mean the charges of the book in the catalog, of the others that they are
+not known. On a live board all are texts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,17 +20,24 @@ import numpy.typing as npt
 import polars as pl
 
 LEVELS, COMMISSION, FEE = "levels", "commission", "contract_fee"
+MIN_BET, BET_STEP, BET_DELAY = BET_RULES = "min_bet", "bet_step", "bet_delay"
 LEVELS_TYPE = pl.List(pl.Struct({"odds_decimal": pl.Float64(), "stake": pl.Float64()}))
-DEPTH_SCHEMA: dict[str, pl.DataType] = {LEVELS: LEVELS_TYPE, COMMISSION: pl.Float64(), FEE: pl.Float64()}
+_NUMBERS = (COMMISSION, FEE, *BET_RULES)
+DEPTH_SCHEMA: dict[str, pl.DataType] = {LEVELS: LEVELS_TYPE} | dict.fromkeys(_NUMBERS, pl.Float64())
 MOST_LEVELS = 100
 """Maximum number of levels of a price."""
 MOST_STAKE = 1e12
-"""Largest stake of a level."""
+"""Largest stake of a level, smallest stake or step."""
+MOST_DELAY = 3600.0
+"""Largest delay, in seconds."""
 BAD_LEVELS = (
     f"not up to {MOST_LEVELS} levels, each with odds_decimal above 1 and a stake from 0 to {MOST_STAKE:g}, as structs "
     "or as text such as 2.2:100 2.16:200"
 )
-BAD_CHARGES = {COMMISSION: "not from 0 to below 1", FEE: "not from 0 to 1"}
+BAD_NUMBERS = {
+    COMMISSION: "not from 0 to below 1", FEE: "not from 0 to 1", MIN_BET: f"not from 0 to {MOST_STAKE:g}",
+    BET_STEP: f"not above 0, up to {MOST_STAKE:g}", BET_DELAY: f"not from 0 to {MOST_DELAY:g} seconds",
+}  # fmt: skip
 _FIELDS = ("odds_decimal", "stake")
 
 Floats = npt.NDArray[np.float64]
@@ -83,9 +94,24 @@ def _exploded(column: pl.Series) -> pl.DataFrame:
     return some.filter(pl.col("level").list.len() > 0).explode("level")
 
 
-def bad_charges(name: str, column: pl.Series) -> pl.Series:
-    """Where a column of charges is not valid."""
-    return ~(column.is_between(0.0, 1.0, closed="left" if name == COMMISSION else "both").fill_null(True))  # noqa: FBT003
+def bad_numbers(name: str, column: pl.Series) -> pl.Series:
+    """Where a column of numbers is not valid."""
+    most = {BET_DELAY: MOST_DELAY, MIN_BET: MOST_STAKE, BET_STEP: MOST_STAKE}.get(name, 1.0)
+    above = column > 0.0 if name == BET_STEP else column >= 0.0
+    fine = above & (column < most if name == COMMISSION else column <= most)
+    return ~fine.fill_null(True)  # noqa: FBT003
+
+
+def valid_numbers(numbers: Iterable[float | None]) -> bool:
+    """Whether the numbers of one price, in the order of their columns, are valid."""
+    commission, fee, least, step, delay = numbers
+    return (
+        (commission is None or 0.0 <= commission < 1.0)
+        and (fee is None or 0.0 <= fee <= 1.0)
+        and (least is None or 0.0 <= least <= MOST_STAKE)
+        and (step is None or 0.0 < step <= MOST_STAKE)
+        and (delay is None or 0.0 <= delay <= MOST_DELAY)
+    )
 
 
 def most_of_levels(table: pl.DataFrame) -> pl.Series:

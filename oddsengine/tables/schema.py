@@ -11,7 +11,7 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
   without an offset (none: UTC), Unix seconds, milliseconds, microseconds or nanoseconds by their size. `1,950` is
   rejected, as the comma may group thousands, and so is `5/11/2026`, which may be in May. NaN in a number is null.
 - `odds_probability` of a source is ignored.
-- A table may also have the columns `levels`, `commission` and `contract_fee` of prices of exchanges
+- A table may also have columns of prices of exchanges, such as `levels`, `commission` and `min_bet`
   (`oddsengine.tables.levels`); unlike the others they are not added to a table that has none.
 - A text has at most `MOST_CHARACTERS`; rows with longer ones are rejected, and the report shows the beginning.
 - Decimal odds have no plus sign: `+120` in `odds_decimal` is rejected. A price of -100 or less there is American, and
@@ -49,7 +49,7 @@ from oddsengine.tables.column_names import (
     unpivot,
 )
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.levels import BAD_CHARGES, BAD_LEVELS, DEPTH_SCHEMA, LEVELS, bad_charges, read_levels
+from oddsengine.tables.levels import BAD_LEVELS, BAD_NUMBERS, DEPTH_SCHEMA, LEVELS, bad_numbers, read_levels
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -476,7 +476,7 @@ def _own_terms(given: pl.Series, faults: "_Faults") -> pl.Series:
         raise OddsError(f"not an odds table: column {name} has the type {given.dtype}, expected Float64")
     made = CASTS[pl.Float64][0](given).fill_nan(None).alias(name)
     lost = made.is_null() & given.is_not_null() & ~is_empty(given)
-    faults.add(lost | bad_charges(name, made), name, BAD_CHARGES[name], "bad_value")
+    faults.add(lost | bad_numbers(name, made), name, BAD_NUMBERS[name], "bad_value")
     return made
 
 

@@ -86,6 +86,15 @@ def test_books_resolve() -> None:
     assert catalog.book("my_corner_shop") == catalog.Book("my_corner_shop", "my_corner_shop")
 
 
+def test_a_book_of_a_state_is_of_the_desk_of_its_book() -> None:
+    states = [catalog.book(f"hardrockbet_{state}") for state in ("az", "fl", "oh")]
+    assert [book.id for book in states] == ["hardrockbet_az", "hardrockbet_fl", "hardrockbet_oh"]
+    assert {book.desk for book in states} == {catalog.book("hardrock").desk}
+    assert catalog.book("betrivers_nj").desk == catalog.book("unibet").desk
+    assert (catalog.book("pinnacle_xx").sharp, catalog.book("corner_az").desk) == (False, "=corner_az")
+    assert catalog.book("polymarket_us") == catalog.Book("polymarket_us", "polymarket_us")
+
+
 def test_every_tier_sees_as_many_books_as_it_should() -> None:
     free, hobby, pro, every = map(catalog.tier_books, catalog.TIERS)
     assert [len(free), len(hobby), len(pro)] == [2, 5, 15]
@@ -247,8 +256,20 @@ def test_every_known_name_resolves_to_itself() -> None:
         ("team_total home_team_total away_team_total team_totals home_team_to_score", "", "team_total"),
         ("set_handicap sets_handicap", "tennis", "sets_spread"),
         ("total_games games_total", "tennis", "games_total"),
-        ("total_corners asian_corners", "soccer", "corners_total"),
-        ("total_cards", "soccer", "cards_total"),
+        ("total_corners asian_corners alternate_totals_corners totals_corners", "soccer", "corners_total"),
+        ("corners_spread alternate_spreads_corners", "soccer", "corners_spread"),
+        ("total_cards alternate_totals_cards", "soccer", "cards_total"),
+        ("cards_spread alternate_spreads_cards", "soccer", "cards_spread"),
+        ("player_to_receive_red_card player_red_cards", "soccer", "player_red_cards"),
+        ("player_try_scorer_anytime player_try_scorer_over anytime_try", "rugby_league", "player_tries"),
+        ("player_disposals player_disposals_over", "aussie_rules", "player_disposals"),
+        ("player_goals player_goals_scored_over", "aussie_rules", "player_goals"),
+        ("player_marks_over", "aussie_rules", "player_marks"),
+        ("player_tackles_over", "aussie_rules", "player_tackles"),
+        ("player_afl_fantasy_points player_afl_fantasy_points_over", "aussie_rules", "player_afl_fantasy_points"),
+        ("player_frees_made player_free_throws_made", "basketball", "player_free_throws"),
+        ("player_frees_attempts", "basketball", "player_free_throw_attempts"),
+        ("player_pass_rush_reception_tds", "football", "player_passing_rushing_receiving_touchdowns"),
         ("both_teams_to_score btts", "soccer", "both_teams_to_score"),
         ("first_team_to_score", "soccer", "first_to_score"),
         ("player_pass_yds player_passing_yards", "football", "player_passing_yards"),

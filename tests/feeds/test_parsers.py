@@ -569,6 +569,39 @@ def test_optic_frames() -> None:
     assert len(reader.alive(NOW).quotes) == 4
 
 
+def changed(reader: OpticOdds, **change: Any) -> Payload:
+    return reader.frame("fixture-status", encoded({"data": {"fixture_id": "20260209F1", **change}, "entry_id": "9"}))
+
+
+def test_optic_a_change_of_the_start_alone_keeps_the_status() -> None:
+    reader = OpticOdds()
+    reader.read(encoded(FIXTURES))
+    assert changed(reader, new_status="live").games[0].status == "live"
+    (game,) = changed(reader, new_status=None, new_start_date="2026-02-09T01:00:00Z").games
+    assert (game.status, game.start) == ("live", datetime(2026, 2, 9, 1, tzinfo=UTC))
+    payload = changed(reader, new_status="abandoned?")
+    assert (payload.games[0].status, payload.refused) == (
+        "live", {"a status of a fixture that is not known: abandoned?": 1},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("halted", ["suspended", "delayed"])
+def test_optic_prices_of_a_halted_fixture_are_suspended(halted: str) -> None:
+    reader = OpticOdds()
+    count = len(reader.read(encoded(FIXTURES)).quotes)
+    payload = changed(reader, new_status=halted)
+    assert [quote["is_active"] for quote in payload.quotes] == [False] * count
+    assert payload.games[0].status == "upcoming"
+    assert reader.alive(datetime(2026, 2, 9, tzinfo=UTC)).quotes == ()  # they are not renewed
+    again = [{**FIXTURES["data"][0], "status": halted}]
+    assert not any(quote["is_active"] for quote in reader.read(encoded({"data": again})).quotes)
+    assert reader.unknown == {}
+    assert changed(reader, new_status="unplayed").quotes == []
+    assert [*reader.unknown] == ["20260209F1"]  # to be requested again
+    assert all(quote["is_active"] for quote in reader.read(encoded(FIXTURES)).quotes)
+    assert reader.unknown == {}
+
+
 def test_optic_frames_of_unknown_fixtures_wait() -> None:
     reader = OpticOdds()
     read = reader.frame(*FRAMES[0][:1], encoded(FRAMES[0][1]))

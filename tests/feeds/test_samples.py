@@ -414,7 +414,7 @@ def _smarkets(how: str) -> Callable[[], Bound]:
             bodies = {name: encoded(value) for name, value in SMARKETS.items()} | given
             listed = read_events([bodies["events"]], now)
             own = smarkets_markets([bodies["markets"]], listed, ("WINNER_3_WAY", "OVER_UNDER"))
-            return reader.read("x", listed, own, [bodies["contracts"]], [Received(bodies["quotes"], now)])
+            return reader.read("x", listed.games, own, [bodies["contracts"]], [Received(bodies["quotes"], now)])
 
         read()
         return Bound(reader, lambda data: read(**{how: data}))

@@ -6,15 +6,20 @@ from typing import Any
 
 import pytest
 from feeds.test_samples import encoded
-from support.smarkets import OVER_UNDER, RESULT, START, contract, event, market, quotes
+from hypothesis import given
+from hypothesis import strategies as st
+from support.contract_payloads import UNHEARD_OF, payloads, unheard_of
+from support.smarkets import OVER_UNDER, RESULT, START, Smarkets, contract, event, market, quotes
 
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load
 from oddsengine.feeds.smarkets import SmarketsPrices, next_page, read_events, read_markets
 from oddsengine.feeds.turns import Received
 from oddsengine.sources.settings import SmarketsSettings
 
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)
+CONTRACT = load("smarkets")
 KINDS = SmarketsSettings(name="s", kind="smarkets", sports=("soccer",)).markets
 
 
@@ -25,7 +30,9 @@ def read(
     listed = read_events([encoded({"events": list(events) or [event()]})], NOW)
     own = read_markets([encoded({"markets": markets})], listed, kinds)
     given = [encoded({"contracts": contracts})]
-    return (reader or SmarketsPrices()).read("x", listed, own, given, [Received(encoded(books), SEEN)])
+    reader = reader or SmarketsPrices()
+    priced = reader.read("x", listed.games, own, given, [Received(encoded(books), SEEN)])
+    return priced._replace(refused=priced.refused + reader.end("x", listed).refused)
 
 
 def total(over: Any, under: Any) -> Payload:
@@ -48,8 +55,8 @@ def test_an_offer_is_what_can_be_backed() -> None:
 
 def test_levels_come_in_any_order() -> None:
     levels = [(4700, 10.0), (4500, 100.0), (4600, 20.0)]
-    for given in (levels, levels[::-1]):
-        (row,) = read([market()], RESULT, {"c1": quotes(given)}).quotes
+    for ordered in (levels, levels[::-1]):
+        (row,) = read([market()], RESULT, {"c1": quotes(ordered)}).quotes
         assert [round(10_000 / level["odds_decimal"]) for level in row["levels"]] == [4500, 4600, 4700]
         assert [round(level["stake"], 2) for level in row["levels"]] == [45.0, 9.2, 4.7]
 
@@ -147,11 +154,11 @@ def test_games() -> None:
 
 
 def test_pages_end_when_they_have_nothing_new() -> None:
-    body = encoded({"events": [event()], "pagination": {"next_page": "?x=1"}})
+    body = encoded({"events": [event()], "pagination": {"next_page": "?x=1&with_new_type=False&pagination_last_id=7"}})
     seen: set[str] = set()
-    assert next_page(body, seen) == "?x=1"
-    assert next_page(body, seen) == ""
-    assert next_page(encoded({"events": [event("e9")], "pagination": {"next_page": None}}), seen) == ""
+    assert next_page(body, seen) == [("pagination_last_id", "7")]
+    assert next_page(body, seen) == []
+    assert next_page(encoded({"events": [event("e9")], "pagination": {"next_page": None}}), seen) == []
 
 
 def test_what_is_no_longer_offered_is_removed() -> None:
@@ -160,6 +167,9 @@ def test_what_is_no_longer_offered_is_removed() -> None:
     read([market()], RESULT, books, reader=reader)
     assert read([market()], RESULT, {"c2": quotes([(2800, 1.0)])}, reader=reader).removed == ["c1"]
     assert read([], [], {}, reader=reader).removed == ["c2"]
+    read([market()], RESULT, books, reader=reader)
+    none = read_events([encoded({"events": []})], NOW)
+    assert reader.end("x", none).removed == ["c1", "c2"]
 
 
 @pytest.mark.parametrize("level", [(0, 1.0), (10_000, 1.0), (-5, 1.0), (5000, -1.0)])
@@ -182,5 +192,132 @@ def test_what_are_no_quotes_is_said(body: bytes) -> None:
     listed = read_events([encoded({"events": [event()]})], NOW)
     own = read_markets([encoded({"markets": [market()]})], listed, KINDS)
     with pytest.raises(FeedError, match="not a payload of Smarkets"):
-        reader.read("x", listed, own, [encoded({"contracts": RESULT})], [Received(body, SEEN)])
+        reader.read("x", listed.games, own, [encoded({"contracts": RESULT})], [Received(body, SEEN)])
     assert read([], [], {}, reader=reader).removed == ["c1"]
+
+
+NFL = "/sport/american-football/nfl/2026/11/29/18-00/x/45"
+
+
+def test_the_winner_of_an_american_game_has_overtime_and_of_soccer_no_draw() -> None:
+    """The exchange calls both WINNER_DNB, and the teams by their nicknames."""
+    nicknames = [contract("c1", "Cowboys", "AWAY"), contract("c2", "Seahawks", "HOME")]
+    books = {"c1": quotes([(4500, 1.0)]), "c2": quotes([(5700, 1.0)])}
+    american = event(name="Dallas Cowboys at Seattle Seahawks", type="american_football_match", full_slug=NFL)
+    assert meant(read([market(kind="WINNER_DNB", name="Winner")], nicknames, books, american)) == [
+        ("moneyline", "Dallas Cowboys", "away", None), ("moneyline", "Seattle Seahawks", "home", None),
+    ]  # fmt: skip
+    sides = [RESULT[0], RESULT[2]]
+    books = {"c1": quotes([(5500, 1.0)]), "c3": quotes([(4700, 1.0)])}
+    assert meant(read([market(kind="WINNER_DNB")], sides, books)) == [
+        ("draw_no_bet", "Fulham", "home", None), ("draw_no_bet", "Chelsea", "away", None),
+    ]  # fmt: skip
+    hockey = event(type="ice_hockey_match", full_slug="/sport/ice-hockey/nhl/2026/x")
+    assert meant(read([market(kind="WINNER_DNB")], sides, books, hockey))[0][0] == "WINNER_DNB", "its rule is not known"
+    both = [contract("c1", "Yes", "YES"), contract("c2", "No", "NO")]
+    books = {"c1": quotes([(5500, 1.0)]), "c2": quotes([(4700, 1.0)])}
+    assert meant(read([market(kind="BTTS")], both, books)) == [
+        ("both_teams_to_score", "Yes", "yes", None), ("both_teams_to_score", "No", "no", None),
+    ]  # fmt: skip
+
+
+def test_the_parameter_of_a_handicap_is_the_line_of_the_home_side() -> None:
+    game = event(name="Houston Astros at Tampa Bay Rays", type="baseball_match", full_slug="/sport/baseball/mlb/2026/x")
+    sides = [contract("c1", "Astros", "AWAY", "m3"), contract("c2", "Rays", "HOME", "m3")]
+    books = {"c1": quotes([(5200, 1.0)]), "c2": quotes([(5100, 1.0)])}
+    for param in ("-3.5", -3.5):
+        spread = market("m3", "HANDICAP", param, name="Astros +3.5 / Rays -3.5")
+        assert meant(read([spread], sides, books, game)) == [
+            ("point_spread", "Houston Astros", "away", 3.5), ("point_spread", "Tampa Bay Rays", "home", -3.5),
+        ]  # fmt: skip
+    other = [one | {"name": name} for one, name in zip(sides, ("Astros +3.5", "Rays +3.5"), strict=True)]
+    payload = read([market("m3", "HANDICAP", "-3.5", name="Handicap")], other, books, game)
+    assert meant(payload) == [("point_spread", "Houston Astros", "away", 3.5)], "two lines for one side are no line"
+    assert payload.refused == {"a contract that is not understood": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sport"),
+    [
+        ({"domain": "football", "scope": "single_event"}, "soccer"), ("tennis_match", "tennis"),
+        ({"domain": "american_football", "scope": "single_event"}, "football"), ({"domain": "chess"}, ""),
+    ],
+)  # fmt: skip
+def test_the_type_of_an_event_is_a_text_or_an_object(kind: Any, sport: str) -> None:
+    found = read_events([encoded({"events": [event(type=kind)]})], NOW)
+    assert [game.sport for game in found.games.values()] == [sport]
+
+
+def test_players_have_sides_too() -> None:
+    players = [contract("c1", "Ana Sol", "PLAYER_A"), contract("c2", "Eva Mar", "PLAYER_B")]
+    books = {"c1": quotes([(4500, 1.0)]), "c2": quotes([(5700, 1.0)])}
+    match = event(name="A. Sol vs E. Mar", type="tennis_match", full_slug="/sport/tennis/x/2026")
+    found = read([market(kind="WINNER_2_WAY")], players, books, match)
+    assert meant(found) == [("moneyline", "A. Sol", "home", None), ("moneyline", "E. Mar", "away", None)]
+
+
+@pytest.mark.parametrize("state", ["winner", "loser", "voided", "suspended"])
+def test_a_contract_that_is_closed_has_no_price(state: str) -> None:
+    closed = [RESULT[0], *({**one, "state_or_outcome": state} for one in RESULT[1:])]
+    books = {one["id"]: quotes([(3000, 1.0)]) for one in closed}
+    payload = read([market()], closed, books)
+    assert [row["selection_type"] for row in payload.quotes] == ["home"]
+    assert not payload.refused
+
+
+# ---- payloads made from the contract ----
+
+
+def documents(exchange: Smarkets) -> dict[str, Any]:
+    return {
+        "events": {"events": exchange.events}, "markets": {"markets": exchange.markets},
+        "contracts": {"contracts": exchange.contracts}, "quotes": exchange.quotes,
+    }  # fmt: skip
+
+
+def whole(given: dict[str, Any]) -> Payload:
+    """All that a turn reads."""
+    listed = read_events([encoded(given["events"])], NOW)
+    markets = read_markets([encoded(given["markets"])], listed, KINDS)
+    reader, books = SmarketsPrices(), [Received(encoded(given["quotes"]), SEEN)]
+    priced = reader.read("x", listed.games, markets, [encoded(given["contracts"])], books)
+    return priced._replace(refused=priced.refused + reader.end("x", listed).refused)
+
+
+def test_our_exchange_answers_as_the_contract_says() -> None:
+    for name, document in documents(Smarkets()).items():
+        assert CONTRACT.unknown(name, document) == []
+
+
+def test_a_value_that_is_unheard_of_costs_its_row_and_is_counted() -> None:
+    usual, found = documents(Smarkets()), whole(documents(Smarkets()))
+    before = {row["id"]: row for row in found.quotes}
+    places = set()
+    for name, document in usual.items():
+        for place, changed in unheard_of(CONTRACT, name, document):
+            places.add(place.split(".", 1)[1])
+            payload = whole(usual | {name: changed})
+            left = {row["id"] for row in payload.quotes}
+            lost = [row for ident, row in before.items() if ident not in left]
+            item = json_place(changed, place)
+            assert lost, place
+            assert all(item["id"] in (row["selection_id"], row["market_id"], row["event_id"]) for row in lost), place
+            assert sum(payload.refused.values()) == 1, place
+            assert (name == "events") == (not payload.games), "only the state of the event is about all of it"
+    assert places == {"state", "contract_type.name", "state_or_outcome"}
+
+
+def json_place(document: Any, place: str) -> Any:
+    """The item of a list that a place such as `markets[1].state` is in."""
+    name, _, rest = place.partition("[")
+    return document[name][int(rest.partition("]")[0])]
+
+
+@given(st.fixed_dictionaries({name: payloads(CONTRACT, name, strange=True) for name in documents(Smarkets())}))
+def test_whatever_comes_is_read_or_refused(given_: dict[str, Any]) -> None:
+    try:
+        rows = whole(given_).quotes
+    except FeedError:
+        return
+    assert all(row["odds_decimal"] > 1.0 for row in rows)
+    assert UNHEARD_OF not in {row["selection_type"] for row in rows}

@@ -101,11 +101,18 @@ def round_stakes(odds: Sequence[float], most: int) -> float:
     )
 
 
-def limited_stakes(odds: Sequence[float], total: int, steps: Sequence[float], limits: Sequence[float]) -> float:
-    """Largest worst-case profit over every way to stake whole steps of each outcome within its limit."""
+def limited_stakes(
+    odds: Sequence[float], total: int, steps: Sequence[float], limits: Sequence[float], least: Sequence[float] = ()
+) -> float:
+    """Largest worst-case profit over every way to stake whole steps of each outcome within its limits, or nothing."""
     ranges = [range(int(min(most, total) / step + 1e-9) + 1) for step, most in zip(steps, limits, strict=True)]
     ways = ([n * step for n, step in zip(counts, steps, strict=True)] for counts in product(*ranges))
-    return max(min(d * s for d, s in zip(odds, way, strict=True)) - sum(way) for way in ways if sum(way) <= total)
+    fine = (
+        way
+        for way in ways
+        if sum(way) <= total and (not any(way) or all(s >= low for s, low in zip(way, least, strict=False)))
+    )
+    return max(min(d * s for d, s in zip(odds, way, strict=True)) - sum(way) for way in fine)
 
 
 # Value

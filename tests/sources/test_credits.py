@@ -1,9 +1,6 @@
 """Where the credits of a metered source go: laws of the plan, and a day of a node on a simulated clock."""
 
 import asyncio
-import selectors
-from collections.abc import Callable
-from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.effort import less
 from support.local_servers import Answering, Request, http, iso, running
+from support.simulated_clock import SimulatedLoop
 
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
@@ -160,44 +158,13 @@ def test_a_conflict_in_the_settings_is_logged_and_degrades(caplog: pytest.LogCap
 # ---- hours of a node on a simulated clock ----
 
 
-class _Selector(selectors.DefaultSelector):
-    """Skips the waiting: while nothing is on its way, the clock jumps to what is due next."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now, self.working = 0.0, 0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        ready = super().select(min(0.001, timeout) if timeout is not None and not self.working else timeout)
-        if not ready and timeout is not None and not self.working:
-            self.now += max(0.0, timeout)
-        return ready
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    """An event loop on that clock; it stands still while threads work."""
-
-    def __init__(self) -> None:
-        self.clock = _Selector()
-        super().__init__(self.clock)
-
-    def time(self) -> float:
-        return self.clock.now
-
-    def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
-        self.clock.working += 1
-        future = super().run_in_executor(executor, func, *args)
-        future.add_done_callback(lambda _: setattr(self.clock, "working", self.clock.working - 1))
-        return future
-
-
 class _Provider:
     """Lists games and their prices as seen now, and counts credits."""
 
     BEGIN = datetime(2026, 3, 1, tzinfo=UTC)  # credits renewed a moment ago
     TEAMS = ("Boston Celtics", "Los Angeles Lakers", "Miami Heat", "Chicago Bulls", "Denver Nuggets", "Utah Jazz")
 
-    def __init__(self, loop: _Loop, credits: int, hours: tuple[float, ...]) -> None:
+    def __init__(self, loop: SimulatedLoop, credits: int, hours: tuple[float, ...]) -> None:
         self._loop, self.left, self.requests = loop, credits, 0
         self._games: list[dict[str, Any]] = [
             {
@@ -230,9 +197,9 @@ def hours_of(
     credits: int, hours: tuple[float, ...], until: float
 ) -> tuple[list[float | None], SourceStatus, _Provider]:
     """Run a node for so many hours: the stale share every ten minutes, its status at the end, and the provider."""
-    with asyncio.Runner(loop_factory=_Loop) as runner:
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         loop = runner.get_loop()
-        assert isinstance(loop, _Loop)
+        assert isinstance(loop, SimulatedLoop)
         provider = _Provider(loop, credits, hours)
         shares: list[float | None] = []
 

@@ -41,7 +41,15 @@ def served(serve: Handler) -> Iterator[str]:
             begun.set()
             await end.wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
+    failed: list[Exception] = []
+
+    def serving() -> None:
+        try:
+            loop.run_until_complete(run())
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=serving)
     thread.start()
     begun.wait()
     try:
@@ -50,6 +58,8 @@ def served(serve: Handler) -> Iterator[str]:
         loop.call_soon_threadsafe(end.set)
         thread.join()
         loop.close()
+    for error in failed:
+        raise error
 
 
 def fetched(serve: Handler, **settings: Any) -> FetchedOdds:

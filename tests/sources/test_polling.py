@@ -67,7 +67,8 @@ POLLED = {
         _moved,
     ),
     "smarkets": Kind(
-        Smarkets, {"sport": "england_premier_league"}, "/events/", "/quotes/", "Smarkets", _no_events, _quoted
+        Smarkets, {"sport": "england_premier_league", "quotes_a_minute": 100_000}, "/events/", "/quotes/", "Smarkets",
+        _no_events, _quoted,
     ),
     "matchbook": Kind(
         Matchbook, {"sport": "england_premier_league"}, "/lookups/sports", "/events", "Matchbook", _no_events, _priced

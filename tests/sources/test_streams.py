@@ -283,6 +283,38 @@ def test_an_optic_stream_is_resumed_after_its_last_entry() -> None:
     asyncio.run(check())
 
 
+def test_an_optic_connection_has_at_most_ten_leagues() -> None:
+    asked: list[list[str]] = []
+    listed: list[list[str]] = []
+
+    async def serve(request: Request, answering: Answering) -> None:
+        if request.path.endswith("/fixtures/active"):
+            listed.append(request.query["league"])
+            await answering.answer({"data": [], "page": 1, "total_pages": 1})
+            return
+        asked.append(request.query["league"])
+        await answering.stream()
+        await answering.event("connected", "ok go")
+        for _ in range(600):
+            await answering.event("ping", iso(now()))
+            await asyncio.sleep(0.1)
+
+    async def check() -> None:
+        hub = new_hub()
+        leagues = tuple(f"l{at}" for at in range(12))
+        async with http(serve) as url:
+            declared = OpticSettings(
+                **QUICK, name="optic", kind="optic", key_env="K", sports=("soccer",), books=("DraftKings",),
+                leagues=leagues, url=url,
+            )  # fmt: skip
+            async with running(hub, OpticSource(declared, {"key_env": "sekret"}, Secrets())):
+                await until(hub.tracks["optic"].caught_up.is_set, "both parts")
+        assert sorted(asked, key=len, reverse=True) == [[*leagues[:10]], [*leagues[10:]]]
+        assert sorted(listed, key=len, reverse=True) == [[*leagues[:10]], [*leagues[10:]]]
+
+    asyncio.run(check())
+
+
 # ---- BetfairSettings ----
 
 

@@ -1,9 +1,9 @@
 """The tests that a change can reach: `make affected` runs them before all others.
 
-These are the tests that import a changed module, directly or through modules that do; the tests in its folder below
-`tests`; those that `mutate.py` names for it; its examples; and the golden tapes. A public name of the package is
-followed to the module that defines it, instead of to all that `oddsengine/__init__.py` imports. Everything is run if a
-kernel changed, or a data file of the package, or what all tests share.
+These are the tests that import a changed module, or a module that does; the tests in its folder below `tests`; those
+that `mutate.py` names for it; its examples; and the golden tapes. A public name of the package is followed to the
+module that defines it, instead of to all that `oddsengine/__init__.py` imports. Everything is run if a kernel changed,
+or a data file of the package, or what all tests share.
 
     PYTHONPATH=tests python -m support.affected [BASE]    print them; BASE is a commit, and otherwise the last one that
                                                           is shared with the upstream branch, or else HEAD
@@ -86,19 +86,25 @@ def imports(path: Path) -> frozenset[Path]:
 
 
 def importers(changed: Iterable[Path]) -> set[Path]:
-    """The test files that import some modules, directly or not."""
+    """The test files that import some modules, or modules that do, directly or through helpers of tests.
+
+    What is farther away is left to `make test`: most tests reach most modules in some way.
+    """
     files = [*(ROOT / "oddsengine").rglob("*.py"), *(ROOT / "service").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     users: dict[Path, list[Path]] = {}
     for path in files:
         for used in imports(path):
             users.setdefault(used, []).append(path)
-    reached, new = set[Path](), list(changed)
+    steps = dict.fromkeys(changed, 0)
+    new = [*steps]
     while new:
-        path = new.pop()
-        if path not in reached:
-            reached.add(path)
-            new += users.get(path, [])
-    return {path for path in reached if path.name.startswith("test_")}
+        path = new.pop(0)
+        for user in users.get(path, []):
+            far = steps[path] + (ROOT / "tests" not in user.parents)
+            if far <= 1 and far < steps.get(user, 2):
+                steps[user] = far
+                new.append(user)
+    return {path for path in steps if path.name.startswith("test_")}
 
 
 def kernels(source: bytes) -> list[str]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from support.contracts import ContractCheck
 from support.local_servers import Answering, Request
 
 Json = dict[str, Any]
@@ -11,9 +12,15 @@ Special = Callable[[Request, Answering], Awaitable[bool]]
 
 
 class Lists:
-    """A server; a subclass says what a path has: a body, or a body and a status."""
+    """A server; a subclass says what a path has: a body, or a body and a status.
+
+    `venue` is the kind of feed whose contract requests have to keep.
+    """
+
+    venue = ""
 
     def __init__(self) -> None:
+        self.check = ContractCheck(self.venue) if self.venue else None
         self.asked: list[tuple[float, Request]] = []
         self.special: Special | None = None  # answers a request, or returns false
 
@@ -21,7 +28,11 @@ class Lists:
         return [request.path for _, request in self.asked]
 
     async def __call__(self, request: Request, answering: Answering) -> None:
-        self.asked.append((asyncio.get_running_loop().time(), request))
+        at = asyncio.get_running_loop().time()
+        self.asked.append((at, request))
+        if self.check is not None and (refusal := self.check.refused(*request, at)):
+            await answering.answer({"error": refusal.reason}, refusal.status)
+            return
         if self.special is not None and await self.special(request, answering):
             return
         found = self.reply(request)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from support.contracts import ContractCheck
 from support.effort import pause
 
 from oddsengine.live.engine import Engine
@@ -106,7 +107,7 @@ async def tcp(
 
 @asynccontextmanager
 async def http(handle: Handler) -> AsyncIterator[str]:
-    """Serve HTTP, one request a connection."""
+    """Serve HTTP, one request a connection; a server with the contract of a venue (`check`) fails if it was broken."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -118,6 +119,9 @@ async def http(handle: Handler) -> AsyncIterator[str]:
 
     async with tcp(serve) as port:
         yield f"http://127.0.0.1:{port}"
+    check = getattr(handle, "check", None)
+    if isinstance(check, ContractCheck):
+        check.assert_kept()
 
 
 def now() -> datetime:

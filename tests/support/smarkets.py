@@ -19,7 +19,7 @@ def event(ident: str = "e1", name: str = "Fulham vs Chelsea", start: datetime = 
 
 
 def market(
-    ident: str = "m1", kind: str = "WINNER_3_WAY", param: str | None = None, of: str = "e1", **more: Any
+    ident: str = "m1", kind: str = "WINNER_3_WAY", param: str | float | None = None, of: str = "e1", **more: Any
 ) -> Json:  # fmt: skip
     type_ = {"name": kind} | ({} if param is None else {"param": param})
     return {"id": ident, "event_id": of, "name": "Full-time result", "state": "open", "market_type": type_} | more
@@ -27,7 +27,14 @@ def market(
 
 def contract(ident: str, name: str, kind: str | None = None, of: str = "m1", **more: Any) -> Json:
     type_ = None if kind is None else {"name": kind}
-    return {"id": ident, "market_id": of, "name": name, "slug": "x", "contract_type": type_} | more
+    return {
+        "id": ident,
+        "market_id": of,
+        "name": name,
+        "slug": "x",
+        "contract_type": type_,
+        "state_or_outcome": "open",
+    } | more
 
 
 def quotes(offers: Sequence[tuple[int, float]], bids: Sequence[tuple[int, float]] = ()) -> Json:
@@ -46,6 +53,8 @@ OVER_UNDER = [contract("c4", "Over 2.5", "OVER", "m2"), contract("c5", "Under 2.
 class Smarkets(Lists):
     """The exchange. Its pages of events begin anew after the last one."""
 
+    venue = "smarkets"
+
     def __init__(self, *events: Json) -> None:
         super().__init__()
         self.events = list(events) or [event()]
@@ -55,21 +64,20 @@ class Smarkets(Lists):
             "c1": quotes([(4500, 100.0)], [(4300, 50.0)]), "c2": quotes([(2800, 80.0)]), "c3": quotes([(3300, 60.0)]),
             "c4": quotes([(5200, 100.0)], [(5000, 30.0)]), "c5": quotes([(5100, 40.0)], [(4700, 10.0)]),
         }  # fmt: skip
-        self.size = 100
+        self.size = 20
 
     def reply(self, request: Request) -> Any:
         path, query = request.path, request.query
         if path == "/events/":
-            assert int(query["limit"][0]) <= 100
             assert query["state"] == ["upcoming", "live"]
             rows = [one for one in self.events if [one["type"]] == query["type"]]
             at = int(query.get("pagination_last_id", ["0"])[0])
             page = (rows + rows)[at : at + self.size]
-            place = f"?type={query['type'][0]}&state=upcoming&state=live&limit=100&pagination_last_id={at + self.size}"
+            place = f"?type={query['type'][0]}&state=upcoming&state=live&with_new_type=False&include_hidden=False"
+            place += f"&limit={query['limit'][0]}&pagination_last_id={at + self.size}"
             return {"events": page, "pagination": {"next_page": place if rows else None}}
         _, kind, ids, what, _ = path.split("/")
         given = ids.split(",")
-        assert len(given) <= 20
         if (kind, what) == ("events", "markets"):
             return {"markets": [one for one in self.markets if one["event_id"] in given]}
         if (kind, what) == ("markets", "contracts"):

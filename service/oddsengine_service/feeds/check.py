@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources import KINDS, FeedSettings
+from oddsengine.sources.drift import Drift
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import TheOddsApiSettings
 from oddsengine_service.clock import Clock
@@ -111,10 +113,21 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: 
         notes.append("books not in the catalog: " + ", ".join(sorted(track.unknown)))
     if track.refused:
         notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in track.refused.most_common()))
+    notes += _unknown(track.drift)
     return FeedCheck(
         feed.name, feed.kind, status.status, status.reason, status.events, status.quotes, status.books,
         tuple(hub.unmapped()), tuple(notes),
     )  # fmt: skip
+
+
+def _unknown(drift: Drift) -> list[str]:
+    """Say what came that the contract of a feed does not know."""
+    values = [
+        f"not in its contract{', and a price depends on it' if one.decides else ''}: {one} ({drift.seen[one]:,} times)"
+        for one in drift.values()
+    ]
+    fields = sorted(one.path for one in drift.seen if one.kind == NEW_FIELD)
+    return values + ([f"fields that its contract does not have: {', '.join(fields)}"] if fields else [])
 
 
 def unmapped_in(checked: Sequence[FeedCheck]) -> list[UnmappedMarket]:

@@ -26,6 +26,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.feeds import Game, Payload
+from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.feeds.display import displayable
 from oddsengine.feeds.scores import turned_round
 from oddsengine.live.update import Update
@@ -301,6 +302,12 @@ class Hub:
             track.behind -= len(part.games)
         done.append(await self._writer.written(self._apply_last, source, parts[-1], payload, quoted))
         return reduce(_AppliedPayload.plus, done)
+
+    async def received(self, source: str, place: str, body: bytes) -> None:
+        """Count what the contract of a feed does not know; values are logged once."""
+        for one in await self.tracks[source].drift.look(place, body):
+            if one.kind != NEW_FIELD:
+                _log.warning("feeds.%s: not in its contract: %s", source, one)
 
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         """Save a body that failed to parse."""

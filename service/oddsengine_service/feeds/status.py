@@ -25,6 +25,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.sources.drift import Drift
 from oddsengine.sources.failure import Failure
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
@@ -81,6 +82,8 @@ class SourceStatus(msgspec.Struct, frozen=True):
     public: str = ""  # the reason, in words that everybody may read
     caught_up: bool = False  # its first data is on the board
     written_at: datetime | None = None  # when the oldest of its files was written
+    unknown_values: int = 0  # of its answers, which its contract does not have
+    new_fields: int = 0  # the same
 
     @property
     def last_sign(self) -> datetime | None:
@@ -197,10 +200,14 @@ class Track:
     stale: int = 0
     written_at: datetime | None = None  # when the oldest of its files was written
     behind: int = 0  # games of the payload being delivered that wait to be matched or applied
+    drift: Drift = field(init=False)
     delivering: asyncio.Lock = field(default_factory=asyncio.Lock)  # one payload at a time
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)  # its first data is on the board
     has_failed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.drift = Drift(self.kind)
 
     def part(self, name: str) -> Part:
         """One part of the source; created if new."""
@@ -264,6 +271,11 @@ class Track:
     def status(self, now: datetime) -> SourceStatus:
         status, reason, public = self.assess(now)
         seen_at = [part.seen_at for part in self.parts.values() if part.seen_at]
+        drift = self.drift.counts
+        if status == OK and not reason and drift.values:
+            public = f"{drift.values} values of its answers are not known"
+            first = next(iter(self.drift.values()))
+            reason = f"{drift.values} values of its answers are not in its contract, such as {first}"
         return SourceStatus(
             name=self.name, kind=self.kind, status=status, reason=reason, last_payload=self.last_payload,
             last_seen=max(seen_at, default=None), payloads=self.payloads, quotes=self.quotes,
@@ -273,7 +285,8 @@ class Track:
             credits_left=self.credits[0], credits_used=self.credits[1], credits_an_hour=self.credits[2],
             books=tuple(sorted(self.books())), prices=self.prices, stale=self.stale,
             behind=self.behind, shared=tuple(sorted(self.shared)), conflict=bool(self.conflict), public=public,
-            caught_up=self.caught_up.is_set(), written_at=self.written_at,
+            caught_up=self.caught_up.is_set(), written_at=self.written_at, unknown_values=drift.values,
+            new_fields=drift.fields,
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from oddsengine_service.wire.references import sides_of
 
 Row = dict[str, Any]
 Shape = Callable[[Any, datetime], Any]
+_RULES = ("min_bet", "bet_step", "bet_delay:bet_delay_seconds")
 _QUOTE = ("sportsbook", "odds_american", "odds_decimal", "age_seconds")
 
 
@@ -50,7 +51,7 @@ def price(row: Row, now: datetime) -> Row:
     out = chosen(
         row, "id:odds_id", "sportsbook", "event_id", "market_type", "selection", "line", "odds_american",
         "odds_decimal", "is_live", "market_segment", "player_name", "stat_category", "max_bet", "volume",
-        "open_interest",
+        "open_interest", *_RULES,
     )  # fmt: skip
     out["event"] = f"{row['away_team']} @ {row['home_team']}"
     out |= chosen(row, "event_start_time:starts_at", "odds_probability:implied_probability")
@@ -78,7 +79,7 @@ positive = fields(
     "prob_positive:positive_probability", "still_there:still_there_probability", "flags", "confidence_score",
     "book_count", "independent_books",
     "agreeing_books", "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
-    "max_bet",
+    "max_bet", *_RULES,
 )  # fmt: skip
 _TERMS = ("terms_differ", "terms", "terms_results:terms_results_percent")
 _GAME = ("id", "event_id", "event_name:event", "sport", "league", "start_time:starts_at", "is_live", "market_type")
@@ -93,7 +94,7 @@ def arbitrage(row: Row, now: datetime) -> Row:
     legs = []
     for leg in row["legs"]:
         names = ("sportsbook", "selection", "line", "odds_american", "odds_decimal", "stake_percent", "max_bet")
-        legs.append(chosen(leg, *names) | {"age_seconds": age(leg["timestamp"], now)})
+        legs.append(chosen(leg, *names, *_RULES) | {"age_seconds": age(leg["timestamp"], now)})
     return out | {"legs": legs}
 
 
@@ -115,7 +116,7 @@ def low_hold(row: Row, _: datetime) -> Row:
 
 
 def _side(side: Row, books: str) -> Row:
-    out = chosen(side, books, "selection", "line", "stake_percent", "max_bet")
+    out = chosen(side, books, "selection", "line", "stake_percent", "max_bet", *_RULES)
     out |= {"max_bets": limits} if (limits := side.get("max_bets")) else {}
     return out | chosen(side["odds"], "american:odds_american", "decimal:odds_decimal", "fair_probability")
 

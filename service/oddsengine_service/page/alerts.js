@@ -17,6 +17,7 @@ class PageAlerts {
     const state = window.Notification?.permission ?? "denied";
     $("alert-allow").hidden = state !== "default";
     write($("alert-state"), state === "granted" ? "" : state === "denied" ? "Notifications are blocked in this browser; alerts only play a sound." : "");
+    const typed = new Map([...$("alert-list").children].map((each) => [each.dataset.id, each.querySelector("input")?.value ?? ""]));
     $("alert-list").replaceChildren(...this.alerts.map((each) => el(
       "li", { "data-id": each.id },
       el("div", {}, el("b", {}, each.filter), el("span", { class: "under" }, [
@@ -26,7 +27,7 @@ class PageAlerts {
       ].filter(Boolean).join(" · "))),
       each.error && !each.unconfirmed.length && el("p", { class: "error" }, each.failures ? `${each.error} (${each.failures} in a row)` : each.error),
       each.unconfirmed.length > 0 && el("span", { class: "together" },
-        el("input", { "aria-label": `Code of the test message for ${each.filter}`, placeholder: "code of the test message", autocomplete: "off" }),
+        el("input", { "aria-label": `Code of the test message for ${each.filter}`, placeholder: "code of the test message", autocomplete: "off", value: typed.get(each.id) ?? "" }),
         el("button", { type: "button", "data-do": "confirm" }, "Confirm")),
       el("span", { class: "together" },
         el("button", { type: "button", "data-do": "active", "aria-pressed": String(!each.active) }, each.active ? "Pause" : "Paused"),
@@ -90,8 +91,8 @@ class PageAlerts {
     const one = this.alerts.find((each) => each.id === id);
     const path = `/alerts/${id}`;
     const answer = await (what === "delete" ? call("DELETE", path) : what === "test" ? call("POST", `${path}/test`) : what === "confirm" ? call("POST", `${path}/confirm`, { code }) : call("PATCH", path, { active: !one.active }));
-    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.error ?? (one?.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "The test message was delivered.")) : what === "delete" ? "Deleted." : "Saved."));
     if (!answer.error) await this.read();
+    write($("alert-said"), answer.error ?? (what === "test" ? (answer.data.error ?? (one?.unconfirmed.length ? "A test message was sent; enter its code to turn the target on." : "The test message was delivered.")) : what === "delete" ? "Deleted." : "Saved."));
   }
 
   // Announce what is new on this page since the last look; not at the first look, whose rows are on the lists anyway.

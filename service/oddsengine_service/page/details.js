@@ -142,7 +142,7 @@ class Details {
       const said = this.legs.find(mine) ?? this.#said?.prices.find(mine);
       const book = said?.sportsbook ?? leg.books[0];
       const row = this.#rows.get(leg.ids[book]);
-      const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : legAmount(leg.stake, this.total);
+      const stake = leg.stake === null ? stakeOf(it.row)?.amount ?? 0 : legAmount(leg.stake, this.total, row);
       return { leg, i, row, book, fair: said?.fair_probability ?? this.#fairOf(said) ?? it.row.fair_probability ?? null, stake };
     });
   }
@@ -170,7 +170,7 @@ class Details {
     if (body.contains(document.activeElement)) return; // somebody types
     body.replaceChildren(...this.tickets().map(({ leg, i, row, book, stake }) => el(
       "div", { class: "ticket" },
-      el("span", {}, el("b", {}, leg.selection), el("span", { class: "under" }, bookLink(this.it, book), row?.max_bet ? ` maximum bet ${cash(row.max_bet)}` : "")),
+      el("span", {}, el("b", {}, leg.selection), el("span", { class: "under" }, bookLink(this.it, book), ` ${[row?.max_bet && `maximum bet ${cash(row.max_bet)}`, rulesOf(row)].filter(Boolean).join(", ")}`)),
       el("label", {}, "Odds", el("input", { "data-ticket": i, name: "odds", value: typed(leg.decimal), "data-decimal": leg.decimal, inputmode: "text", size: 6 })),
       el("label", {}, "Stake", el("input", { "data-ticket": i, name: "stake", value: stake || "", inputmode: "decimal", size: 7 })),
     )));
@@ -244,7 +244,7 @@ class Details {
         el("td", {}, each.own_fair_probability ? oddsText(1 / each.own_fair_probability) : ""),
         el("td", {}, each.ev_percent === undefined ? "" : percent(each.ev_percent)),
         el("td", {}, row ? aged(seenAt(row)) : each.age_seconds !== undefined ? span(each.age_seconds) : ""),
-        el("td", {}, row?.max_bet ? cash(row.max_bet) : "", row?.levels ? el("span", { class: "under" }, deeper(row.levels)) : ""),
+        el("td", {}, row?.max_bet ? cash(row.max_bet) : "", row?.levels ? el("span", { class: "under" }, deeper(row.levels)) : "", rulesOf(row) ? el("span", { class: "under" }, rulesOf(row)) : ""),
         el("td", { class: "why" }, why || (each.role === "set aside" ? "rejected" : "")),
       );
     }));

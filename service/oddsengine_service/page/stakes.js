@@ -3,8 +3,14 @@
 let stakeMark = 0; // moves when amounts do
 const limits = new Map(); // by id of a price: the most that its book takes, where it says so
 
-const stepped = (amount) => (settings.step > 0 ? Math.round(amount / settings.step) * settings.step : amount);
-const lower = (amount) => (settings.step > 0 ? Math.floor(amount / settings.step + 1e-9) * settings.step : amount); // within a limit
+const stepped = (amount, step = settings.step) => (step > 0 ? Math.round(amount / step) * step : amount);
+const lower = (amount, step = settings.step) => (step > 0 ? Math.floor(amount / step + 1e-9) * step : amount); // within a limit
+// The step of stakes on a price: the multiple of its venue's that is nearest to the one in the settings.
+const stepOf = (price) => (price?.bet_step ? price.bet_step * Math.max(1, Math.round(settings.step / price.bet_step)) : settings.step);
+// Which stakes a venue accepts on a price, and how late in play.
+const rulesOf = (price) => [
+  price?.min_bet && `minimum ${cash(price.min_bet)}`, price?.bet_step && `in steps of ${cash(price.bet_step)}`, price?.bet_delay && `accepted after ${price.bet_delay} s`,
+].filter(Boolean).join(", ");
 const amounts = new Map();
 function cash(amount) {
   const digits = settings.step % 1 || amount % 1 ? 2 : 0;
@@ -23,14 +29,16 @@ const kellyOf = (row) => {
   return { share: row.kelly_percent * settings.fraction, name: { 1: "Full Kelly", 0.5: "Half Kelly", 0.25: "Quarter Kelly" }[settings.fraction] ?? `Kelly × ${settings.fraction}` };
 };
 
-// The stake on a +EV bet: Kelly's share, at most a share of the bankroll, at most what the book takes.
+// The stake on a +EV bet: Kelly's share, at most a share of the bankroll, at most what the book takes; none below its minimum.
 function stakeOf(row) {
   const kelly = kellyOf(row);
   if (kelly === null || !settings.bankroll) return null;
   const wanted = settings.bankroll * kelly.share, most = settings.bankroll * settings.most / 100;
   const limit = row.max_bet ?? limits.get(row.odds_id) ?? Infinity;
-  const amount = stepped(wanted) > Math.min(most, limit) ? lower(Math.min(most, limit)) : stepped(wanted);
-  return { amount, limited: limit < Math.min(stepped(wanted), most), under: wanted > 0 && amount === 0 };
+  const step = stepOf(row), least = row.min_bet ?? 0, whole = stepped(wanted, step);
+  const amount = whole > Math.min(most, limit) ? lower(Math.min(most, limit), step) : whole;
+  const taken = amount >= least ? amount : 0;
+  return { amount: taken, limited: limit < Math.min(whole, most), under: wanted > 0 && taken === 0 ? Math.max(step, least) : 0 };
 }
 
 // Growth-optimal stakes on rows that are one bet in several forms: the easier form wins whenever a harder one does.
@@ -100,7 +108,7 @@ function stakeCell({ row, same }) {
   const stake = stakeOf(row);
   if (!stake) return [el("span", { title }, share), line].filter(Boolean);
   return [
-    el("b", { title: `${kelly.name}: ${share} of the bankroll` }, stake.under ? `under ${cash(settings.step)}` : cash(stake.amount)),
+    el("b", { title: `${kelly.name}: ${share} of the bankroll` }, stake.under ? `under ${cash(stake.under)}` : cash(stake.amount)),
     el("span", { class: "under", title }, [stake.limited ? "book's limit" : "", settings.unit && !stake.under ? `${(stake.amount / settings.unit).toFixed(1)} u` : `Kelly ${share}`].filter(Boolean).join(", ")),
     line,
   ].filter(Boolean);
@@ -117,16 +125,16 @@ function kellyTable(row) {
     ...(row.kelly_shrunk === null || row.kelly_shrunk === undefined ? [] : [["Reduced for uncertainty", row.kelly_shrunk, "full Kelly, less an allowance for error in the fair price"]]),
   ];
   const stake = stakeOf(row), limit = row.max_bet ?? limits.get(row.odds_id);
-  const bounds = [limit && `the book takes ${cash(limit)}`, settings.bankroll && `at most ${settings.most} % of the bankroll, ${cash((settings.bankroll * settings.most) / 100)}`].filter(Boolean);
+  const bounds = [rulesOf(row), limit && `the book takes ${cash(limit)}`, settings.bankroll && `at most ${settings.most} % of the bankroll, ${cash((settings.bankroll * settings.most) / 100)}`].filter(Boolean);
   return [
     el("table", { class: "rows kelly" }, el("caption", { class: "unseen" }, "Kelly stakes"), el("tbody", {}, ...rows.map(([name, share, why]) => el(
       "tr", { class: Math.abs(share - used.share) < 1e-12 ? "used" : null }, el("th", { scope: "row" }, name), el("td", { class: "number" }, percent(100 * share)),
       el("td", { class: "number" }, settings.bankroll ? cash(stepped(settings.bankroll * share)) : ""), el("td", { class: "dim" }, why),
     )))),
-    el("p", { class: "dim" }, stake ? `Staked: ${stake.under ? `under ${cash(settings.step)}` : cash(stake.amount)}, ${used.name.toLowerCase().replace("kelly", "Kelly")}${bounds.length ? `; limits: ${bounds.join(", ")}` : ""}.` : "Enter a bankroll in Settings to see amounts."),
+    el("p", { class: "dim" }, stake ? `Staked: ${stake.under ? `under ${cash(stake.under)}` : cash(stake.amount)}, ${used.name.toLowerCase().replace("kelly", "Kelly")}${bounds.length ? `; limits: ${bounds.join(", ")}` : ""}.` : "Enter a bankroll in Settings to see amounts."),
   ];
 }
 
 // What goes on one leg of an arbitrage, a middle or a low hold.
-const legAmount = (share, total = settings.total) => stepped((total * share) / 100);
+const legAmount = (share, total = settings.total, price = null) => stepped((total * share) / 100, stepOf(price));
 const legStake = (share) => (settings.total ? cash(legAmount(share)) : `${share.toFixed(1)} %`);

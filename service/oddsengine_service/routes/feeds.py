@@ -35,6 +35,8 @@ def _feed(source: SourceStatus, now: float) -> Feed:
         refused=source.refused,
         quarantined=source.quarantined,
         unmapped=source.unmapped,
+        unknown_values=source.unknown_values,
+        new_fields=source.new_fields,
     )
 
 
@@ -58,6 +60,8 @@ def feeds(context: Context) -> Any:
         refused=sum(row.refused for row in rows),
         quarantined=sum(row.quarantined for row in rows),
         unmapped=sum(row.unmapped for row in rows),
+        unknown_values=sum(row.unknown_values for row in rows),
+        new_fields=sum(row.new_fields for row in rows),
     )
     return data(context, rows, **msgspec.to_builtins(meta))
 

@@ -19,6 +19,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.maths.odds import round_american
 from oddsengine.query import values
+from oddsengine.tables.levels import DEPTH_SCHEMA
 from oddsengine.tables.timestamps import timestamps
 
 AGES = (
@@ -115,6 +116,8 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
     nested = [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]
     if nested and source not in frame.columns:  # of columns beside it
         return list(_rows(nested[0], frame, f"{path}.", own))
+    if source in DEPTH_SCHEMA and source not in frame.columns:  # no price on the board has it
+        return [None] * frame.height
     column = frame[source]
     if float in kinds:
         return _numbers(name, column.to_numpy())

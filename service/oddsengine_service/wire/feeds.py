@@ -30,6 +30,10 @@ class Feed(msgspec.Struct):
     refused: Annotated[int, Meta(description="Invalid rows that were left out since the node started.")]
     quarantined: Annotated[int, Meta(description="Games that could not be matched to an event.")]
     unmapped: Annotated[int, Meta(description="Rows in markets that the catalog does not know.")]
+    unknown_values: Annotated[
+        int, Meta(description="Different values of its answers that the feed's contract does not have; 0 without one.")
+    ]
+    new_fields: Annotated[int, Meta(description="Different fields that the contract does not have; they are not read.")]
 
 
 class FeedsMeta(AnswerMeta, kw_only=True):
@@ -48,3 +52,5 @@ class FeedsMeta(AnswerMeta, kw_only=True):
     refused: int
     quarantined: int
     unmapped: int
+    unknown_values: int
+    new_fields: int

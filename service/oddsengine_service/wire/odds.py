@@ -37,7 +37,7 @@ class Level(msgspec.Struct, gc=False):
 
 
 class Odds(msgspec.Struct, gc=False):
-    """One price of one book. `levels`, and charges other than the book's, are those of exchanges."""
+    """One price of one book. The last six fields are those of exchanges; charges are others than the book's."""
 
     id: str
     sportsbook: str
@@ -82,6 +82,9 @@ class Odds(msgspec.Struct, gc=False):
     levels: list[Level] | None
     commission: float | None
     contract_fee: float | None
+    min_bet: float | None  # smallest stake, in the money of `max_bet`
+    bet_step: float | None  # stakes are whole multiples of it
+    bet_delay: float | None  # seconds between a bet and its acceptance, in play
 
 
 class BestOdds(Odds, gc=False):
@@ -272,13 +275,14 @@ def _columns(rows: OddsRows, state: str = "") -> list[Any]:
     times = timestamps(np.concatenate((rows.start, rows.seen, rows.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
     main = [_MAIN[m] for m in rows.main]
-    deep, named, *own, levels, commission, fee = own_columns(rows, books, state)
+    deep, named, *own, levels, commission, fee, least, step, delay = own_columns(rows, books, state)
     return [
         hexadecimal(rows.id), books, event, sport, league, home, away, market, selection, kind,
         americans(rows.odds, rows.american), decimal, share, line, begins, rows.live.tolist(), seen,
         changed, deep, named, share, seen, rows.active.tolist(), main, [_OTHER[m] for m in main],
         player, stat, side, segment, *own, list(map(values.player_id, player)), source,
         [_REJECTIONS[code] for code in rows.rejected.tolist()], levels, commission, fee,
+        least, step, delay,
     ]  # fmt: skip
 
 
@@ -296,13 +300,13 @@ _OTHER = {True: False, False: True, None: None}
 
 
 def own_columns(rows: OddsRows, books: Sequence[str], state: str = "") -> tuple[list[Any], ...]:
-    """Columns of a single price: link, book's name, native ids, largest bet, exchange data, levels, charges."""
+    """Columns of a single price: link, book's name, native ids, largest bet, exchange data, `DEPTH_SCHEMA`."""
     names, deep = list(map(_name, books)), [home_page(book, state) for book in books]
     nothing: list[Any] = [None] * len(books)
     if rows.links is None or not any(rows.links):
-        return deep, names, *[nothing] * 11
+        return deep, names, *[nothing] * 14
     external, markets, selections, most, volume, day, interest, token = (list(nothing) for _ in range(8))
-    levels, commission, fee = (list(nothing) for _ in range(3))
+    levels, *numbers = (list(nothing) for _ in range(6))
     for at, text in enumerate(rows.links):
         if text is None:
             continue
@@ -315,13 +319,14 @@ def own_columns(rows: OddsRows, books: Sequence[str], state: str = "") -> tuple[
             volume[at], day[at], interest[at] = map(_number, exchange[:3])
             token[at] = exchange[3] or None
             levels[at] = [Level(*each) for each in own.ladder] or None
-            commission[at], fee[at] = map(_number, exchange[5:])
+            for column, number in zip(numbers, exchange[5:], strict=True):
+                column[at] = _number(number)
         if url and (state or "{state}" not in url):
             deep[at] = catalog.localised(url, state) or None
         else:
             link = catalog.link(books[at], event=event, market=market, selection=selection, state=state)
             deep[at] = link.url if link else None
-    return deep, names, external, markets, selections, most, volume, day, interest, token, levels, commission, fee
+    return deep, names, external, markets, selections, most, volume, day, interest, token, levels, *numbers
 
 
 def _number(text: str) -> float | None:

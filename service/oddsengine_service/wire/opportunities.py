@@ -80,6 +80,9 @@ class Ev(msgspec.Struct, frozen=True):
     max_bet: Number
     still_there: Number
     tie_probability: Number
+    min_bet: Number
+    bet_step: Number
+    bet_delay: Number
 
 
 EV = RowEncoding(
@@ -125,6 +128,9 @@ class Leg(msgspec.Struct, frozen=True):
     odds_id: str | None
     max_bet: Number
     market_type: str
+    min_bet: Number  # smallest stake
+    bet_step: Number  # stakes are whole multiples of it
+    bet_delay: Number  # seconds between a bet and its acceptance, in play
 
 
 class Arbitrage(_OfMarket, frozen=True):
@@ -176,7 +182,7 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame, rates: Mapping[str, float] 
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
     stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
-    sizes = largest_arbitrages(frame.select("legs"), rates=rates)
+    sizes = largest_arbitrages(frame.select("legs", "is_live"), rates=rates)
     return {
         "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
         "legs.timestamp": "last_seen_at", "legs.stake_percent": stake, "terms_results": _results(frame),
@@ -302,6 +308,9 @@ class MiddleSide(msgspec.Struct, frozen=True):
     deep_link: str | None
     odds_id: str | None
     max_bet: Number
+    min_bet: Number
+    bet_step: Number
+    bet_delay: Number
 
 
 class Middle(_OfMarket, frozen=True):

@@ -181,7 +181,7 @@ def test_a_node_over_a_node_shows_the_same_for_an_hour(upstream: Upstream, strea
             name="up", kind="interface", url=upstream.base, stream=stream, interval=0.02, backoff=0.05, timeout=20.0
         )
         fetcher = interface.source(feed, {"key_env": "demo_enterprise"}, Secrets())
-        async with http(provider) as url, Web(declared, Secrets()) as web, running(below, fetcher, tick=0.02):
+        async with http(provider) as url, Web(declared, Secrets(), above) as web, running(below, fetcher, tick=0.02):
             for tick in range(TICKS):
                 answer = await web.get(f"{url}/v4/sports/basketball_nba/odds")
                 payload = reader.read(answer.body, RequestScope.of(MARKETS, sport="basketball_nba"))

@@ -342,7 +342,9 @@ def test_own_texts_of_a_price() -> None:
         "deep_link": "https://sportsbook.draftkings.com/event/7", "sportsbook_name": "DK", "external_event_id": "7",
         "market_id": "m", "selection_id": "s", "max_bet": 250.0, "is_main_line": False,
     }  # fmt: skip
-    exchange = {"volume": 9e5, "volume_24h": 12.5, "open_interest": 3.0, "exchange_token_id": "0x1"}
+    exchange = {"volume": 9e5, "volume_24h": 12.5, "open_interest": 3.0, "exchange_token_id": "0x1",
+                "commission": 0.01, "min_bet": 2.0, "bet_step": 0.5, "bet_delay": 5.0}  # fmt: skip
+    deep = {"levels": [{"odds_decimal": 1.9, "stake": 10.0}, {"odds_decimal": 1.88, "stake": 20.0}]}
     engine = Engine()
     totals = [price("e", "draftkings", "total_points", "Over", 1.9, line=line) for line in (200.5, 201.5)]
     engine.step(
@@ -352,6 +354,8 @@ def test_own_texts_of_a_price() -> None:
             price("e", "corner_shop", "moneyline", "LA Lakers", None, odds_american=-110, event_start_time=None),
             price("e", "kalshi", "total_points", "Over", 1.9, line=200.5, **exchange),
             price("e", "betmgm", "player_points", "Over", 1.9, line=20.5, player_name="Nikola Jokić"),
+            *(price("e", "novig", "total_points", "Over", 1.9, line=line, is_main_line=main, **deep)
+              for line, main in ((200.5, False), (201.5, True))),
         ],
         datetime(2026, 2, 8, tzinfo=UTC),
     )  # fmt: skip
@@ -362,6 +366,7 @@ def test_own_texts_of_a_price() -> None:
     assert {name: first["kalshi", 200.5][name] for name in exchange} == exchange
     assert first["kalshi", 200.5]["is_main_line"] is True  # nobody says otherwise, and it is the only line
     assert {row[name] for name in exchange} == {None}
+    assert [first["novig", line]["is_main_line"] for line in (200.5, 201.5)] == [False, True]
     assert (first["betmgm", 20.5]["player_id"], row["player_id"]) == ("nikola_jokic", None)
     assert first["betmgm", None]["deep_link"] == "https://sports.betmgm.com/en/sports"
     bare = first["corner_shop", None]
@@ -370,7 +375,7 @@ def test_own_texts_of_a_price() -> None:
     assert bare["event_start_time"] == "2026-02-09T00:30:00.000000Z"  # of its event
     assert [
         row["sportsbook"] for row in call(stand(engine), "/odds", {"is_main_line": "true", "market": "total"})["data"]
-    ] == ["kalshi", "draftkings"]
+    ] == ["kalshi", "draftkings", "novig"]
 
 
 def test_main_lines_are_those_of_the_table() -> None:

@@ -362,6 +362,7 @@ EV_FIELDS = """
     ev_percent devig_book team_side market_segment selection_type push_probability ev_per_stake
     is_alternate_line shared_feed odds_id unconfirmed odds_decimal_net reference ev_vs_sharp ev_low ev_high ev_error
     prob_positive flags kelly_shrunk independent_books agreeing_books max_bet still_there tie_probability
+    min_bet bet_step bet_delay
 """
 ARB_FIELDS = """
     id event_id event_name sport league market_type line profit_percent implied_total is_live start_time
@@ -373,6 +374,7 @@ ARB_FIELDS = """
 LEG_FIELDS = """
     sportsbook selection odds_american odds_decimal implied_probability stake_percent timestamp
     external_event_id selection_id market_id selection_type line odds_id max_bet market_type
+    min_bet bet_step bet_delay
 """
 MIDDLE_FIELDS = """
     id event_id event_name sport league market_type side1 side2 middle_size middle_numbers middle_probability
@@ -382,7 +384,9 @@ MIDDLE_FIELDS = """
     team_name warnings team_side market_segment probability_source unconfirmed terms_differ terms_worst_case terms
     terms_results
 """
-SIDE_FIELDS = "book selection line odds stake_percent odds_age_seconds deep_link odds_id max_bet"
+SIDE_FIELDS = """
+    book selection line odds stake_percent odds_age_seconds deep_link odds_id max_bet min_bet bet_step bet_delay
+"""
 HOLD_FIELDS = """
     id event_id event_name sport league market_type line home_team away_team start_time hold_percentage is_live
     all_books side1 side2 detected_at side3 is_alternate_line is_player_prop player_name player_id stat_category
@@ -756,6 +760,31 @@ def test_limits_of_the_prices_go_out_with_them() -> None:
         assert [middle[side]["max_bet"] for side in ("side1", "side2")] == [20.0 + more, None]
         (hold,) = answer(HOLD, here_)["data"]
         assert [hold[side]["max_bets"] for side in ("side1", "side2")] == [{"betmgm": 7.0 + more}, {}]
+
+
+def test_rules_of_stakes_go_out_with_the_prices() -> None:
+    rules = {"min_bet": 2.0, "bet_step": 0.01, "bet_delay": 5.0}
+    base = {"event_id": "e", "sport": "basketball", "league": "nba", "home_team": "Boston Celtics",
+            "away_team": "Los Angeles Lakers", "market_type": "total_points", "line": 220.5}  # fmt: skip
+    offers: tuple[Any, ...] = (("betfair_exchange", "Over", 220.5, 2.3, rules), ("fanduel", "Under", 222.5, 2.1, {}),
+              ("fanduel", "Under", 220.5, 2.1, {}))  # fmt: skip
+    rows = [{**base, "line": line, "sportsbook": book, "selection": side, "odds_decimal": odds, **own}
+            for book, side, line, odds, own in offers]  # fmt: skip
+    rows += [{**base, "sportsbook": book, "selection": side, "odds_decimal": 1.95}
+             for book in ("bovada", "caesars") for side in ("Over", "Under")]  # fmt: skip
+    engine = Engine(guards=[])
+    here_ = node(engine)
+    engine.step(rows, datetime(2026, 2, 8, 12, tzinfo=UTC))
+    none = dict.fromkeys(rules)
+
+    def of(row: dict[str, Any]) -> dict[str, Any]:
+        return {name: row[name] for name in rules}
+
+    legs = answer(ARB, here_)["data"][0]["legs"]
+    assert {leg["sportsbook"]: of(leg) for leg in legs} == {"betfair_exchange": rules, "fanduel": none}
+    assert {row["sportsbook"]: of(row) for row in answer(EV, here_, {"min_ev": 1})["data"]}["betfair_exchange"] == rules
+    middle = next(row for row in answer(MIDDLES, here_)["data"] if row["middle_size"] == 2.0)
+    assert [of(middle[side]) for side in ("side1", "side2")] == [rules, none]
 
 
 def test_break_even_is_a_low_hold_and_no_arbitrage() -> None:

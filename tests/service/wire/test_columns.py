@@ -17,9 +17,11 @@ from support.effort import less
 from support.stream_running import without_ages
 
 from oddsengine import catalog
+from oddsengine.detection.question import extended
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.maths.odds import charged
 from oddsengine.query import values
+from oddsengine.tables.levels import BET_RULES
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.envelopes import GameState
@@ -97,10 +99,10 @@ def matched(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"all_books": sorted({book for side in sides for book in side["books"]})} if sides else row
 
 
-def rows_of(kind: str, rng: random.Random) -> list[dict[str, Any]]:
+def rows_of(kind: str, schema: Mapping[str, Any], rng: random.Random) -> list[dict[str, Any]]:
     """Rows of a frame."""
     return [
-        matched({name: value(rng, kind, name, dtype) for name, dtype in SCHEMAS[kind].items()})
+        matched({name: value(rng, kind, name, dtype) for name, dtype in schema.items()})
         for _ in range(rng.randint(0, 3))
     ]
 
@@ -235,7 +237,9 @@ def differences(want: Any, got: Any, at: str = "") -> list[Any]:
 @settings(max_examples=40)
 @given(seed=st.integers(0, 1 << 32))
 def test_rows_by_columns_are_those_of_plain_python(kind: str, seed: int) -> None:
-    rows, schema, encoding = rows_of(kind, random.Random(seed)), SCHEMAS[kind], KINDS[kind].encoding
+    rules = dict.fromkeys(BET_RULES, pl.Float64) if seed % 2 else {}  # of a board that has them
+    schema, encoding = dict(extended(SCHEMAS[kind], rules)), KINDS[kind].encoding
+    rows = rows_of(kind, schema, random.Random(seed))
     frame = pl.DataFrame(rows, schema=schema)
     raw, prints = encoding.with_prints(frame)
     assert raw == encoding.raw(frame)
@@ -347,7 +351,7 @@ def test_numbers_have_four_digits() -> None:
 def test_the_print_of_a_row_is_that_of_all_but_its_ages(kind: str, seed: int) -> None:
     """After a change of a few fields, which may be ages or nested, prints are equal as the rest of the rows is."""
     rng = random.Random(seed)
-    rows = [row for _ in range(3) for row in rows_of(kind, rng)]
+    rows = [row for _ in range(3) for row in rows_of(kind, SCHEMAS[kind], rng)]
     for row in rows:
         other = matched(row | {name: value(rng, kind, name, SCHEMAS[kind][name]) for name in changed_fields(rng, kind)})
         frame = pl.DataFrame([row, other], schema=SCHEMAS[kind])
