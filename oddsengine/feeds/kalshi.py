@@ -48,10 +48,21 @@ from oddsengine.feeds.kalshi_format import (
     read_series,
 )
 from oddsengine.feeds.kalshi_outcomes import Offer, offers_of
-from oddsengine.feeds.kalshi_series import PROP, UNKNOWN, WINNER, SeriesMarket, league_of, meaning, sport_of
+from oddsengine.feeds.kalshi_series import (
+    LISTED,
+    PROP,
+    SCORER,
+    UNKNOWN,
+    WINNER,
+    SeriesMarket,
+    league_of,
+    meaning,
+    sport_of,
+)
 from oddsengine.feeds.names import against
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import StreamRows
+from oddsengine.tables.levels import BET_STEP, MIN_BET
 
 _OPEN = "active"
 _BEFORE, _OVER = {"initialized", "unopened"}, {"determined", "disputed", "amended", "finalized", "settled"}
@@ -563,8 +574,9 @@ class KalshiMarkets:
             market = offer.market
             bids = self._books.ladders[market.ticker][_SIDES[offer.side]].items()
             deep = levels_of((float(1 / (ONE - bid)), float((ONE - bid) * count)) for bid, count in bids)
-            fee = own_fee(BOOK, bets.fees[market.ticker])
+            fee, step = own_fee(BOOK, bets.fees[market.ticker]), float(price * market.fewest)
             return bets.shared | live | offer.outcome | deep | fee | {
+                MIN_BET: step, BET_STEP: step,
                 "id": key, "odds_decimal": float(1 / price), "max_bet": float(price * size),
                 "market_id": market.ticker, "selection_id": f"{market.ticker}/{offer.side}", "is_active": True,
                 "volume": number(market.volume_fp), "volume_24h": number(market.volume_24h_fp),
@@ -594,16 +606,17 @@ class KalshiMarkets:
         """Return the outcomes of a market; none while a name is needed."""
         side = next((name for name, one in zip(("home", "away"), sides, strict=True) if one in market.targets), "")
         player = ""
-        if meant.form == PROP:
+        if meant.form in (PROP, SCORER, LISTED):
             players = [one for one in market.targets if one not in sides]
             if self._need(players):
                 return []
             title, colon, _ = (market.yes_sub_title or market.title or "").partition(":")
             named = [name for one in players if (name := self._targets.get(one))]
             player = named[0] if named else title.strip() if colon else ""
+        fixed = catalog.market_type(meant.market.name, game.sport).fixed_line
         names = {"home": game.home, "away": game.away}
         opposite = against(meant.with_draw.name, "draw" if is_draw(market) else side, game, "point_spread")
-        offers = offers_of(market, meant.form, side, names, player, refused, three=three, opposite=opposite)
+        offers = offers_of(market, meant.form, side, names, player, fixed, refused, three=three, opposite=opposite)
         if three and len(offers) == 1 and self._price(Offer(market, "no", {}, "")) is not None:
             refused["the No of a three-way outcome"] += 1
         return offers

@@ -94,6 +94,7 @@ class Market(msgspec.Struct):
     notional_value_dollars: str | float | None = None
     fee_waiver_expiration_time: Time = None
     updated_time: Time = None
+    fractional_trading_enabled: bool | None = None
     mve_collection_ticker: str | None = None
     yes_bid_dollars: str | float | None = None
     yes_ask_dollars: str | float | None = None
@@ -102,6 +103,11 @@ class Market(msgspec.Struct):
     volume_fp: str | float | None = None
     volume_24h_fp: str | float | None = None
     open_interest_fp: str | float | None = None
+
+    @property
+    def fewest(self) -> Decimal:
+        """The smallest number of contracts of an order, and the step of others."""
+        return _CENT if self.fractional_trading_enabled else ONE
 
     @property
     def targets(self) -> list[str]:

@@ -286,10 +286,61 @@ def test_yes_and_no_markets_keep_both() -> None:
 
 
 def test_an_unknown_series_keeps_its_name_and_is_counted() -> None:
-    first = market(f"{event('KXNFLFIRSTTD')}-X", name="Cooper Kupp")
-    payload = of("KXNFLFIRSTTD", first)
-    assert [(row["market_type"], row["selection"]) for row in payload.quotes] == [("KXNFLFIRSTTD", "Cooper Kupp")]
-    assert payload.unmapped == {("kalshi", "KXNFLFIRSTTD"): 1}
+    first = market(f"{event('KXNFLMOSTTD')}-X", name="Cooper Kupp")
+    payload = of("KXNFLMOSTTD", first)
+    assert [(row["market_type"], row["selection"]) for row in payload.quotes] == [("KXNFLMOSTTD", "Cooper Kupp")]
+    assert payload.unmapped == {("kalshi", "KXNFLMOSTTD"): 1}
+
+
+def scorer(series: str, name: str = "Cooper Kupp", **more: Any) -> Json:
+    given = {"custom_strike": {"football_player": KUPP, "football_team": SEATTLE}, "strike_type": "structured"} | more
+    return market(f"{event(series)}-KUPP", of=event(series), name=name, **given)
+
+
+@pytest.mark.parametrize(
+    ("series", "name", "same"),
+    [
+        ("KXNFLANYTD", "anytime_touchdown", ("player_touchdowns", 0.5)),
+        ("KXNFL2TD", "to_score_2_or_more_touchdowns", ("player_touchdowns", 1.5)),
+    ],
+)
+def test_who_scores_is_a_bet_of_the_player(series: str, name: str, same: tuple[str, float]) -> None:
+    payload = of(series, scorer(series))
+    assert [(row["market_type"], row["selection"], row["player_name"]) for row in payload.quotes] == [
+        (name, "Yes", "Cooper Kupp"), (name, "No", "Cooper Kupp"),
+    ]  # fmt: skip
+    assert not payload.unmapped
+    kind = catalog.market_type(name, "football")
+    assert (kind.family, kind.fixed_line) == same
+
+
+def test_a_scorer_with_another_strike_or_without_a_player_is_left_out() -> None:
+    two = of("KXNFLANYTD", scorer("KXNFLANYTD", floor_strike=1.5, strike_type="greater"))
+    assert (list(two.quotes), two.refused) == ([], {"a market without a clear line": 1})
+    one = of("KXNFLANYTD", scorer("KXNFLANYTD", floor_strike=1, strike_type="greater_or_equal"))
+    assert len(one.quotes) == 2
+    nobody = of("KXNFLANYTD", scorer("KXNFLANYTD", "Seattle defense", custom_strike={"football_team": SEATTLE}))
+    assert (list(nobody.quotes), nobody.refused) == ([], {"a market whose player is not known": 1})
+
+
+def test_who_scores_first_is_known_and_used_by_no_finder() -> None:
+    payload = of("KXNFLFIRSTTD", scorer("KXNFLFIRSTTD"))
+    assert [(row["market_type"], row["selection"]) for row in payload.quotes] == [("first_touchdown", "Cooper Kupp")]
+    assert not payload.unmapped
+    assert not catalog.market_type("first_touchdown", "football").usable
+
+
+@pytest.mark.parametrize(
+    ("series", "stat"),
+    [
+        ("KXNFLPASSCOMP", "passing_completions"), ("KXNFLPASSATT", "passing_attempts"),
+        ("KXNFLPASSINT", "passing_interceptions"), ("KXNFLRSHATT", "rushing_attempts"),
+        ("KXNFLRRYDS", "rushing_receiving_yards"),
+    ],
+)  # fmt: skip
+def test_props_of_football(series: str, stat: str) -> None:
+    payload = of(series, scorer(series, "Cooper Kupp: 5+"))
+    assert {(row["market_type"], row["line"]) for row in payload.quotes} == {(f"player_{stat}", 4.5)}
 
 
 def test_every_known_series_is_a_market_of_the_catalog() -> None:
@@ -301,6 +352,9 @@ def test_every_known_series_is_a_market_of_the_catalog() -> None:
         ("KXUFCDISTANCE", "KXUFCFIGHT", "mma", "goes_the_distance"),
         ("KXEPL1H", "KXEPLGAME", "soccer", "1st_half_moneyline"),
         ("KXNBA3PT", "KXNBAGAME", "basketball", "player_threes"),
+        ("KXNFLTOTALTD", "KXNFLGAME", "football", "total_touchdowns"),
+        ("KXEPLGOAL", "KXEPLGAME", "soccer", "player_goals"),
+        ("KXBRASILEIROBTOTAL", "KXBRASILEIROBGAME", "soccer", "total_points"),
     ):
         meant = meaning(series, main, sport)
         assert meant.market.in_catalog
@@ -736,3 +790,12 @@ def test_a_fee_that_becomes_known_is_in_the_next_prices() -> None:
     assert {row["contract_fee"] for row in made.add_series("KXNFLGAME", series, NOW).quotes} == {0.035}
     with pytest.raises(FeedError, match="not a payload of Kalshi"):
         made.add_series("KXNFLGAME", b"{}", NOW)
+
+
+@pytest.mark.parametrize(("fractional", "contracts"), [(None, 1.0), (False, 1.0), (True, 0.01)])
+def test_orders_are_of_whole_contracts_or_of_hundredths(fractional: bool | None, contracts: float) -> None:
+    more = {} if fractional is None else {"fractional_trading_enabled": fractional}
+    payload = listed(reader(), "KXNFLGAME", *[one | more for one in winners()])
+    for row in payload.quotes:
+        step = contracts / row["odds_decimal"]
+        assert (row["min_bet"], row["bet_step"]) == (pytest.approx(step), pytest.approx(step))
