@@ -13,7 +13,7 @@ from feeds.test_samples import IMAGE
 from sources.test_fetching import served
 from support import betfair, kalshi, matchbook, odds_api_io, polymarket, sportsgameodds
 from support.lists import Lists
-from support.local_servers import Answering, Request, new_hub, running, until
+from support.local_servers import Answering, Request, iso, new_hub, running, until
 from support.official import ran
 
 from oddsengine.sources.betfair import BetfairSource
@@ -94,7 +94,7 @@ print(json.dumps(plain(found), default=str))
 
 
 WHOLE = {
-    name: kalshi.iso(kalshi.START) for name in ("created_time", "updated_time", "open_time", "latest_expiration_time")
+    name: iso(kalshi.START) for name in ("created_time", "updated_time", "open_time", "latest_expiration_time")
 } | dict.fromkeys(
     ("last_price_dollars", "previous_yes_bid_dollars", "previous_yes_ask_dollars", "previous_price_dollars"), "0.5000"
 )
