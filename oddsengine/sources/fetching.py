@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from oddsengine.feeds import Game, Payload
+from oddsengine.feeds.contract import needs_of
 from oddsengine.feeds.decoding import past
 from oddsengine.feeds.display import displayable
 from oddsengine.feeds.reading import quotes_table
@@ -383,7 +384,7 @@ def _error(name: str, failure: Failure, fetcher: Source) -> FetchError:
     """The error of a failure, with what to do about it."""
     advice = ""
     if failure.status in (HTTP_UNAUTHORIZED, HTTP_FORBIDDEN):
-        advice = "; check the key"
+        advice = "; check the key" if hasattr(fetcher.feed, "key_env") else f"; {needs_of(fetcher.feed.kind)}"
     elif failure.kind == RATE_LIMITED and failure.wait:
         advice = f"; it asks to wait {failure.wait:g} s"
     url = getattr(fetcher.feed, "url", "") or getattr(fetcher.feed, "path", "")

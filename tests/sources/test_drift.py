@@ -10,7 +10,7 @@ import pytest
 from feeds.test_samples import encoded
 from sources.test_fetching import served
 from support.handler_calls import answer, found, node
-from support.local_servers import http, new_hub, running, until
+from support.local_servers import Answering, http, new_hub, running, until
 from support.simulated_clock import SimulatedLoop
 from support.smarkets import Smarkets, contract, event, market, quotes
 
@@ -143,6 +143,24 @@ def test_the_check_of_feeds_lists_it(
     )
     assert state.endswith("cancelled (1 times)")
     assert fields == "fields that its contract does not have: markets[].extra"
+
+
+def test_the_check_of_feeds_says_what_a_venue_needs_that_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exchange = Smarkets()
+    exchange.spoil("/events/", *[refusing] * 100)
+    with served(exchange) as url:
+        (tmp_path / "oddsengine.toml").write_text(f'[feeds.s]\nkind = "smarkets"\nsports = ["soccer"]\nurl = "{url}"\n')
+        assert main(["feeds", "check", "--config", "oddsengine.toml", "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["notes"] == [
+        "Smarkets needs: a verified account, an application that Smarkets has approved, a fee of 150 GBP, paid once"
+    ]
+
+
+async def refusing(answering: Answering) -> None:
+    await answering.answer(b"<html>Security Check</html>", 403)
 
 
 def test_feeds_counts_it() -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from oddsengine.feeds.contract import needs_of, venues
 from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
@@ -19,7 +20,7 @@ from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import source
 from oddsengine_service.feeds.hub import Hub, UnmappedMarket
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.feeds.status import Track
+from oddsengine_service.feeds.status import OK, Track
 from oddsengine_service.node import Writer
 from oddsengine_service.settings import Settings, SettingsError
 
@@ -114,6 +115,8 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: 
     if track.refused:
         notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in track.refused.most_common()))
     notes += _unknown(track.drift)
+    if status.status != OK and feed.kind in venues():
+        notes.append(needs_of(feed.kind))
     return FeedCheck(
         feed.name, feed.kind, status.status, status.reason, status.events, status.quotes, status.books,
         tuple(hub.unmapped()), tuple(notes),
