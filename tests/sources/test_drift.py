@@ -155,7 +155,7 @@ def test_the_check_of_feeds_says_what_a_venue_needs_that_refuses(
         (tmp_path / "oddsengine.toml").write_text(f'[feeds.s]\nkind = "smarkets"\nsports = ["soccer"]\nurl = "{url}"\n')
         assert main(["feeds", "check", "--config", "oddsengine.toml", "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)[0]["notes"] == [
-        "Smarkets needs: a verified account, an application that Smarkets has approved, a fee of 150 GBP, paid once"
+        "a user needs a verified account, an application that Smarkets has approved, a fee of 150 GBP, paid once"
     ]
 
 
