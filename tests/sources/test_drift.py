@@ -119,10 +119,8 @@ def test_a_node_says_what_its_feed_does_not_know(caplog: pytest.LogCaptureFixtur
     status, left = after(exchange)
     assert (status.unknown_values, status.new_fields, status.refused) == (2, 1, 2)
     assert left == prices > 0, "all other rows are there"
-    assert (status.status, status.public) == ("ok", "2 values of its answers are not known")
-    assert status.reason.startswith(
-        "2 values of its answers are not in its contract, such as contracts[].contract_type"
-    )
+    assert (status.status, status.public) == ("ok", "its answers have 2 values that its contract does not know")
+    assert status.reason.startswith(f"{status.public}: contracts[].contract_type.name: 'BOTH'; allowed: one of HOME")
     logged = [record.getMessage() for record in caplog.records if "not in its contract" in record.getMessage()]
     assert len(logged) == 2
     assert logged[0].startswith("feeds.s: not in its contract: markets[].state: 'frozen'; allowed: one of new, open, ")
