@@ -11,7 +11,7 @@ from oddsengine.feeds.contract import load
 from oddsengine.feeds.optic import OpticOdds
 
 CONTRACT = load("optic")
-FIRST = FIXTURES["data"][0]
+FIRST: dict[str, Any] = FIXTURES["data"][0]
 TWO = {"data": [FIRST, FIRST | {"id": "f2", "odds": [row | {"id": f"{row['id']}b"} for row in FIRST["odds"]]}]}
 
 
