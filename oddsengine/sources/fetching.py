@@ -79,6 +79,7 @@ class _Reports:
         self.refused: Failure | None = None
         self.changed = asyncio.Event()  # something failed, or the fetcher caught up
         self.complete = False
+        self.seconds = 0.0  # that all of it takes, by the limits of the source
         self._take = take
         self._warning = ""
 
@@ -116,6 +117,9 @@ class _Reports:
 
     def conflict(self, source: str, reason: str) -> None:
         """Only a node has to keep prices fresh."""
+
+    def takes(self, source: str, seconds: float) -> None:
+        self.seconds = seconds
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         self.report.credits_left, self.report.credits_used = left, used
@@ -370,7 +374,11 @@ async def _read(
         last = next(iter(receiver.failing.values()), None)
         if last is not None:
             raise _error(name, last, fetcher) from None
-        raise FetchError(name, TIMEOUT, f"not everything came within {timeout:g} s") from None
+        slow = receiver.seconds > timeout
+        why = (
+            f"; its limits let all of it take {receiver.seconds:.0f} s, which is the least for timeout" if slow else ""
+        )
+        raise FetchError(name, TIMEOUT, f"not everything came within {timeout:g} s{why}") from None
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError, Exception):

@@ -355,6 +355,9 @@ class Hub:
             _log.warning("feeds.%s: %s", source, reason)
         self.tracks[source].conflict = reason
 
+    def takes(self, source: str, seconds: float) -> None:
+        """Only a caller of `fetch` waits for all of it."""
+
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """Report the credits left, used and spent per hour."""
         self.tracks[source].credits = (left, used, an_hour)
