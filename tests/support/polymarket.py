@@ -148,6 +148,7 @@ class Exchange:
         elif request.path == "/sports":
             await answering.answer(SPORTS)
         elif request.path == "/events/keyset" and self.keyset:
+            assert "active" not in request.query, "it is no parameter of this list"
             after = int(request.query.get("after_cursor", ["0"])[0])
             page = self.events[after : after + int(request.query["limit"][0])]
             more = {"next_cursor": str(after + len(page))} if after + len(page) < len(self.events) else {}
