@@ -6,26 +6,34 @@ of two runners, to lay one is to back the other: the better of both is the quote
 maximum bet. Lay prices of other markets are no quotes. Prices of a suspended market are suspended; a runner without an
 offer is removed.
 
-The live stream has no names of teams or runners: they come from the market catalogue (`add_catalogue`). Markets without
-names are listed in `unnamed`. Prices count as seen while the stream is alive, see `tracking`.
+The live stream has no names of teams or runners: they come from the market catalogue (`name`). Prices count as seen
+while the stream is alive, see `tracking`.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
-from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
 
-import msgspec
-
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Name, Text, Time, decode, moment
+from oddsengine.feeds.betfair_format import (
+    HANDICAPS,
+    SPORTS,
+    Catalogue,
+    Definition,
+    MarketChange,
+    RunnerChange,
+    RunnerDefinition,
+    meaning,
+    message_decoder,
+)
+from oddsengine.feeds.decoding import decode, moment
 from oddsengine.feeds.depth import Ladder, crossed, price_of
-from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, side_of, teams_of
+from oddsengine.feeds.names import THREE_WAY, against, league, side_of, teams_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
+from oddsengine.tables.levels import MOST_DELAY
 
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
@@ -33,143 +41,18 @@ _DRAW = 58805  # selection id of every draw
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
-# Event types: https://docs.developer.betfair.com, listEventTypes.
-_SPORTS = {
-    "1": "soccer", "2": "tennis", "3": "golf", "4": "cricket", "5": "rugby_union", "6": "boxing",
-    "1477": "rugby_league", "3503": "darts", "6422": "snooker", "6423": "football",
-    "7511": "baseball", "7522": "basketball", "7524": "hockey", "61420": "aussie_rules", "468328": "handball",
-    "998917": "volleyball", "26420387": "mma", "27454571": "esports",
-}  # fmt: skip
-_TOTALS = re.compile(r"(OVER_UNDER|FIRST_HALF_GOALS)_(\d{1,4})(_CORNR)?")
-_ASIAN = {
-    "ASIAN_HANDICAP": "asian_handicap", "HANDICAP": "point_spread", "ALT_TOTAL_GOALS": "asian_total_goals",
-    "COMBINED_TOTAL": "total_points", "TOTAL_POINTS": "total_points",
-}  # fmt: skip
-_HANDICAPS = ("ASIAN_HANDICAP", "HANDICAP")
-_PLAIN = {"HALF_TIME": "1st_half_moneyline_3way"}
 _NOTHING = Payload()
 
 RunnerKey = tuple[int, float]
 Levels = dict[float, tuple[float, float]]  # level or price -> price, size
 
 
-class _RunnerDefinition(msgspec.Struct):
-    id: int
-    hc: float | None = None
-    name: Text | None = None
-    status: str = "ACTIVE"
-
-
-class _Definition(msgspec.Struct):
-    status: str = "OPEN"
-    inPlay: bool = False  # noqa: N815
-    bettingType: str = "ODDS"  # noqa: N815
-    marketType: str = ""  # noqa: N815
-    marketBaseRate: float | None = None  # noqa: N815
-    marketTime: Time = None  # noqa: N815
-    eventId: str = ""  # noqa: N815
-    eventTypeId: str = ""  # noqa: N815
-    eventName: Text | None = None  # noqa: N815
-    runners: list[_RunnerDefinition] = []
-
-
-class _RunnerChange(msgspec.Struct):
-    id: int
-    hc: float | None = None
-    tv: float | None = None
-    batb: list[tuple[float, float, float]] | None = None
-    bdatb: list[tuple[float, float, float]] | None = None
-    atb: list[tuple[float, float]] | None = None
-    batl: list[tuple[float, float, float]] | None = None
-    bdatl: list[tuple[float, float, float]] | None = None
-    atl: list[tuple[float, float]] | None = None
-
-
-class _MarketChange(msgspec.Struct):
-    id: Name
-    img: bool | None = None
-    marketDefinition: _Definition | None = None  # noqa: N815
-    rc: list[_RunnerChange] | None = None
-
-
-class _Message(msgspec.Struct):
-    op: str
-    pt: int | None = None
-    clk: str | None = None
-    initialClk: str | None = None  # noqa: N815
-    ct: str | None = None
-    segmentType: str | None = None  # noqa: N815
-    status: int | None = None
-    mc: list[_MarketChange] | None = None
-    statusCode: str | None = None  # noqa: N815
-    errorCode: str | None = None  # noqa: N815
-    errorMessage: str | None = None  # noqa: N815
-
-
-class _NamedItem(msgspec.Struct):
-    id: str = ""
-    name: str = ""
-
-
-class _RunnerName(msgspec.Struct):
-    selectionId: int  # noqa: N815
-    runnerName: Text  # noqa: N815
-
-
-class _Catalogue(msgspec.Struct):
-    marketId: Name  # noqa: N815
-    event: _NamedItem | None = None
-    competition: _NamedItem | None = None
-    runners: list[_RunnerName] = []
-
-
-class _CatalogueResult(msgspec.Struct):
-    result: list[_Catalogue]
-
-
-_message = msgspec.json.Decoder(_Message)
-_catalogues = msgspec.json.Decoder(list[_Catalogue])
-_answer = msgspec.json.Decoder(_CatalogueResult)
-
-
 class _MarketState(NamedTuple):
     """The current state of one market: definition, and the ladders and matched volume of its runners."""
 
-    definition: _Definition | None
+    definition: Definition | None
     ladders: dict[RunnerKey, dict[str, Levels]]
     matched: dict[RunnerKey, float]
-
-
-class MarketMapping(NamedTuple):
-    """The meaning of a market: its catalog name, and where its line comes from."""
-
-    market: MarketName
-    line: float | None  # line of the market
-    by_runner: bool  # each runner has its own line, the handicap
-
-
-@lru_cache(maxsize=4096)
-def meaning(market_type: str, betting_type: str, sport: str, draw: bool = False) -> MarketMapping:  # noqa: FBT001, FBT002
-    """Return the meaning of a Betfair market type.
-
-    Examples
-    --------
-    >>> meaning("OVER_UNDER_25", "ODDS", "soccer")[:2][1], meaning("MATCH_ODDS", "ODDS", "tennis").market.name
-    (2.5, 'moneyline')
-    """
-    total = _TOTALS.fullmatch(market_type)
-    if betting_type.startswith("ASIAN_HANDICAP") and market_type in _ASIAN:
-        return MarketMapping(market(_ASIAN[market_type], sport), None, by_runner=True)
-    if betting_type != "ODDS":
-        return MarketMapping(MarketName(market_type), None, by_runner=True)
-    if total:
-        name = "total_corners" if total[3] else "total_goals"
-        half = "1st_half_" if total[1] == "FIRST_HALF_GOALS" else ""
-        return MarketMapping(market(half + name, sport), int(total[2]) / 10.0, by_runner=False)
-    if market_type == "MATCH_ODDS":
-        return MarketMapping(market(THREE_WAY if draw else "moneyline", sport), None, by_runner=False)
-    kind_of = market(_PLAIN.get(market_type, market_type), sport)
-    return MarketMapping(kind_of, None, by_runner=False)
 
 
 class BetfairMarkets:
@@ -189,12 +72,14 @@ class BetfairMarkets:
         self._names: dict[str, dict[int, str]] = {}  # market -> runner -> name
         self._events: dict[str, tuple[str, str]] = {}  # market -> event name, competition
         self._held = StreamRows()
-        self._segments: list[_MarketChange] | None = None
+        self._segments: list[MarketChange] | None = None
         self._segments_fresh = False
+        self._subscription: int | None = None  # whose messages have the clock; None: all
         self.clk = ""  # sent to resume the stream
         self.initial_clk = ""
         self.late = False  # Betfair reports that it is behind
-        self.unnamed: dict[str, None] = {}  # markets without names, to be requested from the catalogue
+        self.closed: set[str] = set()  # markets that the last message closed
+        self.offers = self.trades = 0  # changes of offers, and of the price of the last trade
 
     def read(self, line: bytes) -> Payload:
         """Parse one line.
@@ -202,7 +87,8 @@ class BetfairMarkets:
         Raises `FeedError` if it is not a stream message, or reports a failed request. The state is unchanged, but a
         change is lost: reconnect with `initial_clk` and `clk`.
         """
-        message = decode(_message, line.strip(), _SOURCE)
+        self.closed = set()
+        message = decode(message_decoder, line.strip(), _SOURCE)
         if message.op == "status" and message.statusCode == "FAILURE":
             why = message.errorMessage or "no reason given"
             raise FeedError(f"Betfair rejected the request: {message.errorCode or 'unknown'}, {why[:200]}")
@@ -211,6 +97,9 @@ class BetfairMarkets:
         if message.op != "mcm":
             return _NOTHING
         fresh, changes = message.ct == "SUB_IMAGE", message.mc or []
+        is_replaced = message.id is not None and self._subscription not in (None, message.id)
+        if is_replaced and (message.segmentType or fresh):
+            return _NOTHING  # the image of the subscription in its place is to come
         if message.segmentType in ("SEG", "SEG_END"):
             if self._segments is None:
                 raise FeedError("received part of a segmented message without its start")
@@ -223,29 +112,37 @@ class BetfairMarkets:
         self._segments = None
         when = moment(message.pt)
         payload = self._apply(changes, when, fresh=fresh) if changes or fresh else Payload(moment=when)
-        self.clk = message.clk or self.clk
-        self.initial_clk = message.initialClk or self.initial_clk
+        if not is_replaced:
+            self.clk = message.clk or self.clk
+            self.initial_clk = message.initialClk or self.initial_clk
         self.late = message.status == 503 if message.status is not None else False
         return payload
 
-    def add_catalogue(self, data: bytes) -> Payload:
-        """Parse a response of the market catalogue; returns the quotes that were waiting for its names.
+    def subscribe(self, number: int, markets: Collection[str], *, anew: bool) -> None:
+        """Expect the messages of another subscription, to these markets.
 
-        Raises `FeedError` if the response is not valid.
+        Changes of the one before still count until its image is there. `anew`: it is another filter than before, for
+        which the clocks are not valid.
         """
-        listed = data.lstrip()[:1] == b"["
-        entries = decode(_catalogues, data, "the Betfair catalogue") if listed else (
-            decode(_answer, data, "the Betfair catalogue").result
-        )  # fmt: skip
+        self._subscription, self._segments = number, None
+        if anew:
+            self.clk = self.initial_clk = ""
+        self._names = {market: names for market, names in self._names.items() if market in markets}
+        self._events = {market: event for market, event in self._events.items() if market in markets}
+
+    def name(self, entries: Iterable[Catalogue]) -> Payload:
+        """Learn names from the catalogue; returns the quotes that were waiting for them."""
+        updated: dict[str, _MarketState] = {}
         for entry in entries:
-            self._names[entry.marketId] = {runner.selectionId: runner.runnerName for runner in entry.runners}
-            competition = entry.competition.name if entry.competition else ""
-            self._events[entry.marketId] = (entry.event.name if entry.event else "", competition)
-        updated = {
-            entry.marketId: self._markets[entry.marketId] for entry in entries if entry.marketId in self._markets
-        }
-        every: dict[str, set[RunnerKey] | None] = dict.fromkeys(updated)
-        return self._emit(updated, every, None, set())
+            market = entry.marketId
+            names = {runner.selectionId: runner.runnerName for runner in entry.runners}
+            event = entry.event.name if entry.event else "", entry.competition.name if entry.competition else ""
+            if (self._names.get(market), self._events.get(market)) == (names, event):
+                continue
+            self._names[market], self._events[market] = names, event
+            if market in self._markets:
+                updated[market] = self._markets[market]
+        return self._emit(updated, dict.fromkeys(updated), None, set()) if updated else _NOTHING
 
     def alive(self, now: datetime) -> Payload:
         """Report that the stream is alive; returns rows to renew, usually none."""
@@ -254,7 +151,7 @@ class BetfairMarkets:
 
     # ---- messages ----
 
-    def _apply(self, changes: Iterable[_MarketChange], when: datetime | None, *, fresh: bool) -> Payload:
+    def _apply(self, changes: Iterable[MarketChange], when: datetime | None, *, fresh: bool) -> Payload:
         """Apply changes to a copy of the state, build the quotes, and commit only if both succeed."""
         staged: dict[str, _MarketState] = {}
         touched: dict[str, set[RunnerKey] | None] = {}  # None: all runners
@@ -270,6 +167,8 @@ class BetfairMarkets:
                 key = (runner.id, runner.hc or 0.0)
                 keys.add(key)
                 ladders[key] = _changed(ladders.get(key, {}), runner)
+                self.trades += runner.ltp is not None
+                self.offers += any(getattr(runner, name) for name in (*_BACK, *_LAY))
                 if definition is not None and any(getattr(runner, name) is not None for name in _LAY):
                     keys.add(_opponents(definition).get(key, key))
                 if runner.tv is not None:
@@ -284,6 +183,7 @@ class BetfairMarkets:
         for market_id, state in staged.items():
             self._note_handicaps(market_id, state.definition)
             if state.definition is not None and state.definition.status == "CLOSED":
+                self.closed.add(market_id)
                 self._markets.pop(market_id, None)
                 self._names.pop(market_id, None)
                 self._events.pop(market_id, None)
@@ -305,7 +205,6 @@ class BetfairMarkets:
         unmapped: Counter[tuple[str, str]] = Counter()
         refused: Counter[str] = Counter()
         quoted: dict[str, dict[str, None]] = {}
-        unnamed: dict[str, None] = {}
         for given, state in markets.items():
             before = self._quoted.get(given, {})
             if state.definition is None or state.definition.status == "CLOSED":
@@ -320,12 +219,10 @@ class BetfairMarkets:
             game = self._game(given, state.definition)
             if game is None:
                 refused["a market whose teams are not known yet"] += 1
-                unnamed[given] = None
                 continue
             rows, waiting = self._rows(given, state, game, touched[given], unmapped)
             if waiting:
                 refused["a runner whose name is not known yet"] += waiting
-                unnamed[given] = None
             games.setdefault(game.id, game)
             now = dict(before) if touched[given] is not None else {}
             for row_id, row in rows.items():
@@ -339,33 +236,26 @@ class BetfairMarkets:
             if touched[given] is None:
                 removed += [row_id for row_id in before if row_id not in now and row_id not in rows]
             quoted[given] = now
-        self._commit(quotes, removed, quoted, left, unnamed, markets)
+        self._commit(quotes, removed, quoted, left)
         if when is not None:
             quotes = [row | {"last_seen_at": when} for row in quotes]
         return Payload(list(games.values()), quotes, (), removed, unmapped, refused, when)
 
     def _commit(
-        self, quotes: list[dict[str, Any]], removed: list[str], quoted: dict[str, dict[str, None]], left: set[str],
-        unnamed: dict[str, None], markets: dict[str, _MarketState],
+        self, quotes: list[dict[str, Any]], removed: list[str], quoted: dict[str, dict[str, None]], left: set[str]
     ) -> None:  # fmt: skip
         """Commit the state behind emitted quotes."""
         self._held.drop(removed)
         self._held.put(quotes)
         for market_id in left:
             del self._quoted[market_id]
-            self.unnamed.pop(market_id, None)
         for market_id, ids in quoted.items():
             if ids:
                 self._quoted[market_id] = ids
             else:
                 self._quoted.pop(market_id, None)
-        for market_id in markets:
-            if market_id in unnamed:
-                self.unnamed[market_id] = None
-            else:
-                self.unnamed.pop(market_id, None)
 
-    def _game(self, market_id: str, definition: _Definition) -> Game | None:
+    def _game(self, market_id: str, definition: Definition) -> Game | None:
         """Return the game of a market, if its teams are known."""
         event_name, competition = self._events.get(market_id, ("", ""))
         name = event_name or definition.eventName or ""
@@ -374,14 +264,14 @@ class BetfairMarkets:
         home, away = teams_of(name)
         if not home:
             return None
-        sport = _SPORTS.get(definition.eventTypeId, "")
+        sport = SPORTS.get(definition.eventTypeId, "")
         status = "live" if definition.inPlay else "upcoming"
         where = league(competition, sport)
         return Game(definition.eventId, sport, where, home, away, moment(definition.marketTime), status)
 
-    def _note_handicaps(self, market_id: str, definition: _Definition | None) -> None:
+    def _note_handicaps(self, market_id: str, definition: Definition | None) -> None:
         """Record whether an event has a market of handicaps, whose prices are for the bets that lays of sides are."""
-        if definition is None or definition.marketType not in _HANDICAPS:
+        if definition is None or definition.marketType not in HANDICAPS:
             return
         markets = self._handicaps.setdefault(definition.eventId, set())
         if definition.status != "CLOSED":
@@ -400,7 +290,7 @@ class BetfairMarkets:
         unmapped: Counter[tuple[str, str]],
     ) -> tuple[dict[str, dict[str, Any] | None], int]:
         """Return rows of runners by id, None without a price, and the number of runners without a name."""
-        definition = state.definition or _Definition()
+        definition = state.definition or Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
         meant = meaning(definition.marketType, definition.bettingType, game.sport, draw)
         shared = game.fields | {
@@ -409,6 +299,9 @@ class BetfairMarkets:
         }  # fmt: skip
         if (rate := _commission(definition)) != catalog.book(BOOK).commission:
             shared["commission"] = rate
+        if (delay := definition.betDelay) is not None and 0 <= delay <= MOST_DELAY and (delay or definition.inPlay):
+            shared["bet_delay"] = float(delay)
+        key_lines = _key_lines(definition)
         names = self._names.get(market_id, {})
         other = _opponents(definition)
         out: dict[str, dict[str, Any] | None] = {}
@@ -432,7 +325,8 @@ class BetfairMarkets:
                 continue
             if not meant.market.in_catalog:
                 unmapped[BOOK, meant.market.name] += 1
-            out[row_id] = shared | price_of(bets) | {
+            main = {"is_main_line": key in key_lines} if key_lines else {}
+            out[row_id] = shared | main | price_of(bets) | {
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
                 "line": key[1] if meant.by_runner else meant.line,
@@ -442,6 +336,12 @@ class BetfairMarkets:
         return out, waiting
 
 
+def _key_lines(definition: Definition) -> set[RunnerKey]:
+    """The runners of a market's main line, with their handicaps there; none if it has no handicaps."""
+    lines = definition.keyLineDefinition
+    return {(line.id, line.hc or 0.0) for line in lines.kl} if lines else set()
+
+
 def _word(name: str) -> str | None:
     """Return the outcome that the first word of a runner's name denotes."""
     words = catalog.selection_words()
@@ -449,7 +349,7 @@ def _word(name: str) -> str | None:
     return words.get(normal) or words.get(normal.partition(" ")[0])
 
 
-def _changed(ladders: dict[str, Levels], runner: _RunnerChange) -> dict[str, Levels]:
+def _changed(ladders: dict[str, Levels], runner: RunnerChange) -> dict[str, Levels]:
     """Return a runner's ladders after a change; the old ones are not modified."""
     out = dict(ladders)
     for name in (*_BACK, *_LAY):
@@ -467,7 +367,7 @@ def _changed(ladders: dict[str, Levels], runner: _RunnerChange) -> dict[str, Lev
     return out
 
 
-def _opponents(definition: _Definition) -> dict[RunnerKey, RunnerKey]:
+def _opponents(definition: Definition) -> dict[RunnerKey, RunnerKey]:
     """Return the other runner of each, in a market of two."""
     if len(definition.runners) != _PAIR or any(runner.status != "ACTIVE" for runner in definition.runners):
         return {}
@@ -476,7 +376,7 @@ def _opponents(definition: _Definition) -> dict[RunnerKey, RunnerKey]:
 
 
 def _against(
-    state: _MarketState, definition: _Definition, runner: _RunnerDefinition, name: str, game: Game
+    state: _MarketState, definition: Definition, runner: RunnerDefinition, name: str, game: Game
 ) -> dict[str, Any] | None:
     """Fields of the bet against one of three: the other side with a handicap of half a goal, or No to a draw."""
     side = "draw" if runner.id == _DRAW else side_of(name, game.home, game.away)
@@ -487,7 +387,7 @@ def _against(
     return price_of(bets) | other | {"selection_id": str(runner.id), "is_active": definition.status == "OPEN"}
 
 
-def _commission(definition: _Definition) -> float:
+def _commission(definition: Definition) -> float:
     """Return the commission of a market; without a valid one, that of the book."""
     rate = definition.marketBaseRate
     return catalog.book(BOOK).commission if rate is None or not 0.0 <= rate < 100.0 else rate / 100.0

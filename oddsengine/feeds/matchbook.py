@@ -5,7 +5,8 @@ with the backer's stake. In a market of two runners, to lay one is to back the o
 quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays are no quotes.
 
 A market is understood by its type. One whose name says that it is about something else (a half, corners) keeps its
-name, which the catalog does not have.
+name, which the catalog does not have. What a player does has the type of a total too, so a total is one of the game
+only if its name is known to mean that.
 """
 
 from collections import Counter
@@ -28,6 +29,9 @@ SOURCE = "Matchbook"
 _SPORTS = {15: "soccer"}  # whatever it is called
 _WINNERS = {"one_x_two": "moneyline_3way", "money_line": "moneyline", "moneyline": "moneyline"}
 _HANDICAPS, _TOTALS, _YES_NO = ("handicap", "asian_handicap"), ("total", "over_under"), ("both_to_score",)
+# What is counted in a game's total, by sport; in the others it is not clear which is meant.
+_COUNTED = {"soccer": "goals", "hockey": "goals", "football": "points", "basketball": "points", "baseball": "runs"}
+_TOTAL_NAMES = ("total", "totals", "total {}", "total match {}", "over under", "over under {}", "over under total {}")
 _OTHERS = frozenset({
     "half", "halftime", "quarter", "period", "set", "sets", "game", "games", "corner", "corners", "card", "cards",
     "booking", "bookings", "inning", "innings", "team", "player", "first", "second", "third", "1st", "2nd", "3rd",
@@ -206,11 +210,16 @@ def _kind(one: _Market, sport: str) -> tuple[MarketName, str]:
             return market(_WINNERS[type_], sport), "winner"
         if type_ in _HANDICAPS:
             return market("asian_handicap" if soccer else "point_spread", sport), "spread"
-        if type_ in _TOTALS:
+        if type_ in _TOTALS and sport in _COUNTED and _is_game_total(one.name, _COUNTED[sport]):
             return market("total_goals" if soccer else "total_points", sport), "total"
         if type_ in _YES_NO:
             return market("both_teams_to_score", sport), "yes_no"
     return MarketName(one.name or type_ or "market"), ""
+
+
+def _is_game_total(name: str, counted: str) -> bool:
+    """Whether a name of a market says that it is the total of a game; its line may follow."""
+    return catalog.normalise(with_line(name)[0]) in {text.format(counted) for text in _TOTAL_NAMES}
 
 
 def _outcome(runner: _Runner, one: _Market, game: Game, form: str) -> dict[str, Any] | None:

@@ -86,6 +86,7 @@ class _Market(msgspec.Struct):
     sportXEventId: str = ""  # noqa: N815  the same, as older answers have it
     line: float | str | None = None
     mainLine: bool | None = None  # noqa: N815
+    liveEnabled: bool | None = None  # noqa: N815  false: no bets in play
     legs: list[Any] | None = None
 
     @property
@@ -146,7 +147,8 @@ def read_leagues(sports: bytes, leagues: bytes) -> list[SxLeague]:
 
 def next_key(body: bytes) -> str:
     """Return the key of the next page of markets, or an empty string. Raises `FeedError` if this is not a page."""
-    key = inside(plain(body, SOURCE), "data", "nextKey")
+    data = inside(plain(body, SOURCE), "data")
+    key = inside(data, "nextKey") or inside(data, "paginationKey")
     return key if isinstance(key, str) else ""
 
 
@@ -168,6 +170,8 @@ def read_markets(pages: Sequence[bytes], leagues: Sequence[SxLeague], now: datet
                 continue
             if one.legs or one.type == _OUTRIGHT:
                 refused["a parlay" if one.legs else "an outright"] += 1
+            elif one.liveEnabled is False and start is not None and start <= now:
+                refused["a market of a game in play that takes no bets in play"] += 1
             elif of is None or not (one.event and one.teamOneName and one.teamTwoName):
                 refused["a market without a league or teams"] += 1
             elif (made := _market(one, of, start, now, refused)) is not None:

@@ -1,7 +1,9 @@
 """The Betfair exchange: its TCP stream, and recordings of it.
 
-A connection is greeted, authenticates, subscribes, and then receives changes or heartbeats. A new connection resumes at
-the clock of the last one. The stream has no names of events; they are requested from the catalogue.
+The catalogue says which markets there are, and their names, which the stream does not have. A connection is greeted,
+authenticates, subscribes to the markets that are next (`betfair_markets`), and then receives changes or heartbeats. A
+new connection with the same markets resumes at the clock of the last one. Where other markets are next, a message
+replaces the subscription, and an image of all its markets follows; until then the prices before it stand.
 """
 
 import asyncio
@@ -19,25 +21,27 @@ import msgspec
 
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.betfair import BetfairMarkets
+from oddsengine.feeds.betfair_format import Catalogue, read_catalogue
+from oddsengine.sources.betfair_markets import MarketChoice, catalogue_request
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.lines import Lines, connected
 from oddsengine.sources.receiver import Receiver
-from oddsengine.sources.retry import Backoff, keep_trying, parsed
+from oddsengine.sources.retry import Backoff, alongside, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import BetfairHistorySettings, BetfairSettings
 from oddsengine.sources.web import Web
 
 _FIELDS = ("EX_BEST_OFFERS", "EX_TRADED_VOL", "EX_MARKET_DEF")
-_FATAL = {
-    "NO_APP_KEY", "INVALID_APP_KEY", "NOT_AUTHORIZED", "INVALID_INPUT", "INVALID_REQUEST",
-    "SUBSCRIPTION_LIMIT_EXCEEDED",
-}  # fmt: skip
+_FATAL = {"NO_APP_KEY", "INVALID_APP_KEY", "NOT_AUTHORIZED", "INVALID_INPUT", "INVALID_REQUEST"}
 _EXPIRED = {"NO_SESSION", "INVALID_SESSION_INFORMATION"}
 _OPEN: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open}
-_CATALOGUE = 100  # markets per request
-_CATALOGUE_S = 30.0  # between two requests for the same market
+_EXPIRED_REST = ("INVALID_SESSION_INFORMATION", "NO_SESSION", "ANGX-0003")
 _MOST_FILES = 500  # open files
 _ALWAYS_S = 1e9
+_BASIC = (
+    "the files have prices of last trades (ltp) and no offers, so there are no prices to read: that is BASIC history; "
+    "it takes ADVANCED or PRO"
+)
 _LINES = 500  # lines of files per read
 
 
@@ -47,6 +51,7 @@ class _Status(msgspec.Struct):
     statusCode: str = ""  # noqa: N815
     errorCode: str = ""  # noqa: N815
     errorMessage: str = ""  # noqa: N815
+    connectionClosed: bool = False  # noqa: N815
 
 
 class _Session(msgspec.Struct):
@@ -65,41 +70,76 @@ _time = msgspec.json.Decoder(_Time)
 
 
 class BetfairSource:
-    """The fetcher of the live stream. `sports` are the exchange's event types: 1 is soccer."""
+    """The fetcher of the live stream."""
 
     def __init__(self, feed: BetfairSettings, env: Mapping[str, str], secrets: Secrets) -> None:
         self.feed = feed
         self._env, self._secrets = env, secrets
         self._session = env["session_env"]
         self._reader = BetfairMarkets()
+        self._choice = MarketChoice(feed.markets)
+        self._listed: list[Catalogue] | None = None  # a list that is not applied yet
+        self._listed_at = 0.0  # when the last one was requested
+        self._unlisted = ""  # why the last request failed
+        self._number = 0  # of the last message of this connection, which that to a subscription has
+        self._subscribed_at = 0.0
         self._moment: datetime | None = None  # time of the last message
-        self._requested_at: dict[str, float] = {}  # market -> time of the last request for its names
 
     async def run(self, receiver: Receiver) -> None:
         async with Web(self.feed, self._secrets, receiver) as web:
             await keep_trying(self.feed, receiver, lambda backoff: self._connection(web, receiver, backoff))
 
     async def _connection(self, web: Web, receiver: Receiver, backoff: Backoff) -> float:
-        feed, reader = self.feed, self._reader
+        feed = self.feed
+        if not self._choice.best():
+            await self._list(web, receiver)
+            await self._apply_list(receiver)
+        if not self._choice.best():
+            receiver.expect(feed.name, "", 2.0 * feed.refresh + feed.timeout)
+            receiver.alive(feed.name)
+            receiver.caught_up(feed.name)
+            return feed.refresh
         receiver.expect(feed.name, "", feed.silence)
         if not self._session:
             await self._log_in(web)
         async with connected(feed.url, feed.timeout, feed.body_bytes) as lines:
-            await self._subscribe(lines)
-            while True:
-                line = await lines.receive(feed.silence)
-                if b'"op":"status"' in line.replace(b" ", b""):
-                    self._accept(line)  # a response says nothing about prices
-                    continue
-                payload = await parsed(feed, receiver, line, reader.read, line)
-                self._moment = payload.moment or self._moment
-                await self._forward(receiver, payload)
-                if reader.clk:
-                    backoff.reset()
-                    receiver.caught_up(feed.name)
-                await self._name(web, receiver)
-                await self._renew(receiver)
-                receiver.warn(feed.name, "the exchange says that its prices are late" if reader.late else "")
+            await self._authenticate(lines)
+            await self._subscribe(lines, receiver)
+            async with alongside(self._list_again(web, receiver)) as listing:
+                while True:
+                    line = await lines.receive(feed.silence)
+                    if listing.done():
+                        await listing
+                    await self._take(line, lines, receiver, backoff)
+
+    async def _take(self, line: bytes, lines: Lines, receiver: Receiver, backoff: Backoff) -> None:
+        """Deliver what a line says, and change the subscription if other markets are next."""
+        feed, reader = self.feed, self._reader
+        if b'"op":"status"' in line.replace(b" ", b""):  # a response says nothing about prices
+            if not self._accept(line):
+                await self._subscribe(lines, receiver)
+            return
+        payload = await parsed(feed, receiver, line, reader.read, line)
+        self._moment = payload.moment or self._moment
+        await self._forward(receiver, payload)
+        if reader.clk:
+            backoff.reset()
+            receiver.caught_up(feed.name)
+        await self._renew(receiver)
+        self._choice.close(reader.closed)
+        await self._apply_list(receiver)
+        now = asyncio.get_running_loop().time()
+        if reader.clk and now >= self._subscribed_at + feed.pause and self._choice.is_due:
+            await self._subscribe(lines, receiver)
+        receiver.warn(feed.name, self._warning())
+
+    def _warning(self) -> str:
+        most, given = self._choice.most, self.feed.markets
+        if self._reader.late:
+            return "the exchange says that its prices are late"
+        if self._unlisted:
+            return f"no list of markets: {self._unlisted}"
+        return f"the account may subscribe to fewer than {given} markets: {most} are read" if most < given else ""
 
     async def _renew(self, receiver: Receiver) -> None:
         """All prices hold as of the last message, by the exchange's clock, so that no later change is late."""
@@ -114,36 +154,52 @@ class BetfairSource:
         else:
             receiver.alive(self.feed.name)
 
-    async def _subscribe(self, lines: Lines) -> None:
-        """Authenticate, and subscribe to everything, or to changes after the last clock."""
-        feed, reader = self.feed, self._reader
+    async def _authenticate(self, lines: Lines) -> None:
+        feed = self.feed
         hello = _decoded(await lines.receive(feed.timeout))
         if hello.op != "connection":
             raise Failure(f"unexpected greeting: {hello.op[:80]!r}")
-        await lines.send(_line(op="authentication", id=1, appKey=self._env["key_env"], session=self._session))
+        self._number = 1
+        await lines.send(
+            _line(op="authentication", id=self._number, appKey=self._env["key_env"], session=self._session)
+        )
         self._accept(await lines.receive(feed.timeout))
-        wanted = {"eventTypeIds": feed.sports, "marketCountries": feed.countries, "marketTypeCodes": feed.market_types}
+
+    async def _subscribe(self, lines: Lines, receiver: Receiver) -> None:
+        """Subscribe to the markets that are next, in place of those before; to changes only, if they are the same."""
+        feed, reader = self.feed, self._reader
+        anew = self._choice.take()
+        self._number += 1
+        self._subscribed_at = asyncio.get_running_loop().time()
+        reader.subscribe(self._number, self._choice.held, anew=anew)
+        await self._name(receiver)
         request: dict[str, Any] = {
-            "marketFilter": {name: list(values) for name, values in wanted.items() if values},
-            "marketDataFilter": {"fields": list(_FIELDS), "ladderLevels": 1},
+            "marketFilter": {"marketIds": list(self._choice.held)},
+            "marketDataFilter": {"fields": list(_FIELDS), "ladderLevels": feed.levels},
             "heartbeatMs": round(feed.heartbeat * 1000),
             "segmentationEnabled": True,
         }
         if reader.clk and reader.initial_clk:
             request |= {"initialClk": reader.initial_clk, "clk": reader.clk}
-        await lines.send(_line(op="marketSubscription", id=2, **request))
+        await lines.send(_line(op="marketSubscription", id=self._number, **request))
 
-    def _accept(self, line: bytes) -> None:
+    def _accept(self, line: bytes) -> bool:
+        """Raise `Failure` for a request that was rejected. Returns False if the next one may have fewer markets."""
         status = _decoded(line)
         if status.op != "status" or status.statusCode == "SUCCESS":
-            return
+            return True
         code = status.errorCode or "unknown"
         if code == "INVALID_CLOCK":
             self._reader.clk = self._reader.initial_clk = ""
+        fatal = code in _FATAL
+        if code == "SUBSCRIPTION_LIMIT_EXCEEDED":
+            fatal = not self._choice.halve()
+            if not (fatal or status.connectionClosed):
+                return False
         again = code in _EXPIRED and bool(self._env["user_env"])
         if code in _EXPIRED:
             self._session = "" if again else self._session
-        fatal = code in _FATAL or (code in _EXPIRED and not again)
+        fatal |= code in _EXPIRED and not again
         raise Failure(
             f"Betfair rejected the request: {code}: {self._secrets.clean(status.errorMessage)[:200]}", fatal=fatal
         )
@@ -162,36 +218,53 @@ class BetfairSource:
         self._secrets.add(session.token)
         self._session = session.token
 
-    async def _name(self, web: Web, receiver: Receiver) -> None:
-        """Request the names of markets that lack them."""
+    async def _list_again(self, web: Web, receiver: Receiver) -> None:
+        """Request the list of markets from time to time. Without it, those that are held are read on."""
+        feed, loop = self.feed, asyncio.get_running_loop()
+        backoff = Backoff(feed.backoff, feed.backoff_cap)
+        wait = self._listed_at + feed.refresh - loop.time()
+        while True:
+            await asyncio.sleep(max(wait, 0.0))
+            try:
+                await self._list(web, receiver)
+            except Failure as failure:
+                self._unlisted, wait = str(failure), backoff.wait(failure)
+            else:
+                self._unlisted, wait = "", feed.refresh
+                backoff.reset()
+
+    async def _list(self, web: Web, receiver: Receiver) -> None:
+        """Request the list of markets."""
         feed, now = self.feed, asyncio.get_running_loop().time()
-        wanted = [
-            one for one in self._reader.unnamed if self._requested_at.get(one, -_CATALOGUE_S) + _CATALOGUE_S <= now
-        ]
-        if not wanted or not feed.catalogue_url:
-            return
-        batch = wanted[:_CATALOGUE]
-        self._requested_at = {one: at for one, at in self._requested_at.items() if one in self._reader.unnamed}
-        self._requested_at |= dict.fromkeys(batch, now)
-        body = {
-            "filter": {"marketIds": batch}, "maxResults": len(batch),
-            "marketProjection": ["EVENT", "COMPETITION", "RUNNER_DESCRIPTION"],
-        }  # fmt: skip
+        body = msgspec.json.encode(catalogue_request(feed))
+        if not self._session:
+            await self._log_in(web)
         headers = {
             "x-application": self._env["key_env"], "x-authentication": self._session,
             "content-type": "application/json", "accept": "application/json",
         }  # fmt: skip
         try:
-            answer = await web.post(
-                f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, msgspec.json.encode(body)
-            )
-            payload = await parsed(feed, receiver, answer.body, self._reader.add_catalogue, answer.body)
+            answer = await web.post(f"{feed.catalogue_url.rstrip('/')}/listMarketCatalogue/", headers, body)
         except Failure as failure:
-            receiver.failed(feed.name, failure, "names")
-            return
-        receiver.expect(feed.name, "names", _ALWAYS_S)
-        receiver.alive(feed.name, "names")
-        await self._forward(receiver, payload)
+            if self._env["user_env"] and any(code in str(failure) for code in _EXPIRED_REST):
+                self._session = ""
+                raise Failure(str(failure), kind=failure.kind, status=failure.status) from None
+            raise
+        self._listed = await parsed(feed, receiver, answer.body, read_catalogue, answer.body)
+        self._listed_at = now
+
+    async def _apply_list(self, receiver: Receiver) -> None:
+        """Learn the names of a list, and which markets are next."""
+        if self._listed is not None:
+            self._choice.update(self._listed)
+            self._listed = None
+            await self._name(receiver)
+
+    async def _name(self, receiver: Receiver) -> None:
+        """Deliver what waited for the names of markets that are held."""
+        payload = self._reader.name(self._choice.entries())
+        if payload.quotes or payload.removed:
+            await receiver.deliver(self.feed.name, payload)
 
 
 def _line(**fields: Any) -> bytes:
@@ -229,6 +302,8 @@ class BetfairFiles:
                         receiver.warn(feed.name, f"{bad} lines cannot be read, the last one: {error}")
                         continue
                     await receiver.deliver(feed.name, payload)
+            if self._reader.trades and not self._reader.offers:
+                raise Failure(_BASIC, fatal=True)
         except (OSError, EOFError) as error:
             receiver.failed(feed.name, Failure(f"{feed.path} cannot be read further: {error}", fatal=True))
         except Failure as failure:

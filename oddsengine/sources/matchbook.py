@@ -31,7 +31,8 @@ class _Exchange:
         number, league = sport_and_league(part, {sport: ident for ident, sport in sports.items()})
         query: Query = [
             ("sport-ids", number), ("states", "open,suspended"), ("exchange-type", "back-lay"),
-            ("odds-type", "DECIMAL"), ("include-prices", "true"), ("price-depth", feed.depth),
+            ("odds-type", "DECIMAL"), ("currency", feed.currency), ("include-prices", "true"),
+            ("price-depth", feed.depth),
             ("before", int((web.now() + timedelta(seconds=feed.within)).timestamp())), ("per-page", _EVENTS),
             ("offset", 0),
         ]  # fmt: skip

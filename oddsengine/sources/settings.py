@@ -25,6 +25,7 @@ Variable = Annotated[
 ]
 Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
 Rate = Annotated[float, Meta(ge=0.01, le=100_000, description="a number of requests a second from 0.01 up")]
+Requests = Annotated[int, Meta(ge=1, le=1_000_000, description="a whole number from 1 up")]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
 WebSocketUrl = Annotated[
     str, Meta(pattern=r"^wss?://[^/:]+(:\d{1,5})?(/.*)?$", description="a URL that starts with ws:// or wss://")
@@ -105,7 +106,7 @@ class OpticSettings(FeedSettings, frozen=True, kw_only=True):
 
 
 class BetfairSettings(FeedSettings, frozen=True, kw_only=True):
-    """The stream of the Betfair exchange; `sports` are the numbers of its event types, "1" is soccer."""
+    """The stream of the Betfair exchange; `sports` are our ids, or numbers of its event types; "1" is soccer."""
 
     key_env: Required
     session_env: Variable = ""  # a session token; or a user and password to log in with
@@ -113,10 +114,14 @@ class BetfairSettings(FeedSettings, frozen=True, kw_only=True):
     password_env: Variable = ""
     url: Socket = "tls://stream-api.betfair.com:443"
     login_url: Url = "https://identitysso.betfair.com/api/login"
-    catalogue_url: str = "https://api.betfair.com/exchange/betting/rest/v1.0"  # for names; empty: not requested
+    catalogue_url: Url = "https://api.betfair.com/exchange/betting/rest/v1.0"  # lists of markets, with names
     countries: Texts = ()
-    market_types: Texts = ("MATCH_ODDS", "ASIAN_HANDICAP", "ALT_TOTAL_GOALS", "OVER_UNDER_25", "MONEY_LINE")
-    heartbeat: Annotated[float, Meta(ge=0.5, le=30, description="0.5 to 30 seconds")] = 5.0
+    market_types: Texts = ()  # empty: those of the sports
+    markets: Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")] = 200  # at once
+    levels: Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")] = 10  # of each price
+    refresh: Seconds = 60.0  # between two lists of markets
+    pause: Seconds = 10.0  # between two changes of the subscription
+    heartbeat: Annotated[float, Meta(ge=0.5, le=5, description="0.5 to 5 seconds")] = 5.0
     silence: Seconds = 15.0
 
 
@@ -176,7 +181,7 @@ class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
 
     url: Url = "https://api.smarkets.com/v3"
     rate: Rate = 3.0
-    quotes_a_minute: Annotated[int, Meta(ge=1, le=100_000, description="a whole number from 1 up")] = 20
+    quotes_a_minute: Requests = 20  # requests of quotes
     markets: Texts = (
         "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "WINNER_DNB", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER", "BTTS"
     )  # its market types  # fmt: skip
@@ -188,6 +193,7 @@ class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api.matchbook.com/edge/rest"
     rate: Rate = 2.0
     markets: Texts = ()  # its market types; empty: all
+    currency: Annotated[str, Meta(pattern="^[A-Z]{3}$", description="three letters such as GBP")] = "GBP"  # of amounts
     depth: Annotated[int, Meta(ge=1, le=100, description="a whole number from 1 to 100")] = 5  # levels of each side
 
 
@@ -198,6 +204,7 @@ class SportsGameOddsSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api.sportsgameodds.com/v2"
     interval: Seconds = 120.0  # between two turns; each event of a turn counts
     rate: Rate = 1.0
+    requests_a_minute: Requests = 10  # of the plan
     alternates: Switch = False  # also alternate lines
     within: Seconds = 172_800.0
 
@@ -210,6 +217,7 @@ class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api2.odds-api.io/v3"
     interval: Seconds = 300.0  # between two turns
     rate: Rate = 1.0
+    requests_an_hour: Requests = 100  # of the plan
     within: Seconds = 172_800.0
 
 

@@ -21,7 +21,7 @@ _GONE = {400, 404}  # statuses for a market that has just closed
 
 def source(feed: SxBetSettings, env: Mapping[str, str], secrets: Secrets) -> PolledSource:
     """Create the fetcher."""
-    headers = {"x-api-key": env["key_env"]} if env["key_env"] else None
+    headers = {"x-sx-api-key": env["key_env"]} if env["key_env"] else None
     return PolledSource(feed, secrets, _Exchange(feed).read, headers)
 
 

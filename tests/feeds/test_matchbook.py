@@ -115,6 +115,27 @@ def test_markets_about_something_else_keep_their_name(kind: str, name: str) -> N
     assert payload.unmapped == {("matchbook", name): 1}
 
 
+@pytest.mark.parametrize(
+    ("sport", "name", "is_game"),
+    [
+        (1, "Colston Loveland - Total Receiving Yards", False), (1, "Saquon Barkley - Total", False),
+        (1, "Receptions", False), (1, "Winning Margin", False), (1, "Total Points - Chicago", False), (1, "", False),
+        (1, "Total Goals", False), (9, "Total", False),
+        (1, "Total", True), (1, "Total Points", True), (1, "Total 32.5", True), (4, "Over/Under 32.5", True),
+        (15, "Total Goals", True), (15, "Total Points", False),
+    ],
+)  # fmt: skip
+def test_a_total_is_one_of_the_game_only_by_a_known_name(sport: int, name: str, is_game: bool) -> None:
+    """What a player does has the type of a total, too."""
+    both = runner(1, "OVER 32.5", ((1.9, 5.0),), handicap=32.5), runner(2, "UNDER 32.5", ((1.9, 5.0),), handicap=32.5)
+    payload = read(event(market("total", *both, name=name), name="Eagles vs Bears", sport=sport))
+    kinds = {row["market_type"] for row in payload.quotes}
+    assert ((kinds <= {"total_points", "total_goals"}) and not payload.unmapped) is is_game
+    if not is_game:
+        assert kinds == {name or "total"}
+        assert payload.unmapped
+
+
 @pytest.mark.parametrize("where", ["event", "market", "runner"])
 def test_a_suspended_price_is_one(where: str) -> None:
     paused: dict[str, Any] = {"status": "suspended"}

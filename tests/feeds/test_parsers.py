@@ -40,6 +40,7 @@ from feeds.test_samples import (
 from oddsengine import Engine
 from oddsengine.feeds import FeedError, Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
+from oddsengine.feeds.betfair_format import SPORTS, event_types, market_types, meaning, read_catalogue
 from oddsengine.feeds.node import InterfaceStream, read_page
 from oddsengine.feeds.optic import FORMATS, OpticOdds
 from oddsengine.feeds.sse import EventParser, ServerSentEvent
@@ -804,16 +805,74 @@ def test_betfair_waits_for_names() -> None:
     del bare["eventName"]
     reader, read = lines(mcm({"id": "1.7", "img": True, "marketDefinition": bare, "rc": [ladder(11, (1.5, 5.0))]}))
     assert read[0].quotes == []
-    assert list(reader.unnamed) == ["1.7"]
     entry = {
         "marketId": "1.7", "marketName": "Moneyline",
         "event": {"id": "33", "name": "Los Angeles Lakers @ Boston Celtics"},
         "competition": {"id": "9", "name": "NBA"}, "runners": [{"selectionId": 11, "runnerName": "Boston Celtics"}],
     }  # fmt: skip
-    named = reader.add_catalogue(encoded([entry]))
+    answer = encoded([entry]), encoded({"jsonrpc": "2.0", "result": [entry], "id": 1})
+    assert read_catalogue(answer[0]) == read_catalogue(answer[1])
+    named = reader.name(read_catalogue(answer[0]))
     assert named.games[0][1:5] == ("basketball", "nba", "Boston Celtics", "Los Angeles Lakers")
     assert [(row["selection"], row["selection_type"]) for row in named.quotes] == [("Boston Celtics", "home")]
-    assert not reader.unnamed
+    assert not reader.name(read_catalogue(answer[0])).quotes  # what is known says nothing new
+
+
+def test_betfair_delay_in_play_and_main_line() -> None:
+    three = [(11, "Boston Celtics", -2.0), (12, "Los Angeles Lakers", 2.0), (11, "Boston Celtics", -3.5)]
+    rc = [ladder(given, (2.0, 5.0), hc=hc) for given, _, hc in three]
+    kind: Row = {"bettingType": "ASIAN_HANDICAP_DOUBLE_LINE", "runners": runners(*three), "betDelay": 0}
+    main: Row = {"keyLineDefinition": {"kl": [{"hc": -2, "id": 11}, {"hc": 2, "id": 12}]}}
+    reader, (before,) = lines(one("HANDICAP", *rc, **kind, **main))
+    assert [(row["line"], row["is_main_line"]) for row in before.quotes] == [(-2.0, True), (2.0, True), (-3.5, False)]
+    assert all("bet_delay" not in row for row in before.quotes)
+    _, (plain,) = lines(one("HANDICAP", *rc, **kind))
+    assert all("is_main_line" not in row for row in plain.quotes)
+    for delay, shown in ((5, 5.0), (0, 0.0), (-1, None), (99_999, None)):
+        live = definition("HANDICAP", **kind | {"inPlay": True, "betDelay": delay})
+        payload = reader.read(encoded(mcm({"id": "1.1", "marketDefinition": live})))
+        assert {row.get("bet_delay") for row in payload.quotes} == {shown}
+
+
+def test_betfair_last_trades_are_no_offers() -> None:
+    traded = {"id": 11, "ltp": 1.5}, {"id": 12, "ltp": 2.4}
+    reader, (image,) = lines(one("MATCH_ODDS", *traded))
+    assert (image.quotes, reader.trades, reader.offers) == ([], 2, 0)
+    reader.read(encoded(mcm({"id": "1.1", "rc": [{"id": 11, "ltp": 1.6, "batb": [[0, 1.58, 5]]}]})))
+    assert (reader.trades, reader.offers) == (3, 1)
+
+
+def test_betfair_messages_of_a_subscription_that_was_replaced() -> None:
+    """Its changes count until the next image, its clocks and its own image do not."""
+    reader, _ = lines(IMAGE)
+    reader.subscribe(3, ["1.2001"], anew=True)
+    assert (reader.clk, reader.initial_clk) == ("", "")
+    change = {"id": "1.2001", "rc": [{"id": 11, "batb": [[0, 1.57, 20.0]]}]}
+    assert [row["odds_decimal"] for row in reader.read(encoded(mcm(change, clk="OLD"))).quotes] == [1.57]
+    for more in ({"ct": "SUB_IMAGE"}, {"ct": "SUB_IMAGE", "segmentType": "SEG_START"}, {"segmentType": "SEG_END"}):
+        assert reader.read(encoded(mcm(clk="OLD", **more))) == Payload()
+    assert reader.clk == ""
+    image = IMAGE | {"id": 3, "clk": "NEW"}
+    assert reader.read(encoded(image)).removed == []
+    assert reader.clk == "NEW"
+    reader.subscribe(4, ["1.2001"], anew=False)
+    assert (reader.clk, reader.initial_clk) == ("NEW", "IIII")
+
+
+def test_betfair_types_that_are_asked_for_are_read() -> None:
+    """Each of the default types of a sport is in the catalog."""
+    for number, sport in SPORTS.items():
+        for kind in market_types([number]):
+            betting = "ASIAN_HANDICAP_DOUBLE_LINE" if kind in ("ASIAN_HANDICAP", "HANDICAP") else "ODDS"
+            asian = kind in ("ALT_TOTAL_GOALS", "COMBINED_TOTAL", "TOTAL_POINTS")
+            assert meaning(kind, "ASIAN_HANDICAP_SINGLE_LINE" if asian else betting, sport).market.in_catalog, (
+                sport,
+                kind,
+            )
+    assert {"DRAW_NO_BET", "BOTH_TEAMS_TO_SCORE", "OVER_UNDER_85", "FIRST_HALF_GOALS_15"} <= {*market_types(["1"])}
+    assert {"HANDICAP", "COMBINED_TOTAL"} <= {*market_types(event_types(["baseball"]))}
+    with pytest.raises(ValueError, match="got 'soker'"):
+        event_types(["soker"])
 
 
 def test_betfair_liveness_and_lateness() -> None:

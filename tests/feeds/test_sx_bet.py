@@ -167,6 +167,18 @@ def test_prices_are_live_from_the_start() -> None:
     assert {game.status for game in read(begun).games} == {"live"}
 
 
+@pytest.mark.parametrize(("enabled", "shown"), [(True, 2), (None, 2), (False, 0)])
+def test_a_market_without_bets_in_play_has_no_price_in_play(enabled: bool | None, shown: int) -> None:
+    reader = SxBetMarkets()
+    before = read(winner(liveEnabled=enabled), reader=reader)
+    assert len(before.quotes) == 2
+    begun = winner(liveEnabled=enabled, gameTime=int(NOW.timestamp()))
+    payload = read(begun, reader=reader)
+    assert len(payload.quotes) == shown
+    assert len(payload.removed) == 2 - shown
+    assert bool(payload.refused) is (not shown)
+
+
 def test_what_is_no_longer_offered_is_removed() -> None:
     reader = SxBetMarkets()
     read(winner(), reader=reader)
@@ -204,3 +216,6 @@ def test_a_book_without_both_sides_is_none_and_changes_nothing() -> None:
 def test_pages_have_a_key() -> None:
     assert next_key(encoded(page(key="abc"))) == "abc"
     assert next_key(encoded(page())) == ""
+    other = page()
+    other["data"]["paginationKey"] = "def"
+    assert next_key(encoded(other)) == "def"

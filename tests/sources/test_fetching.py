@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sources.test_streams import Exchange, beat, begin, fixture, offer, row
+from sources.test_streams import beat, begin, fixture, offer, row
 from sources.test_the_odds_api import HEADERS, Provider, well
-from support.local_servers import Answering, Handler, Request, game, http, iso, now, tcp
+from support.betfair import Betfair, Market, betfair
+from support.local_servers import Answering, Handler, Request, game, http, iso, now
 
 import oddsengine as oe
 from oddsengine.feeds.names import sport_and_league
@@ -164,19 +165,17 @@ def test_optic_odds_is_read_from_its_lists() -> None:
 
 
 def test_the_exchange_is_read_from_its_first_image() -> None:
-    exchange = Exchange()
-
-    async def check() -> FetchedOdds:
-        async with tcp(exchange) as port:
-            url = f"tcp://127.0.0.1:{port}"
-            return await asyncio.to_thread(
-                lambda: oe.fetch("betfair", key=KEY, session="session", url=url, catalogue_url="", **QUICK)
+    async def check() -> tuple[Betfair, FetchedOdds]:
+        async with betfair(Market("1.1")) as at:
+            odds = await asyncio.to_thread(
+                lambda: oe.fetch("betfair", sports="basketball", key=KEY, session="session", **at.urls, **QUICK)
             )
+        return at, odds
 
-    odds = asyncio.run(check())
-    assert exchange.logins[0]["appKey"] == KEY
-    assert exchange.logins[0]["session"] == "session"
-    assert odds.sources["betfair"].payloads >= 1
+    at, odds = asyncio.run(check())
+    assert at.stream.logins[0]["appKey"] == KEY
+    assert at.stream.logins[0]["session"] == "session"
+    assert sorted(odds["odds_decimal"].to_list()) == [1.8, 2.2]
 
 
 def test_files_are_read_too(tmp_path: Path) -> None:
@@ -258,7 +257,7 @@ def test_an_unreachable_source_is_named() -> None:
     ) as one:
         oe.fetch("the_odds_api", sport="nba", key=KEY, url="http://nowhere.invalid", timeout=0.5)
     with pytest.raises(oe.FetchError, match=r"127\.0\.0\.1 cannot be reached") as other:
-        oe.fetch("betfair", key=KEY, session="s", url="tcp://127.0.0.1:9", timeout=0.5)
+        oe.fetch("betfair", key=KEY, session="s", catalogue_url="http://127.0.0.1:9", timeout=0.5)
     assert {one.value.kind, other.value.kind} == {"unreachable"}
 
 

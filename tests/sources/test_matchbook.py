@@ -28,6 +28,10 @@ def test_fetch_reads_a_league_in_one_line() -> None:
     (asked,) = [request.query for _, request in exchange.asked if request.path == "/events"]
     assert (asked["sport-ids"], asked["states"], asked["price-depth"]) == (["15"], ["open,suspended"], ["5"])
     assert "market-types" not in asked
+    assert exchange.currencies == ["GBP"]
+    other = Matchbook()
+    fetched(other, currency="EUR")
+    assert other.currencies == ["EUR"]
 
 
 def test_all_pages_are_read() -> None:

@@ -74,11 +74,13 @@ POLLED = {
         Matchbook, {"sport": "england_premier_league"}, "/lookups/sports", "/events", "Matchbook", _no_events, _priced
     ),
     "sportsgameodds": Kind(
-        sportsgameodds.Aggregator, {"sport": "nfl", "key": KEY}, "/events", "/events", "SportsGameOdds", _no_events,
+        sportsgameodds.Aggregator, {"sport": "nfl", "key": KEY, "requests_a_minute": 100_000}, "/events/", "/events/",
+        "SportsGameOdds", _no_events,
         _priced,
     ),
     "odds_api_io": Kind(
-        odds_api_io.Aggregator, {"sport": "nba", "key": KEY, "books": ["Bet365"]}, "/events", "/odds/multi",
+        odds_api_io.Aggregator,
+        {"sport": "nba", "key": KEY, "books": ["Bet365"], "requests_an_hour": 1_000_000}, "/events", "/odds/multi",
         "Odds-API.io", _no_events, _priced,
     ),
 }  # fmt: skip

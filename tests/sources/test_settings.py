@@ -109,6 +109,18 @@ WRONG = {  # what is written, and what the sentence has to hold
         "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\nurl = 'https://x'",
         "feeds.b.url must be tls://HOST:PORT or tcp://HOST:PORT",
     ),
+    "heartbeat": (
+        "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\nheartbeat = 5.5",
+        "feeds.b.heartbeat must be 0.5 to 5 seconds, got 5.5",
+    ),
+    "levels": (
+        "[feeds.b]\nkind = 'betfair'\nkey_env = 'K'\nsession_env = 'S'\nlevels = 11",
+        "feeds.b.levels must be a whole number from 1 to 10, got 11",
+    ),
+    "currency": (
+        "[feeds.m]\nkind = 'matchbook'\nsports = ['nfl']\ncurrency = 'pounds'",
+        "feeds.m.currency must be three letters such as GBP, got 'pounds'",
+    ),
     "port": (GOOD.replace("node.example/", "node.example:99999/"), "feeds.node.url must be a URL that starts"),
     "stream port": (
         "[feeds.p]\nkind = 'polymarket'\nsports = ['nfl']\nstream_url = 'wss://x:99999/ws'",

@@ -119,8 +119,8 @@ def test_quotes_have_a_pace_of_their_own_and_come_in_parts() -> None:
     assert len(batches(exchange)) == 20
     assert hub.engine.table()["event_id"].n_unique() == 20
     exchange = busy(22, 26)
-    assert watched(exchange, 2.5).engine.table().height == 22 * 52
-    assert len(batches(exchange)) > 40
+    assert watched(exchange, 1.8).engine.table().height == 22 * 52
+    assert len(batches(exchange)) > 22
 
 
 def with_headers(**headers: str) -> Smarkets:

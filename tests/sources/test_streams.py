@@ -1,28 +1,21 @@
 """Fetchers of streams against local servers: resumed, cut, silent, refused, changed."""
 
 import asyncio
-import bz2
-import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from support.local_servers import Answering, Request, http, iso, new_hub, now, prices, running, tcp, until
+from support.local_servers import Answering, Request, http, iso, new_hub, now, prices, running, until
 
-from oddsengine.live.engine import Engine
-from oddsengine.matching import Matcher
 from oddsengine.sources import node as interface
-from oddsengine.sources.betfair import BetfairFiles, BetfairSource
 from oddsengine.sources.optic import OpticSource
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import BetfairHistorySettings, BetfairSettings, InterfaceSettings, OpticSettings
+from oddsengine.sources.settings import InterfaceSettings, OpticSettings
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.node import Writer
 
 START = (now() + timedelta(hours=1)).replace(microsecond=0)
 QUICK: dict[str, Any] = dict(timeout=1.0, backoff=0.01, backoff_cap=0.05, down_after=0.3)
@@ -313,208 +306,3 @@ def test_an_optic_connection_has_at_most_ten_leagues() -> None:
         assert sorted(listed, key=len, reverse=True) == [[*leagues[:10]], [*leagues[10:]]]
 
     asyncio.run(check())
-
-
-# ---- BetfairSettings ----
-
-
-def market(**more: Any) -> dict[str, Any]:
-    definition = {
-        "eventId": "e1", "eventTypeId": "7522", "eventName": "Boston Celtics v Los Angeles Lakers", "status": "OPEN",
-        "inPlay": False, "bettingType": "ODDS", "marketType": "MATCH_ODDS", "marketTime": iso(START),
-        "marketBaseRate": 5.0,
-        "runners": [
-            {"id": 1, "name": "Boston Celtics", "status": "ACTIVE", "sortPriority": 1},
-            {"id": 2, "name": "Los Angeles Lakers", "status": "ACTIVE", "sortPriority": 2},
-        ],
-    }  # fmt: skip
-    return {"id": "1.1", "img": True, "marketDefinition": definition | more, "rc": [back(1, 1.8), back(2, 2.2)]}
-
-
-def back(runner: int, price: float) -> dict[str, Any]:
-    return {"id": runner, "batb": [[0, price, 50.0]]}
-
-
-class Exchange:
-    """A local exchange that greets, authenticates, and then does what the test says."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.logins: list[dict[str, Any]] = []
-
-    async def line(self, writer: asyncio.StreamWriter, **message: Any) -> None:
-        writer.write(json.dumps(message).encode() + b"\r\n")
-        await writer.drain()
-
-    async def mcm(self, writer: asyncio.StreamWriter, clk: str, *changes: Any, **more: Any) -> None:
-        stamp = int(now().timestamp() * 1000)
-        await self.line(writer, op="mcm", id=2, initialClk="i1", clk=clk, pt=stamp, mc=list(changes), **more)
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self.line(writer, op="connection", connectionId="c")
-        login = json.loads(await reader.readline())
-        self.logins.append(login)
-        if login["session"] == "expired":
-            await self.line(
-                writer, op="status", id=1, statusCode="FAILURE", errorCode="INVALID_SESSION_INFORMATION",
-                errorMessage="no",
-            )  # fmt: skip
-            return
-        await self.line(writer, op="status", id=1, statusCode="SUCCESS")
-        self.asked.append(json.loads(await reader.readline()))
-        await self.line(writer, op="status", id=2, statusCode="SUCCESS")
-        await self.act(writer, len(self.asked))
-
-    async def act(self, writer: asyncio.StreamWriter, times: int) -> None:
-        if times == 1:
-            await self.mcm(writer, "A", market(), ct="SUB_IMAGE")
-            await self.mcm(writer, "B", {"id": "1.1", "rc": [back(1, 1.82)]})
-            writer.write(b'{"op":"mcm","id":2,"clk":"C","pt":')  # cut in the middle of a line
-            await writer.drain()
-        else:
-            await self.mcm(writer, "D", {"id": "1.1", "rc": [back(2, 2.4)]}, ct="RESUB_DELTA")
-            for _ in range(600):
-                await self.mcm(writer, "E", ct="HEARTBEAT")
-                await asyncio.sleep(0.1)
-
-
-def credentials(key: str, session: str, user: str = "", password: str = "") -> dict[str, str]:
-    return {"key_env": key, "session_env": session, "user_env": user, "password_env": password}
-
-
-def exchange_feed(port: int, **more: Any) -> BetfairSettings:
-    given: dict[str, Any] = dict(
-        name="bf", kind="betfair", key_env="K", session_env="S", url=f"tcp://127.0.0.1:{port}", silence=0.5,
-        sports=("7522",), catalogue_url="",
-    )  # fmt: skip
-    return BetfairSettings(**{**QUICK, **given, **more})
-
-
-def test_the_exchange_is_resumed_at_its_clock() -> None:
-    async def check() -> None:
-        hub, exchange = new_hub(), Exchange()
-        async with tcp(exchange) as port:
-            source = BetfairSource(exchange_feed(port), credentials("key", "session"), Secrets())
-            async with running(hub, source):
-                await until(lambda: sorted(prices(hub).values()) == [1.82, 2.4], "both changes")
-                await until(lambda: status(hub)[0] == "ok", "a good status")
-        first, second = exchange.asked
-        assert first["marketFilter"]["eventTypeIds"] == ["7522"]
-        assert "clk" not in first
-        assert (second["initialClk"], second["clk"]) == ("i1", "B")
-        assert exchange.logins[0]["appKey"] == "key"
-
-    asyncio.run(check())
-
-
-def test_an_exchange_that_goes_silent_is_noticed() -> None:
-    class Silent(Exchange):
-        async def act(self, writer: asyncio.StreamWriter, times: int) -> None:
-            if times == 1:
-                await self.mcm(writer, "A", market(), ct="SUB_IMAGE")
-            await asyncio.sleep(60)
-
-    async def check() -> None:
-        hub = new_hub()
-        async with tcp(Silent()) as port:
-            source = BetfairSource(exchange_feed(port, silence=0.1), credentials("key", "session"), Secrets())
-            async with running(hub, source):
-                await until(lambda: len(prices(hub)) == 2, "prices")
-                await until(lambda: status(hub)[0] == "down", "down")
-                assert "no data within 0.1 s" in status(hub)[1]
-                assert len(prices(hub)) == 2
-
-    asyncio.run(check())
-
-
-@asynccontextmanager
-async def identity(exchange: Exchange) -> AsyncIterator[tuple[str, int, list[Request]]]:
-    """The exchange, where its sessions come from, and where names do."""
-    asked: list[Request] = []
-
-    async def serve(request: Request, answering: Answering) -> None:
-        asked.append(request)
-        if request.path.endswith("/login"):
-            await answering.answer({"token": "fresh-token", "status": "SUCCESS"})
-        else:
-            runners = [
-                {"selectionId": 1, "runnerName": "Boston Celtics"},
-                {"selectionId": 2, "runnerName": "Los Angeles Lakers"},
-            ]
-            event = {"id": "e1", "name": "Boston Celtics v Los Angeles Lakers"}
-            listed = {"marketId": "1.1", "event": event, "competition": {"id": "1", "name": "NBA"}, "runners": runners}
-            await answering.answer([listed])
-
-    async with http(serve) as url, tcp(exchange) as port:
-        yield url, port, asked
-
-
-def test_a_session_is_opened_and_names_are_asked_for() -> None:
-    """The stream names nobody: the catalogue does. The session of a login is a secret like others."""
-
-    class Nameless(Exchange):
-        async def act(self, writer: asyncio.StreamWriter, times: int) -> None:
-            runners = [{"id": 1, "status": "ACTIVE"}, {"id": 2, "status": "ACTIVE"}]
-            await self.mcm(writer, "A", market(eventName=None, runners=runners), ct="SUB_IMAGE")
-            for _ in range(600):
-                await self.mcm(writer, "E", ct="HEARTBEAT")
-                await asyncio.sleep(0.1)
-
-    async def check() -> None:
-        hub, exchange, secrets = new_hub(), Nameless(), Secrets()
-        async with identity(exchange) as (url, port, asked):
-            declared = exchange_feed(
-                port, session_env="", user_env="U", password_env="P", login_url=url + "/login", catalogue_url=url
-            )
-            source = BetfairSource(declared, credentials("key", "", "user", "pass"), secrets)
-            async with running(hub, source):
-                await until(lambda: len(prices(hub)) == 2, "named prices")
-        assert b"username=user" in asked[0].body
-        assert exchange.logins[0]["session"] == "fresh-token"
-        assert asked[1].headers["x-authentication"] == "fresh-token"
-        assert json.loads(asked[1].body)["filter"] == {"marketIds": ["1.1"]}
-        assert secrets.clean("session fresh-token") == "session ***"
-
-    asyncio.run(check())
-
-
-def test_a_session_that_is_refused_is_down_at_once() -> None:
-    async def check() -> None:
-        hub = new_hub()
-        async with tcp(Exchange()) as port:
-            source = BetfairSource(exchange_feed(port, down_after=60.0), credentials("key", "expired"), Secrets())
-            async with running(hub, source):
-                await until(lambda: status(hub)[0] == "down", "down")
-                assert "INVALID_SESSION_INFORMATION" in status(hub)[1]
-
-    asyncio.run(check())
-
-
-def test_recorded_lines_are_read_in_order_of_time(tmp_path: Path) -> None:
-    """Two files, one of them with a line that does not read; the time on the board is theirs."""
-    base = 1_700_000_000_000
-
-    def lines(*messages: tuple[int, Any]) -> bytes:
-        told = [{"op": "mcm", "clk": "c", "pt": base + at, "mc": [change]} for at, change in messages]
-        return b"".join(json.dumps(message).encode() + b"\n" for message in told)
-
-    late = market() | {"id": "1.2", "img": False}
-    early = market(marketTime="2023-11-15T00:00:00Z") | {"img": False}
-    late["marketDefinition"] = early["marketDefinition"] | {"eventId": "e2", "eventName": "Miami Heat v Chicago Bulls"}
-    (tmp_path / "a.bz2").write_bytes(bz2.compress(lines((0, early), (60_000, {"id": "1.1", "rc": [back(1, 1.5)]}))))
-    (tmp_path / "b").write_bytes(lines((30_000, late)) + b"{no line\n")
-
-    async def check() -> None:
-        payloads = PayloadQuarantine(tmp_path / "kept", 5, 10_000, Secrets())
-        hub = Hub(Writer(Engine()), Matcher(), clock=None, payloads=payloads)
-        source = BetfairFiles(BetfairHistorySettings(name="h", kind="betfair_history", path=str(tmp_path)))
-        await hub.run([source])
-        assert hub.engine.number == 3
-        assert hub.engine.now is not None
-        assert round(hub.engine.now.timestamp() * 1000) == base + 60_000
-        assert sorted(hub.engine.table()["odds_decimal"]) == [1.5, 1.8, 2.2, 2.2]
-        assert status(hub)[1].startswith("1 lines cannot be read")
-        await hub.close()
-
-    asyncio.run(check())
-    assert len(list((tmp_path / "kept").glob("*.payload"))) == 1

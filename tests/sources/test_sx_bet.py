@@ -27,7 +27,7 @@ def test_fetch_reads_a_league_in_one_line() -> None:
     assert exchange.paths() == ["/sports", "/leagues/active", "/markets/active", "/orderbook-v3/snapshot"]
     (listed,) = [request for _, request in exchange.asked if request.path == "/markets/active"]
     assert listed.query["leagueId"] == ["243"]
-    assert "x-api-key" not in listed.headers
+    assert "x-sx-api-key" not in listed.headers
 
 
 @pytest.mark.parametrize("sport", ["soccer", "England Premier League", "english premier league"])
@@ -65,7 +65,7 @@ def test_other_lines_are_asked_for_if_they_are_wanted() -> None:
 def test_a_key_is_sent() -> None:
     exchange = SxBet()
     fetched(exchange, key="0123456789abcdef")
-    assert {request.headers["x-api-key"] for _, request in exchange.asked} == {"0123456789abcdef"}
+    assert {request.headers["x-sx-api-key"] for _, request in exchange.asked} == {"0123456789abcdef"}
 
 
 def test_a_market_that_has_just_closed_has_no_prices() -> None:
@@ -102,4 +102,5 @@ def test_with_a_sportsbook_its_levels_are_the_size_of_an_arbitrage() -> None:
     found = oe.find_arbitrage(odds, stake=20.0)
     assert found.height == 1
     dallas = next(leg for leg in found["legs"][0] if leg["sportsbook"] == "sx_bet")
-    assert dallas["net_odds"] == pytest.approx((3.25 / 0.52 + 16.75 / 0.54) / 20.0, abs=1e-3)
+    whole = (3.25 / 0.52 + 16.75 / 0.54) / 20.0  # of the winnings, SX Bet keeps 1 %
+    assert dallas["net_odds"] == pytest.approx(1.0 + 0.99 * (whole - 1.0), abs=1e-3)

@@ -115,7 +115,9 @@ async def http(handle: Handler) -> AsyncIterator[str]:
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         where = urlsplit(target)
-        await handle(Request(method, where.path, parse_qs(where.query), headers, body), Answering(writer))
+        await handle(
+            Request(method, where.path, parse_qs(where.query, keep_blank_values=True), headers, body), Answering(writer)
+        )
 
     async with tcp(serve) as port:
         yield f"http://127.0.0.1:{port}"

@@ -73,6 +73,7 @@ class Matchbook(Lists):
         super().__init__()
         self.events = list(events) or [event()]
         self.size = 100
+        self.currencies: list[str] = []  # that were asked for
 
     def reply(self, request: Request) -> Any:
         query = request.query
@@ -81,6 +82,7 @@ class Matchbook(Lists):
         if request.path != "/events":
             return {"errors": [{"messages": ["not found"]}]}, 404
         assert (query["odds-type"], query["exchange-type"]) == (["DECIMAL"], ["back-lay"])
+        self.currencies.append(*query["currency"])
         rows = [one for one in self.events if [str(one["sport-id"])] == query["sport-ids"]]
         offset = int(query["offset"][0])
         found, _ = paged(rows, offset, min(self.size, int(query["per-page"][0])))

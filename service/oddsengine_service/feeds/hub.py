@@ -305,7 +305,9 @@ class Hub:
 
     async def received(self, source: str, place: str, body: bytes) -> None:
         """Count what the contract of a feed does not know; values are logged once."""
-        for one in await self.tracks[source].drift.look(place, body):
+        track = self.tracks[source]
+        track.requests += " " in place  # a method and a path
+        for one in await track.drift.look(place, body):
             if one.kind != NEW_FIELD:
                 _log.warning("feeds.%s: not in its contract: %s", source, one)
 

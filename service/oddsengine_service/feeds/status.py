@@ -185,6 +185,7 @@ class Track:
     last_payload: datetime | None = None
     payloads: int = 0
     quotes: int = 0
+    requests: int = 0
     failures_total: int = 0
     events: set[str] = field(default_factory=set)
     doubtful: set[str] = field(default_factory=set)
