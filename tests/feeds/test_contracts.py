@@ -242,6 +242,9 @@ RECORDED = os.environ.get("ODDSENGINE_RECORDED_FEEDS", "")
 OF_FILES: dict[tuple[str, str], str] = {  # (kind, pattern of files in its folder) -> table of its contract
     ("kalshi", "market_rest.json"): "one_market",
     ("kalshi", "orderbook_rest.json"): "one_book",
+    ("polymarket", "gamma_event.json"): "events",
+    ("polymarket", "gamma_market_*.json"): "market",
+    ("polymarket", "ws_market_*.json"): "frame",
 }
 
 

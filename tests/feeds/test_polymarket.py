@@ -2,15 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from support.contract_payloads import UNHEARD_OF, payloads
 from support.polymarket import NFL, book, change, event, levels, match, offer, team, three_way
 
 import oddsengine as oe
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load, values_of
+from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.feeds.decoding import number
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import League, read_events, read_leagues, read_page
@@ -21,6 +26,7 @@ from oddsengine.tables.schema import OddsTable, OddsWarning
 START = datetime(2026, 8, 7, 20, tzinfo=UTC)
 NOW = START - timedelta(hours=3)
 NFL_LEAGUE, EPL = League("nfl", "10187", "away"), League("epl", "1", "home")
+CONTRACT = load("polymarket")
 Row = dict[str, Any]
 
 
@@ -702,3 +708,32 @@ def test_the_teams_of_an_event_have_several_names() -> None:
     assert read.refused == {"an outcome that is neither team": 1}
     assert NFL[0]["ordering"] == "home"
     assert levels((1, 2)) == [{"price": "1", "size": "2"}]
+
+
+# ---- payloads made from the contract ----
+
+
+def test_our_exchange_answers_as_the_contract_says() -> None:
+    page = {"events": [event(offer("moneyline"), *three_way())], "next_cursor": "x"}
+    messages = [
+        book("t1", [(0.53, 40)], [("0.55", 100)]), change("t1", "BUY", "0.5", "1", ("0.5", "0.55")),
+        [{"event_type": "best_bid_ask", "asset_id": "t1", "best_bid": "0.5", "best_ask": "0.6", "timestamp": "3"}],
+    ]  # fmt: skip
+    for name, document in (("events_by_cursor", page), *(("frame", message) for message in messages)):
+        assert [one for one in CONTRACT.unknown(name, document) if one.kind != NEW_FIELD] == []
+
+
+def test_every_side_of_the_contract_is_read_and_no_other() -> None:
+    for side in values_of("polymarket", "side"):
+        assert not moneyline().read(encoded(change("t1", side, "0.50", "5")), NOW).refused
+    assert moneyline().read(encoded(change("t1", UNHEARD_OF, "0.50", "5")), NOW).refused.total() == 1
+
+
+@given(payloads(CONTRACT, "events_by_cursor"), payloads(CONTRACT, "books"), payloads(CONTRACT, "frame"))
+def test_payloads_of_the_contract_are_read(page: Any, books: Any, frame: Any) -> None:
+    reader = moneyline()
+    with suppress(FeedError):
+        reader.list_events([read_page(encoded(page))], NFL_LEAGUE, NOW)
+        read = reader.read_books(encoded(books), ["t1", "t2"], NOW)
+        for row in (*read.quotes, *reader.read(encoded(frame), NOW).quotes):
+            assert row["odds_decimal"] > 1.0

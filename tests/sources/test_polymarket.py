@@ -527,5 +527,7 @@ def test_a_stream_that_is_not_there() -> None:
                 hub = new_hub()
                 async with running(hub, source({**where, "stream_url": address})):
                     await until(lambda: words in status(hub)[1], words)  # noqa: B023  it is done before the next
+            assert any("GET /none" in one for one in exchange.check.violations)
+            exchange.check.violations.clear()
 
     asyncio.run(check())
