@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import moment
 from oddsengine.feeds.depth import levels_of, own_fee
 from oddsengine.feeds.kalshi_books import KalshiBooks
@@ -72,6 +73,8 @@ _STATUSES = {
     "complete": "ended", "closed": "ended", "postponed": "postponed", "cancelled": "cancelled",
 }  # fmt: skip
 _NOT_TRADED = _OVER | _BEFORE
+_KNOWN_STATUSES = values_of("kalshi", "market_status") | _NOT_TRADED
+_STRIKES = values_of("kalshi", "strike_type")
 ENDING = (7, 10, 25)
 """Codes of errors after which a subscription sends nothing more."""
 _STATUS_TYPES = {"market_lifecycle_v2", "event_lifecycle", "event_fee_update"}
@@ -221,6 +224,10 @@ class KalshiMarkets:
                 refused["a market of several games"] += 1
             elif market.event_ticker not in self._game_of:
                 refused["a market of no listed game"] += 1
+            elif market.status not in _KNOWN_STATUSES:
+                refused["a market whose status is not known"] += 1
+            elif market.strike_type is not None and market.strike_type not in _STRIKES:
+                refused["a market whose strike is of an unknown kind"] += 1
             elif market.market_type not in (None, "binary"):
                 refused["a market that is not binary"] += 1
             elif market.notional_value_dollars is not None and decimal(market.notional_value_dollars) != ONE:

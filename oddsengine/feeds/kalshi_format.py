@@ -296,6 +296,8 @@ def line_of(market: Market) -> float | None:
     "At least 15" and "more than 15" are lines of 14.5 and 15.5, since scores are whole. Text that says "15+" has to
     agree with the strike, if there is one.
     """
+    if market.strike_type == "between":
+        return None
     said = _AT_LEAST.search(f"{market.yes_sub_title or ''} {market.title or ''}")
     floor = number(market.floor_strike)
     if floor is None:

@@ -239,7 +239,13 @@ def test_each_value_that_decides_is_changed_once() -> None:
 # ---- recorded payloads, where there are some ----
 
 RECORDED = os.environ.get("ODDSENGINE_RECORDED_FEEDS", "")
-OF_FILES: dict[tuple[str, str], str] = {}  # (kind, pattern of files in its folder) -> table of its contract
+OF_FILES: dict[tuple[str, str], str] = {  # (kind, pattern of files in its folder) -> table of its contract
+    ("kalshi", "market_rest.json"): "one_market",
+    ("kalshi", "orderbook_rest.json"): "one_book",
+    ("polymarket", "gamma_event.json"): "events",
+    ("polymarket", "gamma_market_*.json"): "market",
+    ("polymarket", "ws_market_*.json"): "frame",
+}
 
 
 @pytest.mark.skipif(not RECORDED, reason="ODDSENGINE_RECORDED_FEEDS names no folder of recorded payloads")

@@ -258,6 +258,7 @@ def test_periods_have_winners() -> None:
         ("greater", 100, "Cooper Kupp", 100.5),
         ("greater", 100, "Cooper Kupp: 90+ receiving yards", None),
         ("less", 99.5, "Cooper Kupp", None),
+        ("between", 99.5, "Cooper Kupp", None),
         ("structured", None, "Cooper Kupp", None),
         ("structured", 100, "Cooper Kupp", None),
     ],

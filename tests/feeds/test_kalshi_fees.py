@@ -1,15 +1,41 @@
 """Fees of Kalshi: of series and events, their announced changes, waivers, and what of it is priced anew at once."""
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from feeds.test_kalshi import NOW, encoded, fees, listed, named, reader, told
-from support.kalshi import EVENT, START, Json, event_page, fee_changes, fee_update, milestone, over, winners
+from hypothesis import given
+from hypothesis import strategies as st
+from support.contract_payloads import lost_rows, payloads
+from support.kalshi import (
+    EVENT,
+    START,
+    TARGETS,
+    Json,
+    delta,
+    error,
+    event,
+    event_page,
+    fee_changes,
+    fee_update,
+    lifecycle,
+    markets_page,
+    milestone,
+    over,
+    snapshot,
+    targets_page,
+    winners,
+)
 from support.local_servers import iso
 
-from oddsengine.feeds import Payload
+from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load
+from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.feeds.kalshi import KalshiMarkets
+
+CONTRACT, SERIES = load("kalshi"), "KXNFLTOTAL"
 
 HALF = {"fee_type": "quadratic", "fee_multiplier": 0.5}
 
@@ -148,3 +174,65 @@ def test_recorded_fields_are_those_of_a_binary_market() -> None:
     made = reader()
     assert len(listed(made, "KXNFLGAME", *given).quotes) == 2
     assert not named(made).quotes
+
+
+# ---- payloads made from the contract ----
+
+
+def whole(given: dict[str, Any]) -> Payload:
+    """What a turn reads of a series of totals beside the winners."""
+    made = KalshiMarkets()
+    first = made.add_events("KXNFLGAME", [encoded(given["events"])], NOW)
+    made.add_series(SERIES, encoded(given["one_series"]), NOW)
+    made.add_targets(encoded(given["structured_targets"]), TARGETS, NOW)
+    last = made.read_markets(SERIES, [encoded(given["markets"])], NOW)
+    return last._replace(refused=first.refused + last.refused)
+
+
+def documents() -> dict[str, Any]:
+    page = event_page(milestone(events=(EVENT, event(SERIES))))
+    page["events"] = [one | {"event_ticker": event(SERIES)} | override("quadratic", 1) for one in page["events"]]
+    series = {"ticker": SERIES, "fee_type": "quadratic", "fee_multiplier": 1}
+    return {
+        "events": page, "one_series": {"series": series}, "structured_targets": targets_page(),
+        "markets": markets_page(over(SERIES, 45.5), over(SERIES, 46.5)),
+    }  # fmt: skip
+
+
+def test_our_exchange_answers_as_the_contract_says() -> None:
+    assert len(whole(documents()).quotes) == 4
+    for name, document in documents().items():
+        assert [one for one in CONTRACT.unknown(name, document) if one.kind != NEW_FIELD] == []
+    changes = fee_changes(events=[(EVENT, None, 1)], series=[(SERIES, "flat", 1)])
+    cursor, by_name = changes.pop("cursor"), {name: {name: rows} for name, rows in changes.items()}
+    assert CONTRACT.unknown("event_fee_changes", by_name["event_fee_changes"] | {"cursor": cursor}) == []
+    assert CONTRACT.unknown("series_fee_changes", by_name["series_fee_change_arr"]) == []
+    messages = [
+        snapshot("M", 1, [("0.59", "1")], []), delta("M", 2, "0.4", "1.00"), error(25, "overflow", 2, 3),
+        lifecycle("M", 1, "metadata_updated", floor_strike=4.5), fee_update(2, None, 0.5),
+    ]  # fmt: skip
+    for message in messages:
+        assert CONTRACT.unknown("message", message) == []
+
+
+def test_a_value_that_is_unheard_of_costs_its_row_and_is_counted() -> None:
+    places = set()
+    for name in ("events", "one_series", "markets"):
+        usual = documents()
+        if name == "one_series":  # the event says nothing itself then
+            usual["events"]["events"] = [{"event_ticker": event(SERIES)}]
+
+        def read_with(changed: Any, name: str = name, usual: dict[str, Any] = usual) -> Payload:
+            return whole(usual | {name: changed})
+
+        for place, lost, _ in lost_rows(CONTRACT, name, usual[name], read_with):
+            places.add(place.rpartition(".")[2])
+            assert len(lost) == (2 if name == "markets" else 4), place
+    assert places == {"fee_type_override", "fee_type", "status", "market_type", "strike_type"}
+
+
+@given(st.fixed_dictionaries({name: payloads(CONTRACT, name) for name in documents()}))
+def test_payloads_of_the_contract_are_read(given_: dict[str, Any]) -> None:
+    with suppress(FeedError):
+        for row in whole(given_).quotes:
+            assert row["odds_decimal"] > 1.0

@@ -42,7 +42,7 @@ from oddsengine.sources.settings import KalshiSettings, SettingsError
 from oddsengine.tables.schema import OddsWarning
 from oddsengine_service.feeds.hub import Hub
 
-QUICK: dict[str, Any] = dict(timeout=1.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)
+QUICK: dict[str, Any] = dict(timeout=20.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)
 NO_KEY = {"key_env": "", "private_key_env": ""}
 SEA, DAL = f"{EVENT}-SEA", f"{EVENT}-DAL"
 BOOKS = {

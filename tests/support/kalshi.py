@@ -17,6 +17,7 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.contracts import ContractCheck
 from support.local_servers import Answering, Request, accept_no_more, http, iso, now
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
@@ -172,6 +173,7 @@ class Exchange:
     """The exchange: `lists` by path and series, and what the stream does, which the test says."""
 
     def __init__(self) -> None:
+        self.check = ContractCheck("kalshi", prefix="/trade-api/v2")
         self.events: list[Json] = [milestone()]
         self.markets: dict[str, list[Json]] = {"KXNFLGAME": winners()}
         self.series: dict[str, Json] = {}  # what differs, by ticker
@@ -198,19 +200,17 @@ class Exchange:
         return [path for path in paths if not path.endswith("/fee_changes")]
 
     async def __call__(self, request: Request, answering: Answering) -> None:
-        self.asked.append((asyncio.get_running_loop().time(), request))
+        at = asyncio.get_running_loop().time()
+        self.asked.append((at, request))
+        if refusal := self.check.refused(*request, at):
+            await answering.answer({"error": {"code": "bad_request", "message": refusal.reason}}, refusal.status)
+            return
         path, query = request.path.removeprefix("/trade-api/v2"), request.query
         special = self.answers.get(path)
         if special is not None and await special(request, answering):
             return
         series = query.get("series_ticker", [""])[0]
-        limit, most = (
-            int(query.get("limit", ["100"])[0]),
-            {"/events": 200, "/markets": 1000, "/events/fee_changes": 1000},
-        )
-        if limit > most.get(path, limit):
-            await answering.answer({"error": {"code": "bad_request"}}, 400)
-        elif path == "/events":
+        if path == "/events":
             assert (query["status"], query["with_milestones"]) == (["open"], ["true"])
             await self._paged(
                 request,
@@ -232,7 +232,6 @@ class Exchange:
             known = [{"id": one, "name": TARGETS[one]} for one in query["ids"] if one in TARGETS]
             await answering.answer({"structured_targets": known, "cursor": ""})
         elif path == "/markets/orderbooks":
-            assert len(query["tickers"]) <= 100
             books = [
                 {"ticker": one, "orderbook_fp": self.books.get(one, order_book([], []))} for one in query["tickers"]
             ]
@@ -249,6 +248,8 @@ class Exchange:
 
     def process(self, _: ServerConnection, handshake: Handshake) -> Response | None:
         self.handshakes.append(handshake)
+        signed = {name.lower(): text for name, text in handshake.headers.raw_items() if "access" in name.lower()}
+        self.check.refused("WEBSOCKET", handshake.path, {}, signed, b"", 0.0)
         return Response(self.refuse, "No", Headers(), b"no") if self.refuse else None
 
     async def talk(self, socket: ServerConnection) -> None:
@@ -259,21 +260,19 @@ class Exchange:
         async for text in socket:
             command = json.loads(text)
             self.commands.append(command)
+            self.check.message("stream", command)
             await self.obey(socket, command)
 
     async def send(self, socket: ServerConnection, message: Json) -> None:
         await socket.send(json.dumps(message))
 
     async def obey(self, socket: ServerConnection, command: Json) -> None:
-        assert command.keys() == {"id", "cmd", "params"}
         params, ident = command["params"], command["id"]
         if self.acting is not None and await self.acting(self, socket, command):
             return
         tickers = params.get("market_tickers", [])
         if command["cmd"] == "subscribe":
-            assert params.keys() <= {"channels", "market_tickers", "use_yes_price"}
             (channel,) = params["channels"]
-            assert channel in ("orderbook_delta", "market_lifecycle_v2")
             assert bool(tickers) == (channel == "orderbook_delta")
             if len(tickers) > self.most_markets:
                 await self.send(socket, error(26, "too many markets", ident=ident))
@@ -282,8 +281,6 @@ class Exchange:
             self.subscriptions[sid] = params
             await self.send(socket, {"id": ident, "type": "subscribed", "msg": {"channel": channel, "sid": sid}})
         else:
-            assert command["cmd"] == "update_subscription"
-            assert params.keys() == {"sids", "market_tickers", "action"}
             assert tickers
             (sid,) = params["sids"]
             own = [ticker for ticker, other in self.followed.items() if other == sid]
