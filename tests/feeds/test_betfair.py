@@ -65,7 +65,7 @@ def whole(messages: list[Any], listed: list[Any]) -> list[Payload]:
     return out
 
 
-@given(st.lists(payloads(CONTRACT, "message", strange=True), max_size=4), payloads(CONTRACT, "catalogue", strange=True))
+@given(st.lists(payloads(CONTRACT, "message"), max_size=4), payloads(CONTRACT, "catalogue"))
 def test_whatever_comes_is_read_or_refused(messages: list[Any], listed: list[Any]) -> None:
     for payload in whole(messages, listed):
         assert all(row["odds_decimal"] > 1.0 for row in payload.quotes)

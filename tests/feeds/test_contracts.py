@@ -238,7 +238,7 @@ def test_each_value_that_decides_is_changed_once() -> None:
 
 # ---- recorded payloads, where there are some ----
 
-RECORDED = os.environ.get("ODDSENGINE_RECORDED_FEEDS", "")
+RECORDED = os.environ.get("RECORDED_FEEDS", "")
 OF_FILES: dict[tuple[str, str], str] = {  # (kind, pattern of files in its folder) -> table of its contract
     ("kalshi", "market_rest.json"): "one_market",
     ("kalshi", "orderbook_rest.json"): "one_book",
@@ -248,7 +248,7 @@ OF_FILES: dict[tuple[str, str], str] = {  # (kind, pattern of files in its folde
 }
 
 
-@pytest.mark.skipif(not RECORDED, reason="ODDSENGINE_RECORDED_FEEDS names no folder of recorded payloads")
+@pytest.mark.skipif(not RECORDED, reason="RECORDED_FEEDS names no folder of recorded payloads")
 @pytest.mark.parametrize(("venue", "pattern"), OF_FILES)
 def test_recorded_payloads_keep_to_contracts(venue: str, pattern: str) -> None:
     files = sorted(Path(RECORDED, venue).glob(pattern))

@@ -230,7 +230,7 @@ def read_page(document: Any) -> Payload:
     return MatchbookPrices().read("x", [Received(encoded(document), SEEN)], SPORTS, NOW)
 
 
-@given(payloads(CONTRACT, "events", strange=True))
+@given(payloads(CONTRACT, "events"))
 def test_whatever_comes_is_read_or_refused(document: Any) -> None:
     try:
         rows = read_page(document).quotes

@@ -249,7 +249,7 @@ def test_a_value_that_is_unheard_of_costs_its_market_and_is_counted() -> None:
         assert found.refused == {"a market whose status is not known": 1}
 
 
-@given(payloads(CONTRACT, "markets", strange=True), payloads(CONTRACT, "book", strange=True))
+@given(payloads(CONTRACT, "markets"), payloads(CONTRACT, "book"))
 def test_whatever_comes_is_read_or_refused(listed: Any, orders: Any) -> None:
     try:
         found = read_markets([encoded(listed)], LEAGUES, NOW)

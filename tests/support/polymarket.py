@@ -168,8 +168,8 @@ class Exchange:
             self.asked.append(tokens)
             await self.answers.wait()
             known = [self.book(token) for token in tokens if token in self.books]
-            more: Json = {"min_order_size": "5", "tick_size": "0.01", "neg_risk": False, "last_trade_price": "0.5"}
-            await answering.answer([{k: v for k, v in one.items() if k != "event_type"} | more for one in known])
+            rules = {"min_order_size": "5", "tick_size": "0.01", "neg_risk": False, "last_trade_price": "0.5"}
+            await answering.answer([{k: v for k, v in one.items() if k != "event_type"} | rules for one in known])
         else:
             await answering.answer({"error": "not found"}, status=404)
 
