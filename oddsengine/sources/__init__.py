@@ -22,6 +22,7 @@ from oddsengine.sources import (
     kalshi,
     matchbook,
     node,
+    novig,
     odds_api_io,
     optic,
     polymarket,
@@ -97,6 +98,7 @@ KINDS = {
     "sx_bet": SourceKind(settings.SxBetSettings, sx_bet.source, variables={"key_env": "SX_BET_API_KEY"}),
     "smarkets": SourceKind(settings.SmarketsSettings, smarkets.source),
     "matchbook": SourceKind(settings.MatchbookSettings, matchbook.source),
+    "novig": SourceKind(settings.NovigSettings, novig.source),
     "sportsgameodds": SourceKind(
         settings.SportsGameOddsSettings, sportsgameodds.source, variables={"key_env": "SPORTS_GAME_ODDS_API_KEY"},
         leagues=sportsgameodds.LEAGUES,

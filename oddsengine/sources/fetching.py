@@ -171,9 +171,9 @@ def fetch(
     ----------
     name
         A kind of source: ``the_odds_api``, ``interface`` (a node), ``optic``, ``betfair``, ``kalshi``, ``polymarket``,
-        ``sx_bet``, ``smarkets``, ``matchbook``, ``sportsgameodds``, ``odds_api_io``, ``table``, ``football_data`` or
-        ``betfair_history``. Or several sources: a mapping of names to their settings, each with its `kind` unless that
-        is its name.
+        ``sx_bet``, ``smarkets``, ``matchbook``, ``novig``, ``sportsgameodds``, ``odds_api_io``, ``table``,
+        ``football_data`` or ``betfair_history``. Or several sources: a mapping of names to their settings, each with
+        its `kind` unless that is its name.
     timeout
         Seconds until all sources must be read. Meanwhile failed requests are repeated, later each time.
     progress

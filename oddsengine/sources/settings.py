@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from oddsengine.feeds.novig import TYPES
+
 PREFIX = "ODDSENGINE"
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
@@ -31,6 +33,9 @@ WebSocketUrl = Annotated[
     str, Meta(pattern=r"^wss?://[^/:]+(:\d{1,5})?(/.*)?$", description="a URL that starts with ws:// or wss://")
 ]
 Socket = Annotated[str, Meta(pattern=r"^(tls|tcp)://[^/:]+:\d+$", description="tls://HOST:PORT or tcp://HOST:PORT")]
+
+_NOVIG_TYPES = ", ".join(TYPES)
+NovigType = Annotated[str, Meta(pattern=f"^({'|'.join(TYPES)})$", description=f"one of {_NOVIG_TYPES}")]
 
 
 class SettingsError(ValueError):
@@ -185,6 +190,18 @@ class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
     markets: Texts = (
         "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "WINNER_DNB", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER", "BTTS"
     )  # its market types  # fmt: skip
+
+
+class NovigSettings(PolledSettings, frozen=True, kw_only=True):
+    """Novig; `sports` are our ids of leagues or sports."""
+
+    url: Url = "https://api.novig.com"
+    rate: Rate = 2.0
+    within: Seconds = 86_400.0
+    lines: Annotated[int, Meta(ge=1, le=1000, description="1 to 1000 lines of each type of a game")] = 3
+    markets: Annotated[tuple[NovigType, ...], Meta(min_length=1, description=f"a list of {_NOVIG_TYPES}")] = (
+        "MONEY", "SPREAD", "TOTAL"
+    )  # fmt: skip
 
 
 class MatchbookSettings(PolledSettings, frozen=True, kw_only=True):
