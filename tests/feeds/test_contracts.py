@@ -239,7 +239,11 @@ def test_each_value_that_decides_is_changed_once() -> None:
 # ---- recorded payloads, where there are some ----
 
 RECORDED = os.environ.get("ODDSENGINE_RECORDED_FEEDS", "")
-OF_FILES: dict[tuple[str, str], str] = {}  # (kind, pattern of files in its folder) -> table of its contract
+OF_FILES: dict[tuple[str, str], str] = {  # (kind, pattern of files in its folder) -> table of its contract
+    ("betfair", "mcm_live_*.json"): "message",
+    ("betfair", "market_definition_*.json"): "market_definition",
+    ("betfair", "list_market_catalogue.json"): "listed_market",
+}
 
 
 @pytest.mark.skipif(not RECORDED, reason="ODDSENGINE_RECORDED_FEEDS names no folder of recorded payloads")
