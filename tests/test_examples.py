@@ -43,7 +43,7 @@ def two_exchanges() -> Iterator[list[str]]:
     other = polymarket.Exchange(game)
     other.books["t1"] = dict(bids=[(0.48, 40)], asks=[(0.50, 100)])
     other.books["t2"] = dict(bids=[(0.50, 100)], asks=[(0.52, 40)])
-    with served(kalshi.Exchange()) as first, served(other.answer) as second:
+    with served(kalshi.Exchange()) as first, served(other) as second:
         sources: dict[str, dict[str, Any]] = {
             "kalshi": {"kind": "kalshi", "sports": ["nfl"], "url": f"{first}/trade-api/v2"},
             "polymarket": {

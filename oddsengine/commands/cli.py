@@ -570,6 +570,15 @@ def _add_feeds(parser: argparse.ArgumentParser) -> None:
         _add_format(action, "json")
         if name == "unmapped":
             action.add_argument("--check", action="store_true", help="fetch from the feeds now instead")
+        else:
+            action.add_argument(
+                "--record", metavar="FOLDER",
+                help="also keep what was sent and received, without secrets: a file per feed, such as for a bug report",
+            )  # fmt: skip
+            action.add_argument("--yes", action="store_true", help="write the files of --record without asking")
+    replay = actions.add_parser("replay", help="read what --record kept as the feed would, and show the rows")
+    replay.add_argument("recording", metavar="FILE", help="a file of `feeds check --record`, or a folder of them")
+    _add_format(replay, "json")
 
 
 def _add_catalog(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
+from oddsengine import catalog
 from oddsengine.maths.depth import lay_to_back
 
 Ladder = list[tuple[float, float]]
@@ -31,6 +32,19 @@ def levels_of(bets: Iterable[tuple[float, float]]) -> dict[str, Any]:
     if len(best) <= 1:
         return {}
     return {"levels": [{"odds_decimal": odds, "stake": stake} for odds, stake in best]}
+
+
+def own_fee(book: str, fee: float) -> dict[str, Any]:
+    """The field `contract_fee` of a quote; nothing if it is what its book always charges.
+
+    Examples
+    --------
+    >>> own_fee("kalshi", 0.035), own_fee("kalshi", 0.07)
+    ({'contract_fee': 0.035}, {})
+    """
+    known = catalog.book(book)
+    usual = {known.contract_fee(live=False), known.contract_fee(live=True)}
+    return {} if usual == {fee} else {"contract_fee": fee}
 
 
 def ladder(levels: Iterable[tuple[float | None, float | None]], refused: Counter[str]) -> Ladder:

@@ -1,8 +1,8 @@
 """Kalshi, an exchange of contracts that pay 1 USD: its events, milestones, structured targets, markets and order books.
 
 A market is one contract with a Yes and a No. Its book has bids only, in any order: a bid of 0.40 for No sells Yes at
-0.60, so the price of Yes is 1 less the best bid for No. A price p becomes decimal odds of 1/p before the fee, which is
-in the catalog; `max_bet` is what the best level costs, p times its contracts.
+0.60, so the price of Yes is 1 less the best bid for No. A price p becomes decimal odds of 1/p before the fee
+(`kalshi_fees`); `max_bet` is what the best level costs, p times its contracts.
 
 - **Games.** A milestone is one game: its start, teams and events. Tickers are ids and never read: their dates are those
   of New York, and their teams run together. An event that belongs to several games is left out. Where a milestone does
@@ -10,7 +10,9 @@ in the catalog; `max_bet` is what the best level costs, p times its contracts.
 - **Sides.** `custom_strike` of a market has the id of its team or player, a structured target; its line is
   `floor_strike`.
 - **No** is another outcome, or none (`kalshi_outcomes`). Of two markets with the same bet the better price counts.
-  Multivariate events, which are parlays, are left out.
+  Multivariate events, which are parlays, are left out, and so are contracts that do not pay 1 USD or nothing.
+- **A line that moves** (`metadata_updated`) is another bet: the prices of the old one are removed at once. A list that
+  is older than the message does not bring it back.
 - **Suspended.** Prices of a market that is paused, closed or no longer listed are suspended, and so are those of a book
   with a gap in its changes, whose bids for Yes and No cross, or with a snapshot that is not valid, until the next one.
 """
@@ -21,24 +23,24 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import msgspec
+
 from oddsengine import catalog
+from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import moment
-from oddsengine.feeds.depth import levels_of
+from oddsengine.feeds.depth import levels_of, own_fee
+from oddsengine.feeds.kalshi_books import KalshiBooks
+from oddsengine.feeds.kalshi_fees import OLDEST_LIST, FeeRule, KalshiFees
 from oddsengine.feeds.kalshi_format import (
+    BOOK,
     ONE,
     BookChange,
-    Ladder,
     Market,
-    Message,
     Milestone,
     book_ladders,
     decimal,
-    fee_of,
-    is_crossed,
     is_draw,
-    is_price,
     items,
-    ladder_of,
     listed_ladders,
     number,
     read_book,
@@ -47,12 +49,22 @@ from oddsengine.feeds.kalshi_format import (
     read_series,
 )
 from oddsengine.feeds.kalshi_outcomes import Offer, offers_of
-from oddsengine.feeds.kalshi_series import PROP, UNKNOWN, WINNER, SeriesMarket, league_of, meaning, sport_of
+from oddsengine.feeds.kalshi_series import (
+    LISTED,
+    PROP,
+    SCORER,
+    UNKNOWN,
+    WINNER,
+    SeriesMarket,
+    league_of,
+    meaning,
+    sport_of,
+)
 from oddsengine.feeds.names import against
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import StreamRows
+from oddsengine.tables.levels import BET_STEP, MIN_BET
 
-BOOK = "kalshi"
 _OPEN = "active"
 _BEFORE, _OVER = {"initialized", "unopened"}, {"determined", "disputed", "amended", "finalized", "settled"}
 _LIFECYCLE = {"activated": _OPEN, "deactivated": "inactive", "determined": "determined", "settled": "finalized"}
@@ -61,6 +73,12 @@ _STATUSES = {
     "complete": "ended", "closed": "ended", "postponed": "postponed", "cancelled": "cancelled",
 }  # fmt: skip
 _NOT_TRADED = _OVER | _BEFORE
+_KNOWN_STATUSES = values_of("kalshi", "market_status") | _NOT_TRADED
+_STRIKES = values_of("kalshi", "strike_type")
+ENDING = (7, 10, 25)
+"""Codes of errors after which a subscription sends nothing more."""
+_STATUS_TYPES = {"market_lifecycle_v2", "event_lifecycle", "event_fee_update"}
+_HANDLED = {"orderbook_snapshot", "orderbook_delta", "market_lifecycle_v2", "event_fee_update", "error"}
 _SIDES = {"yes": "no", "no": "yes"}
 _NOTHING = Payload()
 
@@ -79,6 +97,7 @@ class _EventBets(NamedTuple):
     shared: dict[str, Any]
     offers: dict[str, list[Offer]]
     of_market: dict[str, list[str]]
+    fees: dict[str, float]  # by market
 
 
 class KalshiMarkets:
@@ -90,7 +109,8 @@ class KalshiMarkets:
     Examples
     --------
     >>> markets = KalshiMarkets()
-    >>> markets.add_events("KXNFLGAME", [b'{"events": [{"event_ticker": "E"}], "cursor": ""}']).refused
+    >>> events = b'{"events": [{"event_ticker": "E"}], "cursor": ""}'
+    >>> markets.add_events("KXNFLGAME", [events], datetime(2026, 8, 7)).refused
     Counter({'a game without a milestone': 1})
     """
 
@@ -102,23 +122,23 @@ class KalshiMarkets:
         self._status: dict[str, str] = {}
         self._of_event: dict[str, dict[str, None]] = {}  # event -> its markets
         self._series: dict[str, str] = {}  # event -> its series
-        self._ladders: dict[str, dict[str, Ladder]] = {}  # market -> yes, no; none while its book is not known
+        self._books = KalshiBooks()
+        self._fees = KalshiFees()
         self._rows: dict[str, dict[str, dict[str, Any]]] = {}  # event -> rows by id
         self._bets: dict[str, _EventBets] = {}  # by event
         self._held = StreamRows()
-        self._sequences: dict[int, int] = {}  # subscription -> last number
-        self._streamed: dict[str, int] = {}  # market -> the subscription that its book comes from
-        self.doubtful: dict[str, None] = {}  # streamed markets whose book is not known
-        self.updates = 0  # books and changes of the stream that were taken
+        self._status_sid: int | None = None  # the subscription that statuses come from
+        self._unsure: set[str] = set()  # markets whose status may have changed without a message
+        self._amended: dict[str, tuple[datetime, datetime | None, dict[str, Any]]] = {}  # see `_amend`
         self.statuses_lost = False  # a change of a market's status may have been missed
         self.unnamed: dict[str, None] = {}  # targets whose names are needed
-        self._fees: dict[str, float | None] = {}  # series -> F of its fee, None: of another form
-        self._event_fees: dict[str, tuple[str, float | str | None]] = {}  # event -> type and multiplier of its own
 
     # ---- lists ----
 
-    def add_events(self, winners: str, pages: Sequence[bytes]) -> Payload:
+    def add_events(self, winners: str, pages: Sequence[bytes], now: datetime) -> Payload:
         """Parse the open events of a series of winners, with their milestones; games that are not listed are dropped.
+
+        Markets of an event whose fee has changed are priced anew.
 
         Raises `FeedError` if a page is invalid; the state is unchanged.
         """
@@ -129,11 +149,7 @@ class KalshiMarkets:
         listed = {event.event_ticker for event in events}
         games = {one.id: one for one in milestones if listed & {*one.events}}
         refused["a game without a milestone"] += len(listed - {event for one in games.values() for event in one.events})
-        for event in events:
-            if event.fee_type_override:
-                self._event_fees[event.event_ticker] = event.fee_type_override, event.fee_multiplier_override
-            else:
-                self._event_fees.pop(event.event_ticker, None)
+        changed = self._fees.add_events(events, now)
         before = {ident for ident, game in self._games.items() if game.winners == winners}
         for ident in before - games.keys():
             del self._games[ident]
@@ -147,15 +163,16 @@ class KalshiMarkets:
         refused["an event of several games"] += sum(
             1 for event, idents in owners.items() if len(idents) > 1 and games.keys() & {*idents}
         )
-        self._event_fees = {event: fee for event, fee in self._event_fees.items() if event in self._game_of}
+        self._fees.keep(self._game_of)
         removed: list[str] = []
         for event in [event for event in self._of_event if event not in self._game_of]:
             removed += self._drop_event(event)
         for ident in games:
             self._need(self._sides(ident))
-        return Payload(
-            [known for ident in games if (known := self._game(ident, None))], removed=removed, refused=+refused
-        )
+        payload = self._emit([event for event in changed if event in self._of_event], now, refused)
+        described = {known.id: known for ident in games if (known := self._game(ident, None)) is not None}
+        described |= {game.id: game for game in payload.games}
+        return payload._replace(games=list(described.values()), removed=[*removed, *payload.removed])
 
     def series(self, winners: str) -> list[str]:
         """Return the series that the games of a series of winners have markets of, that one first."""
@@ -168,20 +185,32 @@ class KalshiMarkets:
 
         Raises `FeedError` if the body is invalid; the state is unchanged.
         """
-        known = read_series(body)
-        said = known.fee_type is not None
-        self._fees[series] = fee_of(known.fee_type, known.fee_multiplier) if said else catalog.book(BOOK).fee
-        return self._emit({event: None for event, own in self._series.items() if own == series}, now, Counter())
+        self._fees.set_series(series, read_series(body))
+        return self._emit([event for event, own in self._series.items() if own == series], now, Counter())
 
     def has_fee(self, series: str) -> bool:
         """Whether the fee of a series has been read."""
-        return series in self._fees
+        return self._fees.has(series)
 
-    def _fee(self, event: str) -> float | None:
-        """F of the fee of an event; None if it is of a form that we cannot calculate."""
-        if event in self._event_fees:
-            return fee_of(*self._event_fees[event])
-        return self._fees.get(self._series[event], catalog.book(BOOK).fee)
+    def add_fee_changes(self, of_series: Sequence[bytes], of_events: Sequence[bytes]) -> Payload:
+        """Parse the announced changes of fees of series and of events, in place of earlier ones; see `charge`.
+
+        Raises `FeedError` if a page is invalid; the state is unchanged.
+        """
+        refused: Counter[str] = Counter()
+        changes = [
+            *items(of_series, "series_fee_change_arr", refused), *items(of_events, "event_fee_changes", refused)
+        ]  # fmt: skip
+        refused["a change of a fee without a time"] += self._fees.announce(changes)
+        return Payload(refused=+refused)
+
+    def charge(self, now: datetime) -> Payload:
+        """Return the prices of markets whose fee has changed by now, as was announced; usually none."""
+        series, events = self._fees.advance(now)
+        if not (series or events):
+            return _NOTHING
+        touched = [event for event, own in self._series.items() if own in series or event in events]
+        return self._emit(touched, now, Counter())
 
     def read_markets(self, series: str, pages: Sequence[bytes], now: datetime) -> Payload:
         """Parse all open markets of a series; those that are no longer listed are suspended.
@@ -195,6 +224,14 @@ class KalshiMarkets:
                 refused["a market of several games"] += 1
             elif market.event_ticker not in self._game_of:
                 refused["a market of no listed game"] += 1
+            elif market.status not in _KNOWN_STATUSES:
+                refused["a market whose status is not known"] += 1
+            elif market.strike_type is not None and market.strike_type not in _STRIKES:
+                refused["a market whose strike is of an unknown kind"] += 1
+            elif market.market_type not in (None, "binary"):
+                refused["a market that is not binary"] += 1
+            elif market.notional_value_dollars is not None and decimal(market.notional_value_dollars) != ONE:
+                refused["a market whose contracts do not pay 1 USD"] += 1
             else:
                 listed[market.ticker] = market
         events = {event: None for event, own in self._series.items() if own == series}
@@ -202,24 +239,26 @@ class KalshiMarkets:
             if ticker not in listed:
                 if self._status[ticker] == _OPEN:
                     self._status[ticker] = "closed"
-                self._streamed.pop(ticker, None)  # changes may be missed from now on
-                self.doubtful.pop(ticker, None)
-                self._ladders[ticker] = {"yes": {}, "no": {}}
+                self._books.close(ticker)
         for ticker, market in listed.items():
             event = market.event_ticker
             events[event] = None
             if ticker in self._markets and (left := self._markets[ticker].event_ticker) != event:
                 self._of_event[left].pop(ticker, None)
                 events[left] = None
-            self._markets[ticker] = market
-            if ticker not in self._streamed or self._status[ticker] == _OPEN:  # a list may be older than the stream
+            self._markets[ticker] = self._latest(market, now)
+            self._fees.watch(market, now)
+            streamed = self._books.is_streamed(ticker)
+            # A list may be older than the stream.
+            if not streamed or self._status[ticker] == _OPEN or ticker in self._unsure:
                 self._status[ticker] = market.status
+            self._unsure.discard(ticker)
             self._of_event.setdefault(event, {})[ticker] = None
             self._series[event] = series
-            if ticker not in self._streamed:
-                self._keep(ticker, listed_ladders(market, refused), refused)
-            elif ticker not in self._ladders:
-                self.doubtful[ticker] = None  # its snapshot was refused; another one is needed
+            if not streamed:
+                self._books.keep(ticker, listed_ladders(market, refused), refused)
+            elif ticker not in self._books.ladders:
+                self._books.doubt(ticker)  # its snapshot was refused; another one is needed
         return self._emit(events, now, refused)
 
     def add_targets(self, body: bytes, requested: Iterable[str], now: datetime) -> Payload:
@@ -254,8 +293,8 @@ class KalshiMarkets:
             if book.ticker not in self._markets:
                 refused["a book of an unknown market"] += 1
                 continue
-            if book.ticker not in self._streamed:
-                self._keep(book.ticker, book_ladders(book, refused), refused)
+            if not self._books.is_streamed(book.ticker):
+                self._books.keep(book.ticker, book_ladders(book, refused), refused)
             events[self._markets[book.ticker].event_ticker] = None
         return self._emit(events, now, refused)
 
@@ -280,99 +319,103 @@ class KalshiMarkets:
         change = read_change(given) if given.type in _HANDLED else BookChange()
         touched: dict[str, None] = {}
         refused: Counter[str] = Counter()
-        if given.sid is not None and given.seq is not None:
-            last = self._sequences.get(given.sid)
-            self._sequences[given.sid] = given.seq
-            if last is not None and given.seq != last + 1:
-                touched |= self._doubt(given, refused)
+        if given.type in _STATUS_TYPES:
+            self._status_sid = given.sid
+        if given.sid is not None and given.seq is not None and not self._books.follows(given.sid, given.seq):
+            touched |= dict.fromkeys(self._doubt(given.sid, refused))
+        if given.type == "error" and change.code in ENDING and given.sid is not None:
+            touched |= dict.fromkeys(self._books.end(given.sid))
+            if given.sid == self._status_sid:
+                self._unsure |= set(self._books.streamed)
+        moved: list[str] = []
         ticker = change.market_ticker
         if ticker in self._markets and given.type in _HANDLED:
             if given.type == "orderbook_snapshot" and given.sid is not None:
-                self._replace(ticker, change, given.sid, refused)
+                touched |= dict.fromkeys(self._books.replace(ticker, change, given.sid, refused))
             elif given.type == "orderbook_delta":
-                self._change(ticker, change, refused)
+                self._books.change(ticker, change, refused)
             elif given.type == "market_lifecycle_v2" and change.event_type in _LIFECYCLE:
-                if change.event_type == "activated" and self._status[ticker] == "inactive" and ticker in self._streamed:
-                    self.doubtful[ticker] = None  # its orders were cancelled
+                if change.event_type == "activated" and self._status[ticker] == "inactive":
+                    self._books.doubt(ticker)  # its orders were cancelled
                 self._status[ticker] = _LIFECYCLE[change.event_type]
+                self._unsure.discard(ticker)
+            elif given.type == "market_lifecycle_v2" and change.event_type == "metadata_updated":
+                moved = self._amend(ticker, change.strike, now)
             touched[ticker] = None
+        elif given.type == "event_fee_update" and change.event_ticker in self._of_event:
+            rule = FeeRule(change.fee_type_override, change.fee_multiplier_override)
+            self._fees.set_event(change.event_ticker, rule, now)
+            moved = [change.event_ticker]
+        if moved:
+            return self._emit(moved, now, refused)
         return self._emit_changes(touched, now, refused) if touched or refused else _NOTHING
+
+    def _amend(self, ticker: str, strike: dict[str, Any], now: datetime) -> list[str]:
+        """Take another strike of a market. Returns the event of it, whose bets are others now.
+
+        A list may be older: what was said stays for a while, or until a list has the market as updated later.
+        """
+        market = self._markets[ticker]
+        _, since, earlier = self._amended.get(ticker, (now, moment(market.updated_time), {}))
+        self._amended[ticker] = now, since, earlier | strike
+        self._markets[ticker] = msgspec.structs.replace(market, **strike)
+        return [market.event_ticker]
+
+    def _latest(self, market: Market, now: datetime) -> Market:
+        """Return a listed market, with the strike that the stream has said since."""
+        if market.ticker not in self._amended:
+            return market
+        at, since, strike = self._amended[market.ticker]
+        updated = moment(market.updated_time)
+        is_later = since is not None and updated is not None and updated > since
+        if is_later or now - at >= OLDEST_LIST:
+            del self._amended[market.ticker]
+            return market
+        return msgspec.structs.replace(market, **strike)
 
     def disconnected(self, now: datetime) -> Payload:
         """Suspend all prices of the stream; lists of markets have prices again until the next snapshots."""
-        self.doubtful |= dict.fromkeys(self._streamed)
-        payload = self._emit_changes(self._streamed, now, Counter())
-        for ticker in self._streamed:
-            self._ladders.pop(ticker, None)
-        self._streamed, self.doubtful, self._sequences = {}, {}, {}
+        streamed = self._books.streamed
+        for ticker in streamed:
+            self._books.doubt(ticker)
+        payload = self._emit_changes(streamed, now, Counter())
+        self._books.disconnect()
+        self._status_sid = None
         self.statuses_lost = False
+        self._unsure.clear()
         self._held.clear()
         return payload
 
     def is_streamed(self, ticker: str) -> bool:
         """Whether the stream has sent a market's book."""
-        return ticker in self._streamed
+        return self._books.is_streamed(ticker)
 
     @property
     def streamed(self) -> list[str]:
         """The open markets whose books the stream has sent."""
-        return [ticker for ticker in self._streamed if self._status[ticker] == _OPEN]
+        return [ticker for ticker in self._books.streamed if self._status[ticker] == _OPEN]
+
+    @property
+    def doubtful(self) -> list[str]:
+        """The streamed markets whose book is not known."""
+        return list(self._books.doubtful)
+
+    @property
+    def updates(self) -> int:
+        """The number of books and changes of the stream that were taken."""
+        return self._books.updates
 
     def alive(self, now: datetime) -> Payload:
         """Report that the stream is alive; returns rows to renew, usually none."""
         rows = self._held.due(now)
         return Payload(quotes=rows) if rows else _NOTHING
 
-    def _doubt(self, given: Message, refused: Counter[str]) -> dict[str, None]:
-        """Doubt all that a subscription says: its numbers have a gap."""
-        statuses = given.type == "market_lifecycle_v2"
+    def _doubt(self, sid: int, refused: Counter[str]) -> list[str]:
+        """Doubt all that a subscription says: its numbers have a gap. Returns the markets of its books."""
+        statuses = sid == self._status_sid
         refused["a gap in the statuses of markets" if statuses else "a gap in the changes of order books"] += 1
-        books = {ticker: None for ticker, sid in self._streamed.items() if sid == given.sid}
-        self.doubtful |= books
         self.statuses_lost |= statuses
-        return books
-
-    def _replace(self, ticker: str, snapshot: BookChange, sid: int, refused: Counter[str]) -> None:
-        """Take a complete book; the book is not known if that is not valid."""
-        wrong: Counter[str] = Counter()
-        ladders = {
-            "yes": ladder_of(snapshot.yes_dollars_fp, wrong), "no": ladder_of(snapshot.no_dollars_fp, wrong),
-        }  # fmt: skip
-        self._streamed[ticker] = sid
-        self.updates += 1
-        self.doubtful.pop(ticker, None)
-        if wrong:
-            refused.update(wrong)
-            self._ladders.pop(ticker, None)
-        else:
-            self._keep(ticker, ladders, refused)
-
-    def _keep(self, ticker: str, ladders: dict[str, Ladder], refused: Counter[str]) -> None:
-        """Take the bids of a market; the book is not known if they cross."""
-        if is_crossed(ladders):
-            refused["a book whose prices cross"] += 1
-            self._ladders.pop(ticker, None)
-        else:
-            self._ladders[ticker] = ladders
-
-    def _change(self, ticker: str, change: BookChange, refused: Counter[str]) -> None:
-        if ticker in self.doubtful or ticker not in self._streamed or ticker not in self._ladders:
-            return
-        price, delta = decimal(change.price_dollars), decimal(change.delta_fp)
-        if change.side not in _SIDES or price is None or not is_price(price) or delta is None:
-            refused["a change of an order book that is not valid"] += 1
-            self.doubtful[ticker] = None
-            return
-        self.updates += 1
-        ladder = self._ladders[ticker][change.side]
-        size = ladder.get(price, Decimal(0)) + delta
-        if size > 0:
-            ladder[price] = size
-        else:
-            ladder.pop(price, None)
-        if is_crossed(self._ladders[ticker]):
-            refused["a book whose prices cross"] += 1
-            self.doubtful[ticker] = None
+        return self._books.doubt_all(sid)
 
     # ---- games ----
 
@@ -434,8 +477,10 @@ class KalshiMarkets:
     def _drop_event(self, event: str) -> list[str]:
         """Forget an event; returns the ids of its quotes."""
         for ticker in self._of_event.pop(event):
-            for state in (self._markets, self._status, self._ladders, self._streamed, self.doubtful):
+            for state in (self._markets, self._status, self._amended):
                 state.pop(ticker, None)
+            self._books.drop(ticker)
+            self._unsure.discard(ticker)
         self._series.pop(event, None)
         self._bets.pop(event, None)
         removed = list(self._rows.pop(event, {}))
@@ -458,7 +503,7 @@ class KalshiMarkets:
                 refused["a market whose teams are not known yet"] += len(self._of_event[event])
                 continue
             games[ident] = game
-            bets = self._event_bets(event, game, unmapped, refused)
+            bets = self._event_bets(event, game, now, unmapped, refused)
             self._bets[event] = bets
             before = self._rows.get(event, {})
             rows = {key: row for key in bets.offers if (row := self._row(bets, key, before.get(key), now)) is not None}
@@ -466,8 +511,8 @@ class KalshiMarkets:
             quotes += rows.values()
             self._rows[event] = rows
         self._held.drop(removed)
-        held = self._held.rows
-        self._held.put(row for row in quotes if row["id"] in held)
+        held, is_streamed = self._held.rows, self._books.is_streamed
+        self._held.put(row for row in quotes if row["id"] in held or is_streamed(row["market_id"]))
         return Payload(list(games.values()), quotes, (), removed, unmapped, +refused)
 
     def _emit_changes(self, tickers: Iterable[str], now: datetime, refused: Counter[str]) -> Payload:
@@ -486,7 +531,7 @@ class KalshiMarkets:
                     if row != before:
                         rows[key] = row
                         quotes.append(row)
-                    if ticker in self._streamed or key in self._held.rows:
+                    if self._books.is_streamed(ticker) or key in self._held.rows:
                         streamed.append(row)
                 elif before is not None:
                     del rows[key]
@@ -496,7 +541,7 @@ class KalshiMarkets:
         return Payload((), quotes, (), removed, refused=+refused)
 
     def _event_bets(
-        self, event: str, game: Game, unmapped: Counter[tuple[str, str]], refused: Counter[str]
+        self, event: str, game: Game, now: datetime, unmapped: Counter[tuple[str, str]], refused: Counter[str]
     ) -> _EventBets:  # fmt: skip
         markets = [self._markets[ticker] for ticker in self._of_event[event]]
         meant = meaning(self._series[event], self._games[game.id].winners, game.sport)
@@ -507,15 +552,15 @@ class KalshiMarkets:
             "sportsbook": BOOK, "market_type": market_type, "is_live": game.status == "live",
             "external_event_id": event,
         }  # fmt: skip
-        bets, fee = _EventBets(shared, {}, {}), self._fee(event)
-        if fee is None:
-            refused["a market whose fee is of another form"] += len(markets)
-            return bets
-        if fee != catalog.book(BOOK).fee:
-            shared["contract_fee"] = fee
+        bets = _EventBets(shared, {}, {}, {})
         for market in markets:
             if game.status == "ended" or self._status[market.ticker] in _NOT_TRADED:
                 continue
+            fee = self._fees.fee(self._series[event], market, now)
+            if fee is None:
+                refused["a market whose fee is of another form"] += 1
+                continue
+            bets.fees[market.ticker] = fee
             if meant.form == UNKNOWN:
                 unmapped[BOOK, meant.market.name] += 1
             for offer in self._offers(market, meant, game, sides, refused, three=three):
@@ -532,11 +577,13 @@ class KalshiMarkets:
         live = {"is_live": bets.shared["is_live"] or (start is not None and now >= start)}
         priced = [(*best, offer) for offer in offers if (best := self._price(offer)) is not None]
         if priced:
-            price, size, offer = min(priced, key=lambda one: (one[0], -one[1]))
+            price, size, offer = min(priced, key=lambda one: (_cost(one[0], bets.fees[one[2].market.ticker]), -one[1]))
             market = offer.market
-            bids = self._ladders[market.ticker][_SIDES[offer.side]].items()
+            bids = self._books.ladders[market.ticker][_SIDES[offer.side]].items()
             deep = levels_of((float(1 / (ONE - bid)), float((ONE - bid) * count)) for bid, count in bids)
-            return bets.shared | live | offer.outcome | deep | {
+            fee, step = own_fee(BOOK, bets.fees[market.ticker]), float(price * market.fewest)
+            return bets.shared | live | offer.outcome | deep | fee | {
+                MIN_BET: step, BET_STEP: step,
                 "id": key, "odds_decimal": float(1 / price), "max_bet": float(price * size),
                 "market_id": market.ticker, "selection_id": f"{market.ticker}/{offer.side}", "is_active": True,
                 "volume": number(market.volume_fp), "volume_24h": number(market.volume_24h_fp),
@@ -547,13 +594,13 @@ class KalshiMarkets:
         return before | live | {"is_active": False}
 
     def _counts(self, ticker: str) -> bool:
-        return self._status[ticker] == _OPEN and ticker not in self.doubtful and ticker in self._ladders
+        return self._status[ticker] == _OPEN and self._books.is_known(ticker)
 
     def _price(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
         """Return what one side of a market costs, and how many contracts; None if it is not offered."""
         if not self._counts(offer.market.ticker):
             return None
-        bids = self._ladders[offer.market.ticker][_SIDES[offer.side]]
+        bids = self._books.ladders[offer.market.ticker][_SIDES[offer.side]]
         if not bids:
             return None
         best = max(bids)
@@ -566,22 +613,26 @@ class KalshiMarkets:
         """Return the outcomes of a market; none while a name is needed."""
         side = next((name for name, one in zip(("home", "away"), sides, strict=True) if one in market.targets), "")
         player = ""
-        if meant.form == PROP:
+        if meant.form in (PROP, SCORER, LISTED):
             players = [one for one in market.targets if one not in sides]
             if self._need(players):
                 return []
             title, colon, _ = (market.yes_sub_title or market.title or "").partition(":")
             named = [name for one in players if (name := self._targets.get(one))]
             player = named[0] if named else title.strip() if colon else ""
+        fixed = catalog.market_type(meant.market.name, game.sport).fixed_line
         names = {"home": game.home, "away": game.away}
         opposite = against(meant.with_draw.name, "draw" if is_draw(market) else side, game, "point_spread")
-        offers = offers_of(market, meant.form, side, names, player, refused, three=three, opposite=opposite)
+        offers = offers_of(market, meant.form, side, names, player, fixed, refused, three=three, opposite=opposite)
         if three and len(offers) == 1 and self._price(Offer(market, "no", {}, "")) is not None:
             refused["the No of a three-way outcome"] += 1
         return offers
 
 
-_HANDLED = {"orderbook_snapshot", "orderbook_delta", "market_lifecycle_v2"}
+def _cost(price: Decimal, fee: float) -> float:
+    """What a contract costs with its fee."""
+    p = float(price)
+    return p + fee * p * (1.0 - p)
 
 
 def _full_name(name: str, sport: str, league: str) -> str:

@@ -16,11 +16,9 @@ from oddsengine import catalog
 from oddsengine.feeds.decoding import Name, Text, Time, decode
 from oddsengine.feeds.payload import FeedError
 
-SOURCE = "Kalshi"
+BOOK, SOURCE = "kalshi", "Kalshi"
 _AT_LEAST = re.compile(r"\b(\d{1,4}(?:\.\d)?)\+")
 ZERO, ONE = Decimal(0), Decimal(1)
-_QUADRATIC = ("quadratic", "quadratic_with_maker_fees")
-_TAKER, _MOST_TIMES = 0.07, 10.0  # F of takers, and by how much a series may multiply it
 _CENT, _LEAST, _MOST = Decimal("0.01"), Decimal("0.0001"), Decimal(10**12)
 
 Ladder = dict[Decimal, Decimal]  # bids: price -> contracts
@@ -41,6 +39,18 @@ class Series(msgspec.Struct):
 
 class _SeriesPage(msgspec.Struct):
     series: Series
+
+
+class FeeChange(msgspec.Struct):
+    """An announced change of the fee of an event, or else of a series."""
+
+    event_ticker: str = ""
+    series_ticker: str = ""
+    fee_type_override: str | None = None
+    fee_multiplier_override: float | str | None = None
+    fee_type: str | None = None
+    fee_multiplier: float | str | None = None
+    scheduled_ts: Time = None
 
 
 class Details(msgspec.Struct):
@@ -78,7 +88,13 @@ class Market(msgspec.Struct):
     yes_sub_title: Text | None = None
     strike_type: str | None = None
     floor_strike: float | str | None = None
+    cap_strike: float | str | None = None
     custom_strike: dict[str, Any] | None = None
+    market_type: str | None = None
+    notional_value_dollars: str | float | None = None
+    fee_waiver_expiration_time: Time = None
+    updated_time: Time = None
+    fractional_trading_enabled: bool | None = None
     mve_collection_ticker: str | None = None
     yes_bid_dollars: str | float | None = None
     yes_ask_dollars: str | float | None = None
@@ -87,6 +103,11 @@ class Market(msgspec.Struct):
     volume_fp: str | float | None = None
     volume_24h_fp: str | float | None = None
     open_interest_fp: str | float | None = None
+
+    @property
+    def fewest(self) -> Decimal:
+        """The smallest number of contracts of an order, and the step of others."""
+        return _CENT if self.fractional_trading_enabled else ONE
 
     @property
     def targets(self) -> list[str]:
@@ -114,6 +135,20 @@ class BookChange(msgspec.Struct):
     delta_fp: str | float | None = None
     side: str = ""
     event_type: str = ""
+    strike_type: str | None = None
+    floor_strike: float | str | None = None
+    cap_strike: float | str | None = None
+    custom_strike: dict[str, Any] | None = None
+    yes_sub_title: Text | None = None
+    event_ticker: str = ""
+    fee_type_override: str | None = None
+    fee_multiplier_override: float | str | None = None
+    code: int = 0
+
+    @property
+    def strike(self) -> dict[str, Any]:
+        """What it says of the strike of its market."""
+        return {name: value for name in _STRIKE if (value := getattr(self, name)) is not None}
 
 
 class Message(msgspec.Struct):
@@ -130,8 +165,11 @@ class Page(msgspec.Struct):
     markets: list[msgspec.Raw] | None = None
     structured_targets: list[msgspec.Raw] | None = None
     orderbooks: list[msgspec.Raw] | None = None
+    series_fee_change_arr: list[msgspec.Raw] | None = None
+    event_fee_changes: list[msgspec.Raw] | None = None
 
 
+_STRIKE = ("strike_type", "floor_strike", "cap_strike", "custom_strike", "yes_sub_title")
 _page = msgspec.json.Decoder(Page)
 _series = msgspec.json.Decoder(_SeriesPage)
 _book = msgspec.json.Decoder(OrderBook)
@@ -140,6 +178,7 @@ _change = msgspec.json.Decoder(BookChange)
 _ITEMS: dict[str, msgspec.json.Decoder[Any]] = {
     "events": msgspec.json.Decoder(Event), "milestones": msgspec.json.Decoder(Milestone),
     "markets": msgspec.json.Decoder(Market), "structured_targets": msgspec.json.Decoder(Target), "orderbooks": _book,
+    "series_fee_change_arr": msgspec.json.Decoder(FeeChange), "event_fee_changes": msgspec.json.Decoder(FeeChange),
 }  # fmt: skip
 
 
@@ -161,20 +200,6 @@ def read_book(data: bytes) -> OrderBook:
 def read_series(data: bytes) -> Series:
     """Decode a series."""
     return decode(_series, data, SOURCE).series
-
-
-def fee_of(kind: str | None, multiplier: float | str | None) -> float | None:
-    """Return F of the fee F p (1 - p) per contract of takers; None if it is of another form.
-
-    Examples
-    --------
-    >>> fee_of("quadratic_with_maker_fees", 0.5), fee_of("flat", 1), fee_of("quadratic", None)
-    (0.035, None, 0.07)
-    """
-    factor = 1.0 if multiplier is None else number(multiplier)
-    if kind not in _QUADRATIC or factor is None or not 0.0 <= factor <= _MOST_TIMES:
-        return None
-    return _TAKER * factor
 
 
 def next_cursor(body: bytes) -> str:
@@ -271,6 +296,8 @@ def line_of(market: Market) -> float | None:
     "At least 15" and "more than 15" are lines of 14.5 and 15.5, since scores are whole. Text that says "15+" has to
     agree with the strike, if there is one.
     """
+    if market.strike_type == "between":
+        return None
     said = _AT_LEAST.search(f"{market.yes_sub_title or ''} {market.title or ''}")
     floor = number(market.floor_strike)
     if floor is None:

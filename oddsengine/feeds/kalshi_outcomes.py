@@ -9,9 +9,10 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from oddsengine.feeds.kalshi_format import Market, is_draw, line_of
-from oddsengine.feeds.kalshi_series import PROP, SPREAD, TEAM_TOTAL, UNKNOWN, WINNER, YES_NO
+from oddsengine.feeds.kalshi_series import LISTED, PROP, SCORER, SPREAD, TEAM_TOTAL, UNKNOWN, WINNER, YES_NO
 
-_NO_TEAM = "a market whose team is not one of the two"
+_NO_TEAM, _NO_PLAYER = "a market whose team is not one of the two", "a market whose player is not known"
+_NO_LINE = "a market without a clear line"
 
 
 class Offer(NamedTuple):
@@ -29,6 +30,7 @@ def offers_of(
     side: str,
     names: dict[str, str],
     player: str,
+    fixed: float | None,
     refused: Counter[str],
     *,
     three: bool,
@@ -46,15 +48,26 @@ def offers_of(
         Names of the teams by side.
     player
         Whom a player prop is about.
+    fixed
+        The line that the market type implies.
     three
         Whether a draw is an outcome of its event.
     opposite
         With a draw, the bet against the side or the draw; None if it is left out.
     """
-    if form == UNKNOWN:
-        return [_offer(market, "yes", "", market.yes_sub_title or market.title or market.ticker)]
+    if form in (UNKNOWN, LISTED):
+        return [_offer(market, "yes", "", player or market.yes_sub_title or market.title or market.ticker)]
     if form == YES_NO:
         return [_offer(market, "yes", "yes", "Yes"), _offer(market, "no", "no", "No")]
+    if form == SCORER:
+        if market.floor_strike is not None and line_of(market) != fixed:
+            refused[_NO_LINE] += 1
+            return []
+        if not player:
+            refused[_NO_PLAYER] += 1
+            return []
+        sides = (("yes", "Yes"), ("no", "No"))
+        return [_offer(market, side, side, text, player_name=player) for side, text in sides]
     is_drawn = form == WINNER and three and is_draw(market)
     other = "away" if side == "home" else "home"
     if form in (WINNER, SPREAD, TEAM_TOTAL) and not side and not is_drawn:
@@ -70,12 +83,12 @@ def offers_of(
         return [yes, no._replace(outcome=no.outcome | opposite)]
     line = line_of(market)
     if line is None:
-        refused["a market without a clear line"] += 1
+        refused[_NO_LINE] += 1
         return []
     if form == SPREAD:
         return [_offer(market, "yes", side, names[side], -line), _offer(market, "no", other, names[other], line)]
     if form == PROP and not player:
-        refused["a market whose player is not known"] += 1
+        refused[_NO_PLAYER] += 1
         return []
     subject: dict[str, Any] = {}
     prefix = ""

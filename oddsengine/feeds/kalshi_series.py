@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from oddsengine.feeds.names import THREE_WAY, MarketName, market
 
-WINNER, SPREAD, TOTAL, TEAM_TOTAL, PROP, YES_NO, UNKNOWN = (
-    "winner", "spread", "total", "team_total", "prop", "yes_no", ""
+WINNER, SPREAD, TOTAL, TEAM_TOTAL, PROP, SCORER, YES_NO, LISTED, UNKNOWN = (
+    "winner", "spread", "total", "team_total", "prop", "scorer", "yes_no", "listed", ""
 )  # fmt: skip
 
 SERIES = {
@@ -21,7 +21,7 @@ SERIES = {
     "germany_bundesliga": "KXBUNDESLIGAGAME", "france_ligue_1": "KXLIGUE1GAME", "mexico_liga_mx": "KXLIGAMXGAME",
     "usa_mls": "KXMLSGAME", "uefa_champions_league": "KXUCLGAME", "uefa_europa_league": "KXUELGAME",
     "atp": "KXATPMATCH", "wta": "KXWTAMATCH", "atp_challenger": "KXATPCHALLENGERMATCH",
-    "wta_125": "KXWTACHALLENGERMATCH", "ufc": "KXUFCFIGHT",
+    "wta_125": "KXWTACHALLENGERMATCH", "ufc": "KXUFCFIGHT", "brazil_serie_b": "KXBRASILEIROBGAME",
 }  # fmt: skip
 """The series of winners by our ids of leagues."""
 
@@ -29,7 +29,7 @@ _LEAGUES = {series: league for league, series in SERIES.items()}
 _SPORTS = {
     "football": "football", "basketball": "basketball", "baseball": "baseball", "hockey": "hockey", "soccer": "soccer",
     "tennis": "tennis", "mma": "mma", "ufc": "mma", "boxing": "boxing", "cricket": "cricket", "rugby": "rugby_union",
-    "afl": "aussie_rules",
+    "afl": "aussie_rules", "esports": "esports", "valorant": "esports",
 }  # fmt: skip
 _MAIN = re.compile(r"(GAME|MATCH|FIGHT)$")
 _PART = re.compile(r"(1H|2H|[1-4]Q|[1-3]P|F[357])?([A-Z0-9]*)")
@@ -42,13 +42,15 @@ _FORMS = {
     "GAME": (WINNER, "moneyline"), "MATCH": (WINNER, "moneyline"), "FIGHT": (WINNER, "moneyline"),
     "WINNER": (WINNER, "moneyline"), "SPREAD": (SPREAD, "point_spread"), "GSPREAD": (SPREAD, "game_handicap"),
     "TOTAL": (TOTAL, "total_points"), "GTOTAL": (TOTAL, "total_games"), "CORNERS": (TOTAL, "total_corners"),
-    "TEAMTOTAL": (TEAM_TOTAL, "team_total"), "BTTS": (YES_NO, "both_teams_to_score"),
-    "DISTANCE": (YES_NO, "goes_the_distance"),
+    "TOTALTD": (TOTAL, "total_touchdowns"), "TEAMTOTAL": (TEAM_TOTAL, "team_total"),
+    "BTTS": (YES_NO, "both_teams_to_score"), "DISTANCE": (YES_NO, "goes_the_distance"),
 }  # fmt: skip
 _STATS = {
     "football": {
         "PASSYDS": "passing_yards", "RSHYDS": "rushing_yards", "RECYDS": "receiving_yards", "REC": "receptions",
-        "PASSTDS": "passing_touchdowns", "TD": "touchdowns",
+        "PASSTDS": "passing_touchdowns", "PASSCOMP": "passing_completions", "PASSATT": "passing_attempts",
+        "PASSINT": "passing_interceptions", "RSHATT": "rushing_attempts", "RRYDS": "rushing_receiving_yards",
+        "TD": "touchdowns",
     },
     "basketball": {
         "PTS": "points", "REB": "rebounds", "AST": "assists", "3PT": "threes", "BLK": "blocks", "STL": "steals",
@@ -57,8 +59,10 @@ _STATS = {
         "HIT": "hits", "HR": "home_runs", "KS": "strikeouts", "TB": "total_bases", "HRR": "hits_runs_rbis",
         "RBI": "rbis", "SB": "stolen_bases", "OUTS": "pitcher_outs",
     },
-    "hockey": {"GOAL": "goals", "PTS": "points"},
+    "hockey": {"GOAL": "goals", "PTS": "points"}, "soccer": {"GOAL": "goals"},
 }  # fmt: skip
+_SCORERS = {"football": {"ANYTD": "anytime_touchdown", "2TD": "to_score_2_or_more_touchdowns"}}
+_LISTED = {"FIRSTTD": "first_touchdown", "FIRSTGOAL": "first_goalscorer"}  # in the catalog, and used by no finder
 
 
 class SeriesMarket(NamedTuple):
@@ -93,8 +97,8 @@ def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
     --------
     >>> meaning("KXNBA1HTOTAL", "KXNBAGAME", "basketball").market.name, meaning("KXNFLREC", "KXNFLGAME", "football")[2]
     ('1st_half_total_points', 'prop')
-    >>> meaning("KXNFLFIRSTTD", "KXNFLGAME", "football").market[:2]
-    ('KXNFLFIRSTTD', False)
+    >>> meaning("KXNFLMOSTTD", "KXNFLGAME", "football").market[:2]
+    ('KXNFLMOSTTD', False)
     """
     unknown = MarketName(series)
     part = _PART.fullmatch(series.removeprefix(_MAIN.sub("", winners)))
@@ -105,6 +109,12 @@ def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
     elif part[0] in _STATS.get(sport, {}):
         named = market(f"player_{_STATS[sport][part[0]]}", sport)
         return SeriesMarket(named, named, PROP)
+    elif part[0] in _SCORERS.get(sport, {}):
+        named = market(_SCORERS[sport][part[0]], sport)
+        return SeriesMarket(named, named, SCORER)
+    elif part[0] in _LISTED:
+        named = market(_LISTED[part[0]], sport)
+        return SeriesMarket(named, named, LISTED)
     else:
         period = f"{_PERIODS[part[1]]}_" if part[1] else ""
         form, name = _FORMS.get(part[2] or ("WINNER" if period else ""), (UNKNOWN, ""))

@@ -2,7 +2,8 @@
 
 Names of markets are free text. The keys of a market's odds say what they are: home, draw and away, over and under, yes
 and no. `hdp` is the line, of handicaps that of the home side. Prices are decimal, often as texts. A price
-counts as seen on arrival; `updatedAt` is its last change. A name that the catalog does not have is kept.
+counts as seen on arrival; `updatedAt` is its last change. A name that the catalog does not have is kept. An event with
+a status that its contract (`contracts/odds_api_io.toml`) does not have is left out and counted.
 """
 
 from collections import Counter
@@ -14,9 +15,10 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, number, plain, valid_items
+from oddsengine.feeds.contract import values_of
+from oddsengine.feeds.decoding import Level, Name, Text, Time, moment, number, plain, salvage, valid_items
 from oddsengine.feeds.names import MarketName, aggregated_book, league, market
-from oddsengine.feeds.payload import Game, Payload
+from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
 
@@ -36,7 +38,8 @@ LEAGUES = {
 """Its sports, and leagues within them, by our ids."""
 
 _OURS = {theirs: ours for ours, theirs in SPORTS.items()}
-_OVER = ("settled", "finished", "ended", "cancelled", "canceled", "abandoned")
+_STATUSES = values_of("odds_api_io", "event_status")
+_COMING = ("", "pending", "upcoming", "live")
 _DRAWN = ("basketball", "football", "baseball")  # a result of three there is one without overtime
 _KEYS = ("home", "draw", "away", "over", "under", "yes", "no")
 _LINES = ("over", "under")
@@ -82,7 +85,8 @@ def read_events(body: bytes, now: datetime, within: float = 1e9) -> list[str]:
     ids = []
     for event in _items(body, Level(_Event, "an event"), Counter()):
         start = moment(event.date)
-        if event.status.lower() not in _OVER and (start is None or start <= until):
+        status = event.status.lower()
+        if (status in _COMING or status not in _STATUSES) and (start is None or start <= until):
             ids.append(str(event.id))
     return ids
 
@@ -104,7 +108,11 @@ class OddsApiIo:
         turn = Turn()
         sport = part.partition("/")[0]
         for body, at in bodies:
-            for event in _items(body, Level(_Odds, "an event"), turn.refused):
+            events = _items(body, Level(_Odds, "an event"), turn.refused)
+            books = [given for event in events for given in event.bookmakers.values() if given]
+            if books and not any(isinstance(given, list) for given in books):
+                raise FeedError(f"not a payload of {SOURCE}: no book has a list of markets")
+            for event in events:
                 _read_event(event, _OURS.get(sport, sport), at, turn)
         return turn.payload(self._listed, part)
 
@@ -121,16 +129,21 @@ def _read_event(event: _Odds, sport: str, at: datetime, turn: Turn) -> None:
     if not (event.home and event.away):
         turn.refused["an event that is not a game of two"] += 1
         return
-    live = event.status.lower() == "live" or (start is not None and start <= at)
-    status = "ended" if event.status.lower() in _OVER else "live" if live else "upcoming"
+    named = event.status.lower()
+    if named and named not in _STATUSES:
+        turn.refused["an event with a status that is not known"] += 1
+        return
+    live = named == "live" or (start is not None and start <= at)
+    status = "ended" if named not in _COMING else "live" if live else "upcoming"
     game = Game(str(event.id), sport, where, event.home, event.away, start, status)
     turn.games[game.id] = game
     if status == "ended":
         return
     shared = game.fields | {"is_live": live, "last_seen_at": at}
-    fault = f"not a payload of {SOURCE}: a book has no list of markets"
     for book, given in event.bookmakers.items():
-        for one in valid_items(given, Level(_Market, "a market"), turn.refused, SOURCE, fault)[0] if given else ():
+        if given is not None and not isinstance(given, list):
+            turn.refused["a book without a list of markets"] += 1
+        for one in salvage(given, Level(_Market, "a market"), turn.refused)[0]:
             of_book = shared | {"sportsbook": aggregated_book(book), "odds_changed_at": moment(one.updatedAt)}
             _read_market(one, f"{game.id}/{book}/{one.name}", of_book, game, turn)
 

@@ -7,9 +7,10 @@ maximum bet, in dollars. Levels come in any order; the size in a change is the n
 
 Messages are changes without a sequence number, so a book can miss some: `PolymarketMarkets` compares the best prices
 that a message names with its own. A market with a book in doubt is suspended until a complete book arrives
-(`doubtful`). So are, at the start, markets whose resting orders are then cancelled, and a market whose two books cross
-each other, until they do not: who buys both tokens gets a dollar, so they never cost less together. The `hash` of a
-message is not checked, as it covers fields that no message has.
+(`doubtful`). A response may have a book with next to no prices although the market is liquid: it is not believed while
+the list of events has a narrow spread. Suspended are also, at the start, markets whose resting orders are then
+cancelled, and a market whose two books cross each other, until they do not: who buys both tokens gets a dollar, so they
+never cost less together. The `hash` of a message is not checked, as it covers fields that no message has.
 
 Messages are ordered by their timestamps; one that is ahead of our clock says nothing about the order
 (`ordering_stamp`). Time is an argument. Prices count as seen while the stream is alive, see `tracking`.
@@ -36,9 +37,11 @@ from oddsengine.feeds.polymarket_events import (
     read_events,
 )
 from oddsengine.feeds.tracking import Row, StreamRows
+from oddsengine.tables.levels import MIN_BET
 
 _DIGITS = 6  # of a price; the smallest tick is 0.0001
 _SAME = 1e-9
+_GHOST, _NARROW = 0.02, 0.5  # the best bid of a book without prices, and the spread of a market with some
 _NOTHING = Payload()
 
 
@@ -52,13 +55,19 @@ class _Change(msgspec.Struct):
     size: Number
     side: str
     asset_id: str = ""
+    token_id: str = ""  # another name of the same
     best_bid: Number = None
     best_ask: Number = None
+
+    def __post_init__(self) -> None:
+        self.asset_id, self.side = self.asset_id or self.token_id, self.side.upper()
 
 
 class _Message(msgspec.Struct):
     event_type: str = ""
+    type: str = ""  # another name of the same
     asset_id: str = ""
+    token_id: str = ""
     market: str = ""
     bids: list[_Level] | None = None
     asks: list[_Level] | None = None
@@ -70,6 +79,9 @@ class _Message(msgspec.Struct):
     old_tick_size: Number = None
     new_tick_size: Number = None
     sports_market_type: str | None = None
+
+    def __post_init__(self) -> None:
+        self.event_type, self.asset_id = self.event_type or self.type, self.asset_id or self.token_id
 
 
 _messages = msgspec.json.Decoder(list[_Message] | _Message)
@@ -196,16 +208,22 @@ class PolymarketMarkets:
         refused: Counter[str] = Counter()
         touched: dict[str, None] = {}
         messages = self._decoded(data, refused, touched)
+        ghosts: set[str] = set()
         for message in messages:
             if message.bids is not None:
                 before = self._books.get(message.asset_id)
+                if self._is_ghost(message):
+                    refused["an empty book of a liquid market"] += 1
+                    ghosts.add(message.asset_id)
+                    self._doubt(message.asset_id, touched)
+                    continue
                 self._replace(message, now, touched, refused)
                 after = self._books.get(message.asset_id)
                 if after is not None and after is not before:
                     after.read_at = now
                     if before is not None and before.read_at is not None and not _equal(before, after):
                         self.missed[message.asset_id] = None
-        if not refused:
+        if refused.total() == len(ghosts):
             answered = {message.asset_id for message in messages}
             for token in asked:
                 if token in answered:
@@ -313,6 +331,14 @@ class PolymarketMarkets:
                     for token in market.tokens:
                         self._doubt(token, touched)
         return messages
+
+    def _is_ghost(self, message: _Message) -> bool:
+        """Whether a book has next to no prices, while the list of events has some of its market."""
+        market = self._markets.get(self._market_of.get(message.asset_id, ""))
+        if market is None or market.spread is None or market.spread > _NARROW:
+            return False
+        bids, asks = ([_price(level.price) or 0.0 for level in side or ()] for side in (message.bids, message.asks))
+        return max(bids, default=0.0) <= _GHOST and min(asks, default=1.0) >= 1.0 - _GHOST
 
     def _doubt(self, token: str, touched: dict[str, None]) -> None:
         id_ = self._market_of.get(token)
@@ -459,7 +485,8 @@ class PolymarketMarkets:
             return None
         price = min(asks)
         deep = levels_of((1.0 / ask, ask * size) for ask, size in asks.items())
-        return {**row, **deep, "odds_decimal": 1.0 / price, "max_bet": price * asks[price], "is_live": live}
+        least = {} if market.fewest is None else {MIN_BET: price * market.fewest}
+        return {**row, **deep, **least, "odds_decimal": 1.0 / price, "max_bet": price * asks[price], "is_live": live}
 
 
 def _asks(own: _Book, other: _Book) -> dict[float, float]:

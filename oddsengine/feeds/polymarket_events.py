@@ -8,7 +8,9 @@
   everything: they keep a name that the catalog does not have, so that they are served, and no finder uses them.
 - Market types are free text. An unknown one keeps its name; if the catalog has that name for something that may be
   something else, it gets a prefix.
-- Home and away are those of the event's teams; without them, the order of the title, which differs by league.
+- Home and away are those of the event's teams, or else its names of them; without both, the order of the title, which
+  differs by league.
+- A market that has a fee, but does not say which, or does not say whether it has one, has that of the catalog.
 """
 
 import re
@@ -21,8 +23,10 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, decode_strictly, number, plain, valid_items
+from oddsengine.feeds.depth import own_fee
 from oddsengine.feeds.names import MarketName, against, market
 from oddsengine.feeds.payload import Game
+from oddsengine.tables.levels import BET_DELAY, MOST_DELAY
 
 BOOK = "polymarket"
 SOURCE = "Polymarket"
@@ -111,6 +115,10 @@ class _Market(msgspec.Struct):
     feeSchedule: _FeeSchedule | None = None  # noqa: N815
     clearBookOnStart: bool | None = None  # noqa: N815
     negRiskOther: bool | None = None  # noqa: N815
+    orderMinSize: Number = None  # noqa: N815  in shares
+    secondsDelay: Number = None  # noqa: N815  of bets in play
+    bestBid: Number = None  # noqa: N815  of the first token
+    bestAsk: Number = None  # noqa: N815
 
 
 class _Event(msgspec.Struct):
@@ -120,6 +128,8 @@ class _Event(msgspec.Struct):
     startTime: str | None = None  # noqa: N815
     gameId: str | int | None = None  # noqa: N815
     teams: list[_Team] | None = None
+    homeTeamName: Text | None = None  # noqa: N815
+    awayTeamName: Text | None = None  # noqa: N815
     negRiskAugmented: bool | None = None  # noqa: N815
     live: bool | None = None
     ended: bool | None = None
@@ -168,6 +178,8 @@ class ListedMarket(NamedTuple):
     tradable: bool
     closed: bool
     clears: bool  # resting orders are cancelled at the start
+    fewest: float | None = None  # shares of an order
+    spread: float | None = None  # between the best prices, as listed
 
 
 class Listing(NamedTuple):
@@ -290,6 +302,9 @@ def _teams(events: list[_Event], ordering: str) -> _Teams | None:
         by_side = {(team.ordering or "").lower(): team for team in event.teams or () if team.name}
         if by_side.keys() >= {"home", "away"}:
             return _named(by_side["home"], by_side["away"])
+    for event in events:
+        if event.homeTeamName and event.awayTeamName:
+            return _named(_Team(event.homeTeamName), _Team(event.awayTeamName))
     first, second = _title(events)
     if not first or catalog.normalise(first) == catalog.normalise(second):
         return None
@@ -362,28 +377,31 @@ def _listed(
     tradable &= game.status != "ended"  # its markets stay open until their results are accepted
     if not kind.in_catalog and tradable:
         unmapped[BOOK, kind.name] += 1
-    fee = _fee(offer)
-    shared = game.fields | {
+    fewest, delay, bid, ask = map(number, (offer.orderMinSize, offer.secondsDelay, offer.bestBid, offer.bestAsk))
+    shared = game.fields | own_fee(BOOK, _fee(offer)) | {
         "sportsbook": BOOK, "market_type": kind.name, "market_id": offer.conditionId,
         "external_event_id": event.slug or None,
     }  # fmt: skip
-    if fee != catalog.book(BOOK).fee:
-        shared["contract_fee"] = fee
+    if delay is not None and 0.0 <= delay <= MOST_DELAY:
+        shared[BET_DELAY] = delay
     rows = {
         token: shared | {"id": token, "selection_id": token, "exchange_token_id": token, "is_active": True} | bet
         for token, bet in zip(tokens, bets, strict=True)
         if bet is not None
     }
     return ListedMarket(
-        offer.conditionId, (tokens[0], tokens[1]), rows, game, tradable, closed, bool(offer.clearBookOnStart)
-    )
+        offer.conditionId, (tokens[0], tokens[1]), rows, game, tradable, closed, bool(offer.clearBookOnStart),
+        fewest if fewest is not None and fewest >= 0.0 else None, ask - bid if bid and ask else None,
+    )  # fmt: skip
 
 
 def _fee(offer: _Market) -> float:
     """Return F of a market's fee, F p (1 - p) per contract; 0 without one."""
     schedule = offer.feeSchedule
-    if schedule is None or offer.feesEnabled is False:
+    if offer.feesEnabled is False:
         return 0.0
+    if schedule is None:
+        return catalog.book(BOOK).fee
     rate, exponent = number(schedule.rate), number(schedule.exponent)
     if rate is None or not 0.0 <= rate <= 1.0 or exponent not in (None, 1.0):
         raise _RefusedError("a market whose fee is of another form")

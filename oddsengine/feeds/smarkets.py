@@ -25,6 +25,7 @@ from oddsengine.feeds.names import MarketName, against, league, market, outcome_
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
+from oddsengine.tables.levels import BET_DELAY
 
 BOOK = "smarkets"
 SOURCE = "Smarkets"
@@ -54,6 +55,7 @@ _CONTRACT_STATES, _SIDES = values_of("smarkets", "contract_state"), values_of("s
 _CLOSED = tuple(state for state in _CONTRACT_STATES if state not in _OPEN)
 _LEAGUE = 3  # part of a slug such as /sport/football/england-premier-league/2026/...
 _ONE = 10_000.0
+_LONGEST_S = 60.0  # a delay of bets; more is no number of seconds
 _PAIR = 2
 _WORDS = {
     "HOME": "home", "AWAY": "away", "PLAYER_A": "home", "PLAYER_B": "away", "DRAW": "draw", "OVER": "over",
@@ -87,6 +89,7 @@ class _Market(msgspec.Struct):
     name: Text = ""
     state: str = ""
     market_type: _MarketType | None = None
+    bet_delay: float | None = None
 
 
 class _ContractType(msgspec.Struct):
@@ -119,6 +122,7 @@ class SmarketsMarket(NamedTuple):
     name: str
     kind: str  # its type
     param: float | None  # the line of a total, or of the home side
+    delay: float | None  # seconds until a bet is accepted, now
 
 
 class SmarketsGames(NamedTuple):
@@ -183,7 +187,7 @@ def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence
                 listed.refused["a market in a state that is not known"] += 1
             elif one.state in _OPEN:
                 param = number(one.market_type.param) if one.market_type else None
-                out[str(one.id)] = SmarketsMarket(str(one.id), game, one.name, kind, param)
+                out[str(one.id)] = SmarketsMarket(str(one.id), game, one.name, kind, param, one.bet_delay)
     return list(out.values())
 
 
@@ -336,10 +340,12 @@ def _outcome(contract: _Contract, one: SmarketsMarket, kind: MarketName) -> dict
         if kind.in_catalog and not meaning:
             return None
         line = None
+    # Before a game it says nothing about bets in play.
+    delay = one.delay if game.status == "live" and one.delay is not None and 0.0 <= one.delay <= _LONGEST_S else None
     return game.fields | {
         "sportsbook": BOOK, "is_live": game.status == "live", "market_type": kind.name, "market_id": one.id,
         "external_event_id": game.id, "selection": selection, "selection_type": meaning or None, "line": line,
-        "selection_id": str(contract.id),
+        "selection_id": str(contract.id), BET_DELAY: delay,
     }  # fmt: skip
 
 

@@ -6,7 +6,8 @@ numbers are texts, prices are American, and each book has its own line. A price 
 
 `points` is the score. A full game is the period `game`, in soccer `reg`, since a game may have extra time there. Other
 stats and periods, and bets whose sides are two outcomes (not_draw), keep a name that the catalog does not have, or are
-left out.
+left out, as are odds that ended or were cancelled, and those with a side or type of bet that its contract
+(`contracts/sportsgameodds.toml`) does not have.
 """
 
 from collections import Counter
@@ -17,6 +18,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.names import MarketName, aggregated_book, league, market
 from oddsengine.feeds.payload import Game, Payload
@@ -55,6 +57,7 @@ _STATS = {
     "hockey": {"assists": "assists", "shots_onGoal": "shots_on_goal"},
 }  # fmt: skip
 _SIDES = {"ml": ("home", "away"), "sp": ("home", "away"), "ou": ("over", "under"), "ml3way": ("home", "draw", "away")}
+_KNOWN_SIDES, _KNOWN_BETS = values_of("sportsgameodds", "side"), values_of("sportsgameodds", "bet_type")
 _TEAMS = ("home", "away")
 _EVERYBODY = (*_TEAMS, "all")
 _NO_BOOK = "unknown"
@@ -113,6 +116,8 @@ class _Odd(msgspec.Struct):
     periodID: Name  # noqa: N815
     betTypeID: Name  # noqa: N815
     sideID: Name  # noqa: N815
+    ended: bool | None = None
+    cancelled: bool | None = None
     byBookmaker: dict[str, Any] = {}  # noqa: N815
 
 
@@ -171,6 +176,8 @@ def _read_event(event: _Event, at: datetime, turn: Turn) -> None:
         except (msgspec.ValidationError, RecursionError):
             turn.refused["an odd that is not valid"] += 1
             continue
+        if odd.ended or odd.cancelled:
+            continue
         outcome = _outcome(odd, event, game, turn.refused)
         if outcome is not None:
             row, kind = outcome
@@ -219,6 +226,9 @@ def _outcome(
 ) -> tuple[dict[str, Any], MarketName] | None:  # fmt: skip
     """Return the row of an odd without book, line and price; None if its side is not one outcome."""
     kind, side, who = _kind(odd, game.sport), odd.sideID, odd.statEntityID
+    if side not in _KNOWN_SIDES or odd.betTypeID not in _KNOWN_BETS:
+        refused["an odd of a type that is not known"] += 1
+        return None
     if side not in _SIDES.get(odd.betTypeID, (side,)):
         refused["a side that covers several outcomes"] += 1
         return None

@@ -5,6 +5,8 @@ whose lists have the best price of both sides. With a key, books come from the s
 read rarely, for new markets and statuses, or at once when the stream is lost. A connection that answers pings may have
 stopped to send changes: if it was `quiet` for so long, its prices are not renewed until it has sent a book again.
 
+Announced changes of fees are read every ten minutes, and markets are priced anew when their time comes.
+
 Requests keep to the tokens of the account (`polling`). "Too many requests" comes without a time to wait.
 """
 
@@ -19,7 +21,7 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.kalshi_format import next_cursor
 from oddsengine.feeds.kalshi_series import SERIES
-from oddsengine.sources.failure import HTTP_UNAUTHORIZED, RATE_LIMITED, Failure
+from oddsengine.sources.failure import HTTP_UNAUTHORIZED, RATE_LIMITED, REFUSED, Failure
 from oddsengine.sources.polling import PacedWeb, Query, TokenBucket, parameter
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
@@ -32,7 +34,9 @@ __all__ = ["SERIES", "KalshiSource"]
 _EVENTS, _MARKETS, _TARGETS, _BOOKS = 200, 1000, 100, 100  # of one request; more than its limit is refused
 _CALL = 10.0  # tokens of a request; a batch costs as many as its items would alone
 _FEES_S = 21_600.0  # after which the fee of a series is read again
-_STREAM = "stream"
+_CHANGES_S, _CHARGE_S = 600.0, 1.0  # between two lists of announced changes of fees, and two looks at them
+_CHANGES = 1000  # of one request
+_STREAM, _FEES = "stream", "fees"  # parts
 
 
 class KalshiSource:
@@ -45,6 +49,7 @@ class KalshiSource:
         self._secrets = secrets
         self._leagues = list(dict.fromkeys(SERIES.get(sport, sport) for sport in feed.sports))
         self._bucket = TokenBucket(feed.rate)
+        self._announced_at = -inf  # when changes of fees were read
         self._charged: dict[str, float] = {}  # by series: when its fee was read
         self._lock = asyncio.Lock()  # of the reader, which parses in threads; payloads are delivered in their order
         self._waiting = set(self._leagues)
@@ -63,6 +68,10 @@ class KalshiSource:
             for winners in self._leagues:
                 paced = PacedWeb(self.feed, self.feed.url, web, self._bucket, receiver, winners)
                 group.create_task(self._league(paced, receiver, winners))
+            paced = PacedWeb(self.feed, self.feed.url, web, self._bucket, receiver, _FEES)
+            group.create_task(
+                keep_trying(self.feed, receiver, lambda backoff: self._charge_anew(paced, receiver, backoff), _FEES)
+            )
             if self._stream is not None:
                 group.create_task(self._follow(receiver))
 
@@ -79,7 +88,7 @@ class KalshiSource:
         receiver.expect(feed.name, winners, 2.0 * self._interval + feed.timeout, polled=True)
         query: Query = [("series_ticker", winners), ("status", "open"), ("with_milestones", "true"), ("limit", _EVENTS)]
         pages = await _pages(web, "/events", query)
-        await self._apply(receiver, winners, pages, lambda: reader.add_events(winners, pages))
+        await self._apply(receiver, winners, pages, lambda: reader.add_events(winners, pages, receiver.now()))
         await self._name(web, receiver, winners)
         async with self._lock:
             all_series = reader.series(winners)
@@ -131,6 +140,30 @@ class KalshiSource:
         await self._apply(receiver, winners, [body], lambda: self.reader.add_series(series, body, receiver.now()))
         self._charged[series] = now
         return True
+
+    async def _charge_anew(self, web: PacedWeb, receiver: Receiver, backoff: Backoff) -> float:
+        """Read announced changes of fees now and then, and price the markets anew whose fee changes."""
+        feed, reader, now = self.feed, self.reader, asyncio.get_running_loop().time()
+        receiver.expect(feed.name, _FEES, 2.0 * _CHANGES_S + feed.timeout, polled=True)
+        if now >= self._announced_at + _CHANGES_S:
+            try:
+                of_series = [(await web.get("/series/fee_changes", [], _CALL)).body]
+                of_events = await _pages(web, "/events/fee_changes", [("limit", _CHANGES)])
+            except Failure as failure:
+                if failure.kind != REFUSED:
+                    raise
+                receiver.warn(feed.name, f"announced changes of fees cannot be read: {failure}")
+            else:
+                bodies = [*of_series, *of_events]
+                await self._apply(receiver, _FEES, bodies, lambda: reader.add_fee_changes(of_series, of_events))
+            self._announced_at = now
+            backoff.reset()
+            receiver.alive(feed.name, _FEES)
+        async with self._lock:
+            payload = reader.charge(receiver.now())
+            if payload.quotes or payload.removed:
+                await self._deliver(receiver, _FEES, payload)
+        return _CHARGE_S
 
     async def _name(self, web: PacedWeb, receiver: Receiver, winners: str) -> None:
         """Request the names of teams and players that lack them."""
@@ -208,6 +241,9 @@ class KalshiSource:
                     doubtful = await self._read_next(receiver, await connection.receive())
                     if reader.statuses_lost:
                         raise Failure("a gap in the statuses of markets")
+                    if connection.resubscribed:
+                        connection.resubscribed = False
+                        self._list_now()
                     await connection.repair(doubtful)
                     if not self._streaming and connection.complete(reader.is_streamed):
                         self._streaming = True
@@ -226,8 +262,12 @@ class KalshiSource:
         self.new_markets = True
         if self._streaming:
             self._streaming = False
-            self._lost.set()
-            self._lost = asyncio.Event()
+            self._list_now()
+
+    def _list_now(self) -> None:
+        """End the wait of all leagues for their next turn."""
+        self._lost.set()
+        self._lost = asyncio.Event()
 
     async def _read_next(self, receiver: Receiver, message: bytes | None) -> list[str]:
         """Deliver what a message says, and renew prices that have not changed; return the markets to read again."""

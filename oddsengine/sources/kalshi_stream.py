@@ -1,4 +1,7 @@
-"""Kalshi's WebSocket: a signed handshake, one subscription of order books, and one of the statuses of markets.
+"""Kalshi's WebSocket: a signed handshake, subscriptions of order books, and one of the statuses of markets.
+
+A subscription has up to 400 markets, or fewer if the exchange says so. Some errors end one subscription, which is
+requested again; of others the command is repeated after a while. All others are ours, and end the connection.
 
 Needs the extra `[kalshi]`.
 """
@@ -6,10 +9,11 @@ Needs the extra `[kalshi]`.
 import asyncio
 import base64
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,25 +22,31 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from websockets.asyncio.client import ClientConnection
 
+from oddsengine.feeds.kalshi import ENDING
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.settings import KalshiSettings, SettingsError
 from oddsengine.sources.sockets import opened
 
 _BOOKS, _STATUSES = "orderbook_delta", "market_lifecycle_v2"
-_TICKERS = 500  # of one command
+_MARKETS = 400  # of one subscription, and of one command
 _TURN_S = 1.0  # without a message, other work goes on after this
-_REPLIES = (b'"subscribed"', b'"error"')
+_REPLIES = (b'"subscribed"', b'"ok"', b'"error"')
+_TOO_MANY_MARKETS, _AGAIN = 26, (1, 18, 27)  # codes of errors; the latter are of commands that can be repeated
+_WAIT_S, _MOST_TRIES = 1.0, 5  # before a command is repeated the first time; the wait doubles
+_MOST_SENT = 1000  # commands whose answer may come
 
 
 class _Content(msgspec.Struct):
     channel: str = ""
-    sid: int = 0
+    sid: int | None = None
     code: int = 0
     msg: str = ""
 
 
 class _Reply(msgspec.Struct):
     type: str = ""
+    id: int = 0
+    sid: int | None = None
     msg: _Content = msgspec.field(default_factory=_Content)
 
 
@@ -63,7 +73,7 @@ class KalshiStream:
         headers = self.headers(int(time.time() * 1000))
         async with opened(feed, feed.stream_url, headers, ping=feed.silence / 2.0) as socket:
             connection = Connection(socket, feed.timeout)
-            await connection.command("subscribe", {"channels": [_STATUSES]})
+            await connection.start()
             yield connection
 
     def headers(self, milliseconds: int) -> dict[str, str]:
@@ -77,46 +87,69 @@ class KalshiStream:
         }  # fmt: skip
 
 
+class _Subscription:
+    """Markets whose books one subscription sends."""
+
+    def __init__(self, tickers: Iterable[str]) -> None:
+        self.tickers = dict.fromkeys(tickers)
+        self.sid: int | None = None
+        self.asked_at = inf  # when it was requested, until it has its number
+
+
+class _Command(NamedTuple):
+    cmd: str
+    params: dict[str, Any]
+    of: _Subscription | None  # None: statuses
+    tries: int = 1
+
+
 class Connection:
-    """One connection: its commands, and the markets that it follows."""
+    """One connection: its subscriptions, and what is to be done if a command is rejected."""
 
     def __init__(self, socket: ClientConnection, timeout: float) -> None:
         self._socket, self._timeout = socket, timeout
         self._last = 0  # id of the last command
-        self._sid: int | None = None  # the subscription of order books
+        self._sent: dict[int, _Command] = {}  # not answered
+        self._waiting: list[tuple[float, _Command]] = []  # to be repeated, and when
+        self._status_sid: int | None = None
+        self._subscriptions: list[_Subscription] = []
+        self._of: dict[str, _Subscription] = {}  # by market
+        self._most = _MARKETS  # of one subscription
         self._wanted: list[str] = []
         self._pending: list[str] = []  # of these, those whose book may not have come
-        self._followed: dict[str, None] = {}
-        self._subscribing = False
         self._requested_at: dict[str, float] = {}  # market -> when its snapshot was requested
+        self.resubscribed = False  # statuses were lost for a while; whoever reads the lists resets it
 
-    async def command(self, cmd: str, params: Mapping[str, Any]) -> None:
-        """Send a command."""
-        self._last += 1
-        await self._socket.send(msgspec.json.encode({"id": self._last, "cmd": cmd, "params": params}).decode())
+    async def start(self) -> None:
+        """Subscribe to the statuses of markets."""
+        await self._send(_Command("subscribe", {"channels": [_STATUSES]}, None))
 
     async def follow(self, tickers: Sequence[str]) -> None:
         """Follow the books of these markets, and no others."""
         self._wanted, self._pending = list(tickers), list(tickers)
-        if self._sid is None:
-            if self._wanted and not self._subscribing:  # without tickers it would be a subscription to all markets
-                self._subscribing = True
-                first = self._wanted[:_TICKERS]
-                self._followed = dict.fromkeys(first)
-                # Prices of No are those of No, whatever the default will be.
-                await self.command(
-                    "subscribe", {"channels": [_BOOKS], "market_tickers": first, "use_yes_price": False}
-                )  # fmt: skip
-            return
-        new = [ticker for ticker in self._wanted if ticker not in self._followed]
-        kept = set(self._wanted)
-        old = [ticker for ticker in self._followed if ticker not in kept]
-        await self._update("add_markets", new)
-        await self._update("delete_markets", old)
-        self._followed = dict.fromkeys(self._wanted)
+        wanted = set(tickers)
+        for subscription in self._subscriptions:
+            old = [ticker for ticker in subscription.tickers if ticker not in wanted]
+            if subscription.sid is not None:
+                await self._update(subscription, "delete_markets", old)
+                for ticker in old:
+                    del subscription.tickers[ticker], self._of[ticker]
+        new = [ticker for ticker in self._wanted if ticker not in self._of]
+        for subscription in self._subscriptions:
+            room = max(0, self._most - len(subscription.tickers)) if subscription.sid is not None else 0
+            some, new = new[:room], new[room:]
+            if some:
+                self._take(subscription, some)
+                await self._update(subscription, "add_markets", some)
+        for at in range(0, len(new), self._most):
+            subscription = _Subscription(())
+            self._subscriptions.append(subscription)
+            self._take(subscription, new[at : at + self._most])
+            await self._subscribe(subscription)
 
     async def receive(self) -> bytes | None:
         """Return the next message about a market; None if there was none for a while."""
+        await self._repeat()
         try:
             async with asyncio.timeout(_TURN_S):
                 text = await self._socket.recv(decode=False)
@@ -130,12 +163,15 @@ class Connection:
     async def repair(self, doubtful: Iterable[str]) -> None:
         """Request the books that are in doubt. Raises `Failure` if one did not come."""
         now = asyncio.get_running_loop().time()
-        followed = [ticker for ticker in doubtful if ticker in self._followed]
+        if any(now - one.asked_at > self._timeout for one in self._subscriptions):
+            raise Failure(f"no answer to a subscription within {self._timeout:g} s")
+        followed = [ticker for ticker in doubtful if ticker in self._of and self._of[ticker].sid is not None]
         new = [ticker for ticker in followed if ticker not in self._requested_at]
         self._requested_at = {ticker: self._requested_at.get(ticker, now) for ticker in followed}
         if any(now - at > self._timeout for at in self._requested_at.values()):
             raise Failure(f"no snapshot of an order book within {self._timeout:g} s")
-        await self._update("get_snapshot", new)
+        for subscription in self._subscriptions:
+            await self._update(subscription, "get_snapshot", [one for one in new if self._of[one] is subscription])
 
     def complete(self, is_streamed: Callable[[str], bool]) -> bool:
         """Whether the stream has the books of all markets to follow."""
@@ -143,18 +179,94 @@ class Connection:
             self._pending.pop()
         return not self._pending
 
+    def _take(self, subscription: _Subscription, tickers: Iterable[str]) -> None:
+        for ticker in tickers:
+            subscription.tickers[ticker], self._of[ticker] = None, subscription
+
+    async def _subscribe(self, subscription: _Subscription) -> None:
+        """Request the books of a subscription, which has at least one market: without any it would be of all."""
+        subscription.sid, subscription.asked_at = None, asyncio.get_running_loop().time()
+        params = {"channels": [_BOOKS], "market_tickers": list(subscription.tickers), "use_yes_price": True}
+        await self._send(_Command("subscribe", params, subscription))
+
+    async def _update(self, subscription: _Subscription, action: str, tickers: Sequence[str]) -> None:
+        for at in range(0, len(tickers), _MARKETS):
+            batch = list(tickers[at : at + _MARKETS])
+            params = {"sids": [subscription.sid], "market_tickers": batch, "action": action}
+            await self._send(_Command("update_subscription", params, subscription))
+
+    async def _send(self, command: _Command) -> None:
+        self._last += 1
+        self._sent[self._last] = command
+        if len(self._sent) > _MOST_SENT:
+            del self._sent[next(iter(self._sent))]
+        text = msgspec.json.encode({"id": self._last, "cmd": command.cmd, "params": command.params})
+        await self._socket.send(text.decode())
+
+    async def _repeat(self) -> None:
+        """Send the commands again whose time has come, unless their subscription has ended meanwhile."""
+        now = asyncio.get_running_loop().time()
+        due = [command for at, command in self._waiting if at <= now]
+        self._waiting = [(at, command) for at, command in self._waiting if at > now]
+        for command in due:
+            sids = command.params.get("sids")
+            if sids is None or (command.of is not None and sids == [command.of.sid]):
+                await self._send(command)
+
     async def _read_reply(self, message: bytes) -> None:
         try:
             reply = _reply.decode(message)
         except msgspec.MsgspecError:
             return  # the parser says what is wrong
+        command = self._sent.pop(reply.id, None)
         if reply.type == "error":
-            raise Failure(f"Kalshi rejected a command: {reply.msg.code}, {reply.msg.msg[:200] or 'no reason given'}")
-        if reply.type == "subscribed" and reply.msg.channel == _BOOKS:
-            self._sid = reply.msg.sid
+            await self._rejected(reply, command)
+        elif reply.type == "subscribed" and reply.msg.channel == _STATUSES:
+            self._status_sid = reply.msg.sid
+        elif reply.type == "subscribed" and command is not None and command.of is not None:
+            command.of.sid, command.of.asked_at = reply.msg.sid, inf
+            now = asyncio.get_running_loop().time()
+            self._requested_at |= dict.fromkeys(command.of.tickers, now)  # its snapshots follow
             await self.follow(self._wanted)
 
-    async def _update(self, action: str, tickers: Sequence[str]) -> None:
-        for at in range(0, len(tickers), _TICKERS):
-            batch = list(tickers[at : at + _TICKERS])
-            await self.command("update_subscription", {"sids": [self._sid], "market_tickers": batch, "action": action})
+    async def _rejected(self, reply: _Reply, command: _Command | None) -> None:
+        """Do what an error needs. Raises `Failure` for one that cannot be helped."""
+        code, now = reply.msg.code, asyncio.get_running_loop().time()
+        failure = Failure(f"Kalshi rejected a command: {code}, {reply.msg.msg[:200] or 'no reason given'}")
+        if code in ENDING:
+            (sid,) = (reply.sid,) if reply.sid is not None or command is None else command.params.get("sids", (None,))
+            if sid is None:
+                raise failure
+            if sid == self._status_sid:
+                self.resubscribed = True
+                await self.start()
+            for ended in [one for one in self._subscriptions if one.sid == sid]:  # none if it was requested again
+                if ended.tickers:
+                    await self._subscribe(ended)
+                else:
+                    self._subscriptions.remove(ended)
+        elif code == _TOO_MANY_MARKETS and command is not None and command.of is not None:
+            await self._divide(command, failure)
+        elif code in _AGAIN and command is not None and command.tries < _MOST_TRIES:
+            wait = _WAIT_S * 2.0 ** (command.tries - 1)
+            if command.of is not None and command.cmd == "subscribe":
+                command.of.asked_at = now + wait
+            self._waiting.append((now + wait, command._replace(tries=command.tries + 1)))
+        else:
+            raise failure
+
+    async def _divide(self, command: _Command, failure: Failure) -> None:
+        """Follow the markets of a command by further subscriptions, as one has too many."""
+        subscription, tickers = command.of, command.params["market_tickers"]
+        assert subscription is not None
+        for ticker in tickers:
+            if self._of.get(ticker) is subscription:
+                del subscription.tickers[ticker], self._of[ticker]
+        if command.cmd == "subscribe":
+            self._subscriptions.remove(subscription)
+            self._most = min(self._most, len(tickers) // 2)
+        else:
+            self._most = min(self._most, len(subscription.tickers))
+        if not self._most:
+            raise failure
+        await self.follow(self._wanted)

@@ -71,7 +71,10 @@ class RequestWindow:
 
     def obey(self, headers: Mapping[str, str], now: datetime) -> None:
         """Take over a lower limit, and wait for the end of a window that has no place left."""
-        limit, left, reset = (_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset"))
+        limit, left, reset = (headers.get(f"x-ratelimit-{name}", "") for name in ("limit", "remaining", "reset"))
+        self._adapt(_number(limit), _number(left), _number(reset) or _time(reset), now)
+
+    def _adapt(self, limit: float | None, left: float | None, reset: float | None, now: datetime) -> None:
         if limit is not None and limit >= 1.0:
             self._most = min(self._most, int(limit))
         if left is not None and left < 1.0 and reset is not None:
@@ -79,13 +82,21 @@ class RequestWindow:
             self.pause(min(max(0.0, seconds), self._seconds))
 
 
-def _number(text: str | None) -> float | None:
+def _number(text: str) -> float | None:
     """Return the number of a header, of which the last one counts if there are several."""
     try:
-        value = float((text or "").rpartition(",")[2])
+        value = float(text.rpartition(",")[2])
     except ValueError:
         return None
     return value if isfinite(value) else None
+
+
+def _time(text: str) -> float | None:
+    """Return the time of a header in ISO 8601."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
 
 
 class PacedWeb:
@@ -96,6 +107,7 @@ class PacedWeb:
     ) -> None:  # fmt: skip
         self._feed, self._url, self._web, self._bucket = feed, url.rstrip("/"), web, bucket
         self._receiver, self._part = receiver, part
+        self.least = 0.0  # seconds of a turn, with the pause after it
 
     def now(self) -> datetime:
         return self._receiver.now()
@@ -125,8 +137,10 @@ class PacedWeb:
         """Deliver a piece of a turn before its end."""
         await self._receiver.deliver(self._feed.name, payload, self._part)
 
-    def slow(self, seconds: float) -> None:
-        """Report how long a turn of all parts takes."""
+    def takes(self, seconds: float) -> None:
+        """Report how long a turn of all parts takes within the limits; the next one begins no earlier."""
+        self.least = seconds
+        self._receiver.takes(self._feed.name, seconds)
         oldest = catalog.thresholds().stale_prematch_s
         self._receiver.conflict(
             self._feed.name,
@@ -136,18 +150,25 @@ class PacedWeb:
         )
 
     async def pages(
-        self, path: str, query: Query, following: Callable[[bytes], Query], tokens: float = 1.0
+        self, path: str, query: Query, following: Callable[[bytes], Query], tokens: float = 1.0,
+        window: RequestWindow | None = None, nothing: int | None = None,
     ) -> list[Received]:  # fmt: skip
         """Request all pages of a list.
 
         `following` returns the parameters of the page after one, which replace those of the same name; nothing after
-        the last.
+        the last. `nothing` is the status of a page that has no items, with which a list may end too.
         """
         pages: list[Received] = []
         more: Query = []
         while len(pages) < MOST_PAGES:
             names = {name for name, _ in more}
-            page = await self.get(path, [*((name, value) for name, value in query if name not in names), *more], tokens)
+            wanted = [*((name, value) for name, value in query if name not in names), *more]
+            try:
+                page = await self.get(path, wanted, tokens, window)
+            except Failure as failure:
+                if nothing is None or failure.status != nothing:
+                    raise
+                return pages
             before, more = more, await self.parsed([page.body], lambda: following(page.body))  # noqa: B023
             pages.append(page)
             if not more:
@@ -213,12 +234,20 @@ class PolledSource:
         """Read a part, and deliver it."""
         feed, loop = self.feed, asyncio.get_running_loop()
         began = loop.time()
-        longest = 2.0 * (feed.interval + self._took.get(part, 0.0)) + feed.timeout
-        receiver.expect(feed.name, part, longest, polled=True)
+        self._expect(web, receiver, part)
         await receiver.deliver(feed.name, await self._read(web, part), part)
         self._took[part] = loop.time() - began
+        self._expect(web, receiver, part)
         backoff.reset()
         self._waiting.discard(part)
         if not self._waiting:
             receiver.caught_up(feed.name)
-        return feed.interval
+        return self._pause(web, part)
+
+    def _pause(self, web: PacedWeb, part: str) -> float:
+        """Return the seconds between two turns."""
+        return max(self.feed.interval, web.least - self._took.get(part, 0.0))
+
+    def _expect(self, web: PacedWeb, receiver: Receiver, part: str) -> None:
+        longest = 2.0 * (self._pause(web, part) + self._took.get(part, 0.0)) + self.feed.timeout
+        receiver.expect(self.feed.name, part, longest, polled=True)

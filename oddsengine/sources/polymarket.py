@@ -153,7 +153,7 @@ class PolymarketSource:
     async def _pages(self, web: Web, receiver: Receiver, league: League) -> list[EventsPage]:
         """Fetch all pages of a league's events, by cursor, or by offset if the exchange refuses that."""
         chosen = {"series_id": league.series} if league.series else {"tag_slug": league.code}
-        query: dict[str, str | int] = {**chosen, "active": "true", "closed": "false", "limit": _PAGE}
+        query: dict[str, str | int] = {**chosen, "closed": "false", "limit": _PAGE}
         pages: list[EventsPage] = []
         place: dict[str, str | int] = {}
         while True:
@@ -162,9 +162,12 @@ class PolymarketSource:
             except Failure as failure:
                 if pages or failure.kind != REFUSED:
                     raise
-                return await self._pages_by_offset(web, receiver, query)
+                reason = "events are listed by offset, as pages by cursor are refused"
+                receiver.warn(self.feed.name, f"{reason}: {failure}", reason)
+                return await self._pages_by_offset(web, receiver, query | {"active": "true"})
             pages.append(page)
             if not page.cursor or not page.events:
+                receiver.warn(self.feed.name, "")
                 return pages
             if len(pages) == _MOST_PAGES or place.get("after_cursor") == page.cursor:
                 raise Failure(f"the pages of {league.code} do not end")

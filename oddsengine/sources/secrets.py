@@ -25,6 +25,10 @@ class Secrets:
     def add(self, *values: str) -> None:
         self._values.update(value for value in values if len(value) >= _LEAST)
 
+    def values(self) -> tuple[str, ...]:
+        """The known secrets."""
+        return tuple(sorted(self._values))
+
     def clean(self, text: str) -> str:
         """Mask secrets in a text: known ones, and values in places where secrets occur."""
         for value in sorted(self._values, key=len, reverse=True):

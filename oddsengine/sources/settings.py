@@ -25,6 +25,7 @@ Variable = Annotated[
 ]
 Required = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$", description="the name of an environment variable")]
 Rate = Annotated[float, Meta(ge=0.01, le=100_000, description="a number of requests a second from 0.01 up")]
+Requests = Annotated[int, Meta(ge=1, le=1_000_000, description="a whole number from 1 up")]
 Url = Annotated[str, Meta(pattern="^https?://[^/]", description="a URL that starts with http:// or https://")]
 WebSocketUrl = Annotated[
     str, Meta(pattern=r"^wss?://[^/:]+(:\d{1,5})?(/.*)?$", description="a URL that starts with ws:// or wss://")
@@ -180,7 +181,7 @@ class SmarketsSettings(PolledSettings, frozen=True, kw_only=True):
 
     url: Url = "https://api.smarkets.com/v3"
     rate: Rate = 3.0
-    quotes_a_minute: Annotated[int, Meta(ge=1, le=100_000, description="a whole number from 1 up")] = 20
+    quotes_a_minute: Requests = 20  # requests of quotes
     markets: Texts = (
         "WINNER_3_WAY", "WINNER_2_WAY", "MATCH_WINNER", "WINNER_DNB", "ASIAN_HANDICAP", "HANDICAP", "OVER_UNDER", "BTTS"
     )  # its market types  # fmt: skip
@@ -203,6 +204,7 @@ class SportsGameOddsSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api.sportsgameodds.com/v2"
     interval: Seconds = 120.0  # between two turns; each event of a turn counts
     rate: Rate = 1.0
+    requests_a_minute: Requests = 10  # of the plan
     alternates: Switch = False  # also alternate lines
     within: Seconds = 172_800.0
 
@@ -215,6 +217,7 @@ class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
     url: Url = "https://api2.odds-api.io/v3"
     interval: Seconds = 300.0  # between two turns
     rate: Rate = 1.0
+    requests_an_hour: Requests = 100  # of the plan
     within: Seconds = 172_800.0
 
 

@@ -58,7 +58,7 @@ class _Exchange:
         markets = await web.parsed(lists, lambda: read_markets(lists, listed, feed.markets))
         groups = list(_groups(listed, markets))
         self._requests[part] = sum(len(chunks(own, _IDS)) for _, own in groups)
-        web.slow(sum(self._requests.values()) / feed.quotes_a_minute * _MINUTE)
+        web.takes(sum(self._requests.values()) / feed.quotes_a_minute * _MINUTE)
         for games, own in groups:
             await web.deliver(await self._prices(web, part, games, own))
         return self._reader.end(part, listed)

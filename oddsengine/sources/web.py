@@ -17,6 +17,7 @@ import httpx2
 from oddsengine.sources.codings import ACCEPTED, decoder_of
 from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure, of_status
 from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.recording import Answer, pieces, query_of, wire
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import FeedSettings
 
@@ -65,6 +66,20 @@ class Web:
         return await self._whole(request)
 
     async def _whole(self, request: httpx2.Request) -> HttpBody:
+        """Send a request, and return the complete body."""
+        if (through := wire()) is None:
+            whole = await self._asked(request)
+        else:
+
+            async def ask() -> Answer:
+                return Answer(*await self._asked(request))
+
+            given = await through.answer(request.method, request.url.path, query_of(request.url.query), ask)
+            whole = HttpBody(given.body, httpx2.Headers(dict(given.headers)))
+        await self._receiver.received(self._feed.name, f"{request.method} {request.url.path}", whole.body)
+        return whole
+
+    async def _asked(self, request: httpx2.Request) -> HttpBody:
         body = bytearray()
         try:
             async with asyncio.timeout(self._feed.timeout), self._opened(request) as response:
@@ -74,9 +89,7 @@ class Web:
                         raise Failure(f"response body of more than {self._feed.body_bytes} bytes")
         except TimeoutError:
             raise Failure(f"no complete response within {self._feed.timeout:g} s", kind=TIMEOUT) from None
-        whole = HttpBody(bytes(body), response.headers)
-        await self._receiver.received(self._feed.name, f"{request.method} {request.url.path}", whole.body)
-        return whole
+        return HttpBody(bytes(body), response.headers)
 
     @asynccontextmanager
     async def stream(
@@ -85,8 +98,13 @@ class Web:
         """Open a stream; it fails after `silence` seconds without data."""
         timeout = httpx2.Timeout(self._feed.timeout, read=silence)
         request = self._client.build_request("GET", url, params=query or None, headers=headers, timeout=timeout)
+        through = wire()
+        if through is not None and through.offline:
+            yield pieces(through.through(url, None))
+            return
         async with self._opened(request, silence) as response:
-            yield _decoded(response)
+            chunks = _decoded(response)
+            yield chunks if through is None else pieces(through.through(url, _Chunks(chunks)))
 
     @asynccontextmanager
     async def _opened(self, request: httpx2.Request, silence: float | None = None) -> AsyncIterator[httpx2.Response]:
@@ -123,6 +141,19 @@ class Web:
         text = " ".join(self._secrets.clean(head.decode("utf-8", "replace"))[:_SHOWN].split())
         wait = retry_after(response.headers.get("retry-after"), datetime.now(UTC))
         return of_status(response.status_code, text, wait)
+
+
+class _Chunks:
+    """A body that comes in pieces, as a connection."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+
+    async def send(self, message: bytes) -> None:
+        raise NotImplementedError
+
+    async def receive(self) -> bytes:
+        return await anext(self._chunks)
 
 
 async def _decoded(response: httpx2.Response) -> AsyncIterator[bytes]:

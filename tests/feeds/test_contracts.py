@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 from support.contract_payloads import UNHEARD_OF, payloads, unheard_of
 from support.contracts import ContractCheck
 
-from oddsengine.feeds import contract
 from oddsengine.feeds.contract import Request, load, read, venues
 from oddsengine.feeds.contract_types import NEW_FIELD, NEW_VALUE, OTHER, ContractError, parse
 from oddsengine.sources import KINDS
@@ -243,6 +243,11 @@ OF_FILES: dict[tuple[str, str], str] = {  # (kind, pattern of files in its folde
     ("betfair", "mcm_live_*.json"): "message",
     ("betfair", "market_definition_*.json"): "market_definition",
     ("betfair", "list_market_catalogue.json"): "listed_market",
+    ("kalshi", "market_rest.json"): "one_market",
+    ("kalshi", "orderbook_rest.json"): "one_book",
+    ("polymarket", "gamma_event.json"): "events",
+    ("polymarket", "gamma_market_*.json"): "market",
+    ("polymarket", "ws_market_*.json"): "frame",
 }
 
 
@@ -257,7 +262,9 @@ def test_recorded_payloads_keep_to_contracts(venue: str, pattern: str) -> None:
 
 
 def test_all_kinds_with_a_contract_are_held_to_it_by_a_local_server() -> None:
-    """The module of its server, `support/KIND.py`, names the contract; see `support/lists.py`."""
-    folder = Path(__file__).parents[1] / "support"
-    missing = [venue for venue in contract.venues() if f'"{venue}"' not in (folder / f"{venue}.py").read_text()]
-    assert missing == []
+    """The server of a kind names its contract; see `support/lists.py`."""
+    folder = Path(__file__).parents[1]
+    files = [*(folder / "support").glob("*.py"), *(folder / "sources").glob("*.py")]
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    named = set(re.findall(r'(?:ContractCheck\(|Checked\(|venue = )"(\w+)"', texts))
+    assert set(venues()) - named == set()

@@ -47,7 +47,7 @@ def reader(*series: str, milestones: tuple[Json, ...] = (), main: str = "KXNFLGA
     """A reader that knows a game, its teams and its players."""
     made = KalshiMarkets()
     listed = milestones or (milestone(events=(EVENT, *map(event, series))),)
-    made.add_events(main, [encoded(event_page(*listed))])
+    made.add_events(main, [encoded(event_page(*listed))], NOW)
     named(made)
     return made
 
@@ -126,14 +126,14 @@ def test_an_event_of_several_games_is_no_market_of_one() -> None:
     both = "KXNFLTEAMS-26"
     games = milestone("m1", (EVENT, both)), milestone("m2", ("KXNFLGAME-26AUG16NYJBUF", both))
     made = KalshiMarkets()
-    assert made.add_events("KXNFLGAME", [encoded(event_page(*games))]).refused == {"an event of several games": 1}
+    assert made.add_events("KXNFLGAME", [encoded(event_page(*games))], NOW).refused == {"an event of several games": 1}
     assert made.series("KXNFLGAME") == ["KXNFLGAME"]
 
 
 def test_a_game_without_a_milestone_has_no_start_and_is_left_out() -> None:
     made = KalshiMarkets()
     body = {"events": [{"event_ticker": EVENT}], "cursor": ""}
-    assert made.add_events("KXNFLGAME", [encoded(body)]).refused == {"a game without a milestone": 1}
+    assert made.add_events("KXNFLGAME", [encoded(body)], NOW).refused == {"a game without a milestone": 1}
     assert listed(made, "KXNFLGAME", *winners()).refused == {"a market of no listed game": 2}
 
 
@@ -143,7 +143,7 @@ def test_tennis_has_sides_without_a_home() -> None:
     given = milestone("m1", (match,), type="tennis_tournament_singles", title="Sanchez Jover vs Daniel",
                       details={"main_game_event_ticker": match, "status": "scheduled"})  # fmt: skip
     made = KalshiMarkets()
-    made.add_events("KXATPMATCH", [encoded(event_page(given))])
+    made.add_events("KXATPMATCH", [encoded(event_page(given))], NOW)
     players = {"p2": "Taro Daniel", "p1": "Carlos Sanchez Jover"}
     page = [
         market(f"{match}-DAN", "0.3000", "0.2900", name="Taro Daniel", custom_strike={"tennis_competitor": "p2"}),
@@ -188,7 +188,7 @@ def test_no_of_a_side_against_a_handicap_is_an_arbitrage() -> None:
 
 def test_cities_with_a_letter_are_the_one_team_that_fits() -> None:
     made = KalshiMarkets()
-    made.add_events("KXNFLGAME", [encoded(event_page(milestone()))])
+    made.add_events("KXNFLGAME", [encoded(event_page(milestone()))], NOW)
     made.read_markets("KXNFLGAME", [encoded(markets_page(*winners()))], NOW)
     body = {"structured_targets": [{"id": SEATTLE, "name": "New York J"}, {"id": DALLAS, "name": "Los Angeles X"}]}
     (game,) = made.add_targets(encoded(body), list(made.unnamed), NOW).games
@@ -197,7 +197,7 @@ def test_cities_with_a_letter_are_the_one_team_that_fits() -> None:
 
 def test_names_that_are_missing_are_those_of_the_markets() -> None:
     made = KalshiMarkets()
-    made.add_events("KXNFLGAME", [encoded(event_page(milestone()))])
+    made.add_events("KXNFLGAME", [encoded(event_page(milestone()))], NOW)
     waiting = made.read_markets("KXNFLGAME", [encoded(markets_page(*winners()))], NOW)
     assert (waiting.quotes, waiting.refused) == ([], {"a market whose teams are not known yet": 2})
     assert set(made.unnamed) == {SEATTLE, DALLAS}
@@ -258,6 +258,7 @@ def test_periods_have_winners() -> None:
         ("greater", 100, "Cooper Kupp", 100.5),
         ("greater", 100, "Cooper Kupp: 90+ receiving yards", None),
         ("less", 99.5, "Cooper Kupp", None),
+        ("between", 99.5, "Cooper Kupp", None),
         ("structured", None, "Cooper Kupp", None),
         ("structured", 100, "Cooper Kupp", None),
     ],
@@ -286,10 +287,61 @@ def test_yes_and_no_markets_keep_both() -> None:
 
 
 def test_an_unknown_series_keeps_its_name_and_is_counted() -> None:
-    first = market(f"{event('KXNFLFIRSTTD')}-X", name="Cooper Kupp")
-    payload = of("KXNFLFIRSTTD", first)
-    assert [(row["market_type"], row["selection"]) for row in payload.quotes] == [("KXNFLFIRSTTD", "Cooper Kupp")]
-    assert payload.unmapped == {("kalshi", "KXNFLFIRSTTD"): 1}
+    first = market(f"{event('KXNFLMOSTTD')}-X", name="Cooper Kupp")
+    payload = of("KXNFLMOSTTD", first)
+    assert [(row["market_type"], row["selection"]) for row in payload.quotes] == [("KXNFLMOSTTD", "Cooper Kupp")]
+    assert payload.unmapped == {("kalshi", "KXNFLMOSTTD"): 1}
+
+
+def scorer(series: str, name: str = "Cooper Kupp", **more: Any) -> Json:
+    given = {"custom_strike": {"football_player": KUPP, "football_team": SEATTLE}, "strike_type": "structured"} | more
+    return market(f"{event(series)}-KUPP", of=event(series), name=name, **given)
+
+
+@pytest.mark.parametrize(
+    ("series", "name", "same"),
+    [
+        ("KXNFLANYTD", "anytime_touchdown", ("player_touchdowns", 0.5)),
+        ("KXNFL2TD", "to_score_2_or_more_touchdowns", ("player_touchdowns", 1.5)),
+    ],
+)
+def test_who_scores_is_a_bet_of_the_player(series: str, name: str, same: tuple[str, float]) -> None:
+    payload = of(series, scorer(series))
+    assert [(row["market_type"], row["selection"], row["player_name"]) for row in payload.quotes] == [
+        (name, "Yes", "Cooper Kupp"), (name, "No", "Cooper Kupp"),
+    ]  # fmt: skip
+    assert not payload.unmapped
+    kind = catalog.market_type(name, "football")
+    assert (kind.family, kind.fixed_line) == same
+
+
+def test_a_scorer_with_another_strike_or_without_a_player_is_left_out() -> None:
+    two = of("KXNFLANYTD", scorer("KXNFLANYTD", floor_strike=1.5, strike_type="greater"))
+    assert (list(two.quotes), two.refused) == ([], {"a market without a clear line": 1})
+    one = of("KXNFLANYTD", scorer("KXNFLANYTD", floor_strike=1, strike_type="greater_or_equal"))
+    assert len(one.quotes) == 2
+    nobody = of("KXNFLANYTD", scorer("KXNFLANYTD", "Seattle defense", custom_strike={"football_team": SEATTLE}))
+    assert (list(nobody.quotes), nobody.refused) == ([], {"a market whose player is not known": 1})
+
+
+def test_who_scores_first_is_known_and_used_by_no_finder() -> None:
+    payload = of("KXNFLFIRSTTD", scorer("KXNFLFIRSTTD"))
+    assert [(row["market_type"], row["selection"]) for row in payload.quotes] == [("first_touchdown", "Cooper Kupp")]
+    assert not payload.unmapped
+    assert not catalog.market_type("first_touchdown", "football").usable
+
+
+@pytest.mark.parametrize(
+    ("series", "stat"),
+    [
+        ("KXNFLPASSCOMP", "passing_completions"), ("KXNFLPASSATT", "passing_attempts"),
+        ("KXNFLPASSINT", "passing_interceptions"), ("KXNFLRSHATT", "rushing_attempts"),
+        ("KXNFLRRYDS", "rushing_receiving_yards"),
+    ],
+)  # fmt: skip
+def test_props_of_football(series: str, stat: str) -> None:
+    payload = of(series, scorer(series, "Cooper Kupp: 5+"))
+    assert {(row["market_type"], row["line"]) for row in payload.quotes} == {(f"player_{stat}", 4.5)}
 
 
 def test_every_known_series_is_a_market_of_the_catalog() -> None:
@@ -301,6 +353,9 @@ def test_every_known_series_is_a_market_of_the_catalog() -> None:
         ("KXUFCDISTANCE", "KXUFCFIGHT", "mma", "goes_the_distance"),
         ("KXEPL1H", "KXEPLGAME", "soccer", "1st_half_moneyline"),
         ("KXNBA3PT", "KXNBAGAME", "basketball", "player_threes"),
+        ("KXNFLTOTALTD", "KXNFLGAME", "football", "total_touchdowns"),
+        ("KXEPLGOAL", "KXEPLGAME", "soccer", "player_goals"),
+        ("KXBRASILEIROBTOTAL", "KXBRASILEIROBGAME", "soccer", "total_points"),
     ):
         meant = meaning(series, main, sport)
         assert meant.market.in_catalog
@@ -318,7 +373,7 @@ def test_parlays_and_markets_of_no_game_are_left_out(more: Json) -> None:
 def test_nested_markets_of_events_are_not_read() -> None:
     """They may be 1 of 22."""
     made = KalshiMarkets()
-    made.add_events("KXNFLGAME", [encoded(event_page(milestone(), nested=winners()[:1]))])
+    made.add_events("KXNFLGAME", [encoded(event_page(milestone(), nested=winners()[:1]))], NOW)
     assert not named(made).quotes
     assert made.open_markets() == []
 
@@ -393,7 +448,7 @@ def test_prices_after_the_start_are_live_and_go_when_the_game_is_over() -> None:
     assert {row["is_live"] for row in payload.quotes} == {True}
     assert {game.status for game in payload.games} == {"live"}
     over_now = milestone() | {"details": milestone()["details"] | {"status": "closed"}}
-    made.add_events("KXNFLGAME", [encoded(event_page(over_now))])
+    made.add_events("KXNFLGAME", [encoded(event_page(over_now))], NOW)
     ended = made.read_markets("KXNFLGAME", page, START + timedelta(hours=4))
     assert ({game.status for game in ended.games}, ended.quotes, len(ended.removed)) == ({"ended"}, [], 2)
 
@@ -402,7 +457,7 @@ def test_a_game_that_is_no_longer_listed_is_removed() -> None:
     made = reader("KXNFLTOTAL")
     listed(made, "KXNFLGAME", *winners())
     listed(made, "KXNFLTOTAL", over("KXNFLTOTAL", 44.5))
-    gone = made.add_events("KXNFLGAME", [encoded(event_page(cursor=""))])
+    gone = made.add_events("KXNFLGAME", [encoded(event_page(cursor=""))], NOW)
     assert len(gone.removed) == 4
     assert made.open_markets() == []
 
@@ -445,9 +500,9 @@ def test_a_market_that_moves_to_another_event_leaves_its_first() -> None:
     made = reader(milestones=(milestone(), milestone("m2", (other,))))
     listed(made, "KXNFLGAME", *winners())
     listed(made, "KXNFLGAME", winners()[0] | {"event_ticker": other}, winners()[1])
-    made.add_events("KXNFLGAME", [encoded(event_page(milestone("m2", (other,))))])
+    made.add_events("KXNFLGAME", [encoded(event_page(milestone("m2", (other,))))], NOW)
     assert made.open_markets() == [SEA]
-    made.add_events("KXNFLGAME", [encoded(event_page())])
+    made.add_events("KXNFLGAME", [encoded(event_page())], NOW)
     assert made.open_markets() == []
 
 
@@ -595,13 +650,13 @@ def test_a_change_that_crosses_the_book_suspends_it_until_its_snapshot(no_bid: s
     assert [row["is_active"] for row in crossed.quotes] == [False, False]
     assert (crossed.refused, list(made.doubtful)) == ({"a book whose prices cross": 1}, [SEA])
     again = told(made, snapshot(SEA, 3, [("0.5900", "1")], [("0.3900", "1")]))
-    assert ([row["is_active"] for row in again.quotes], made.doubtful) == ([True, True], {})
+    assert ([row["is_active"] for row in again.quotes], made.doubtful) == ([True, True], [])
 
 
 def test_a_crossed_snapshot_is_refused_and_requested_again_with_the_next_list() -> None:
     made = one_streamed()
     crossed = told(made, snapshot(SEA, 2, [("0.5900", "1")], [("0.4100", "1")]))
-    assert ([row["is_active"] for row in crossed.quotes], made.doubtful) == ([False, False], {})
+    assert ([row["is_active"] for row in crossed.quotes], made.doubtful) == ([False, False], [])
     assert crossed.refused == {"a book whose prices cross": 1}
     listed(made, "KXNFLGAME", winners()[0])
     assert list(made.doubtful) == [SEA]
@@ -697,7 +752,7 @@ def fees(series: Json | None, override: Json | None = None) -> set[float | None]
     made = KalshiMarkets()
     page = event_page(milestone())
     page["events"] = [one | (override or {}) for one in page["events"]]
-    made.add_events("KXNFLGAME", [encoded(page)])
+    made.add_events("KXNFLGAME", [encoded(page)], NOW)
     named(made)
     assert not made.has_fee("KXNFLGAME")
     if series is not None:
@@ -736,3 +791,12 @@ def test_a_fee_that_becomes_known_is_in_the_next_prices() -> None:
     assert {row["contract_fee"] for row in made.add_series("KXNFLGAME", series, NOW).quotes} == {0.035}
     with pytest.raises(FeedError, match="not a payload of Kalshi"):
         made.add_series("KXNFLGAME", b"{}", NOW)
+
+
+@pytest.mark.parametrize(("fractional", "contracts"), [(None, 1.0), (False, 1.0), (True, 0.01)])
+def test_orders_are_of_whole_contracts_or_of_hundredths(fractional: bool | None, contracts: float) -> None:
+    more = {} if fractional is None else {"fractional_trading_enabled": fractional}
+    payload = listed(reader(), "KXNFLGAME", *[one | more for one in winners()])
+    for row in payload.quotes:
+        step = contracts / row["odds_decimal"]
+        assert (row["min_bet"], row["bet_step"]) == (pytest.approx(step), pytest.approx(step))

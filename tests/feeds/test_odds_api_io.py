@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 from feeds.test_samples import encoded
+from hypothesis import given
+from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 from support.odds_api_io import START, event, listed, market
 
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load
 from oddsengine.feeds.odds_api_io import OddsApiIo, read_events
 from oddsengine.feeds.turns import Received
 
 NOW = START - timedelta(hours=2)
+CONTRACT = load("odds_api_io")
 
 
 def read(*events: Any, reader: OddsApiIo | None = None, part: str = "basketball/usa-nba") -> Payload:
@@ -127,3 +131,40 @@ def test_what_is_no_list_is_said(body: bytes) -> None:
     with pytest.raises(FeedError, match=r"not a payload of Odds-API\.io"):
         reader.read("basketball", [Received(body, NOW)])
     assert len(read(reader=reader).removed) == 8
+
+
+@pytest.mark.parametrize("status", ["awaiting_result", "settled", "cancelled"])
+def test_an_event_that_is_over_is_not_asked_for_and_has_no_price(status: str) -> None:
+    assert read_events(encoded([listed(status=status)]), NOW) == []
+    assert not read(event(status=status)).quotes
+
+
+def test_a_side_that_the_winner_market_has_as_the_underdog_gets_the_points() -> None:
+    """As in a public answer of 2026-03-06: home wins at 2.50, and at 1.44 with 1.5 points, which is `hdp`."""
+    winner, spread = {"home": "2.50", "away": "1.50"}, {"hdp": 1.5, "home": "1.44", "away": "2.62"}
+    rows = read(event({"Bet365": [market("ML", winner), market("Spread", spread)]})).quotes
+    assert [(row["selection_type"], row["line"], row["odds_decimal"]) for row in rows[2:]] == [
+        ("home", 1.5, 1.44), ("away", -1.5, 2.62),
+    ]  # fmt: skip
+
+
+# ---- payloads made from the contract ----
+
+
+def test_our_aggregator_answers_as_the_contract_says() -> None:
+    assert CONTRACT.unknown("odds", [event()]) == []
+    assert CONTRACT.unknown("events", [listed()]) == []
+
+
+def test_a_status_that_is_unheard_of_costs_the_prices_of_its_event_and_is_counted() -> None:
+    places = lost_rows(CONTRACT, "odds", [event(), event(ident=2)], lambda changed: read(*changed))
+    found = [(place, {row["event_id"] for row in lost}) for place, lost, _ in places]
+    assert found == [("[0].status", {"1"}), ("[1].status", {"2"})]
+    assert read_events(encoded([listed(status=UNHEARD_OF)]), NOW) == ["1"], "so that it is counted"
+
+
+@given(mutated(CONTRACT, "odds", [event(), event(ident=99)], (0,)))
+def test_whatever_comes_of_an_event_the_other_is_read(body: Any) -> None:
+    rows = read(*body).quotes
+    assert [row for row in rows if row["event_id"] == "99"] == read(event(ident=99)).quotes
+    assert all(row["odds_decimal"] > 1.0 for row in rows)

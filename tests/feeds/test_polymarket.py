@@ -2,15 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from support.contract_payloads import UNHEARD_OF, payloads
 from support.polymarket import NFL, book, change, event, levels, match, offer, team, three_way
 
 import oddsengine as oe
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load, values_of
+from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.feeds.decoding import number
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import League, read_events, read_leagues, read_page
@@ -21,6 +26,7 @@ from oddsengine.tables.schema import OddsTable, OddsWarning
 START = datetime(2026, 8, 7, 20, tzinfo=UTC)
 NOW = START - timedelta(hours=3)
 NFL_LEAGUE, EPL = League("nfl", "10187", "away"), League("epl", "1", "home")
+CONTRACT = load("polymarket")
 Row = dict[str, Any]
 
 
@@ -221,6 +227,14 @@ def test_without_teams_the_order_of_the_title_is_the_league_s() -> None:
         assert listing.games["77"].home == home
 
 
+def test_without_teams_the_names_of_the_event_come_before_its_title() -> None:
+    given = event(offer("moneyline"), teams=None, homeTeamName="Arizona Cardinals", awayTeamName="Carolina Panthers")
+    for ordering in ("away", "home"):
+        listing = read_events([read_page(encoded([given]))], League("nfl", "", ordering))
+        assert (listing.games["77"].home, listing.games["77"].away) == ("Arizona Cardinals", "Carolina Panthers")
+    assert [one[2:4] for one in bets(given)] == [("Carolina Panthers", "away"), ("Arizona Cardinals", "home")]
+
+
 def test_unknown_types_keep_their_names() -> None:
     """`nrfi` is a name of the catalog, where Yes is no run; what it is here is not known."""
     reader, read = listed(
@@ -331,6 +345,53 @@ def test_the_size_of_a_change_is_the_new_total() -> None:
     gone = [change("t1", "SELL", ".55", 0, ("0.53", "1")), change("t2", "BUY", "0.45", "0", ("0", "0.47"))]
     assert reader.read(encoded(gone), NOW).removed == ["t1"]
     assert reader.doubtful == {}
+
+
+def test_messages_may_have_other_names_and_any_case() -> None:
+    reader = moneyline()
+    renamed = change("t1", "sell", ".54", "7")
+    (level,) = renamed["price_changes"]
+    level["token_id"] = level.pop("asset_id")
+    assert quoted(reader.read(encoded(renamed), NOW)) == {"t1": (0.54, 3.78)}
+    again = book("t1", [(".53", 40)], [(".55", 100)], 3_000)
+    again["token_id"], again["type"] = again.pop("asset_id"), again.pop("event_type")
+    assert quoted(reader.read(encoded([again]), NOW)) == {"t1": (0.55, 55.0)}
+
+
+@pytest.mark.parametrize(
+    ("levels", "is_ghost"),
+    [
+        (([(0.01, 9000)], [(0.99, 9000)]), True),
+        (([], []), True),
+        (([(0.01, 9000)], [(0.55, 9000)]), False),
+    ],
+)
+def test_a_book_without_prices_of_a_liquid_market_is_not_believed(levels: Any, is_ghost: bool) -> None:
+    reader, _ = listed(event(offer("moneyline", bestBid=0.53, bestAsk="0.55")))
+    both = [book("t1", *levels), book("t2", [(0.45, 100)], [(0.47, 40)])]
+    read = reader.read_books(encoded(both), ["t1", "t2"], NOW)
+    assert bool(read.quotes) is not is_ghost
+    assert list(reader.doubtful) == (["t1"] if is_ghost else [])
+    assert read.refused == ({"an empty book of a liquid market": 1} if is_ghost else {})
+
+
+def test_a_book_without_prices_is_believed_where_the_list_has_none_either() -> None:
+    reader, _ = listed(event(offer("moneyline", bestBid=0.01, bestAsk=0.99)))
+    both = [book("t1", [(0.01, 9)], [(0.99, 9)]), book("t2", [(0.01, 9)], [(0.99, 9)])]
+    assert quoted(reader.read_books(encoded(both), ["t1", "t2"], NOW)) == {"t1": (0.99, 8.91), "t2": (0.99, 8.91)}
+
+
+def test_the_fewest_shares_and_the_delay_in_play_go_with_the_price() -> None:
+    reader, _ = listed(event(offer("moneyline", orderMinSize="5", secondsDelay=3)))
+    reader.read(encoded([book("t1", [(0.53, 40)], [(0.55, 100)]), book("t2", [(0.45, 100)], [(0.47, 40)])]), NOW)
+    rows = {row["id"]: row for row in reader.alive(NOW).quotes}
+    assert {key: (row["min_bet"], row["bet_delay"]) for key, row in rows.items()} == {
+        "t1": (pytest.approx(2.75), 3.0), "t2": (pytest.approx(2.35), 3.0),
+    }  # fmt: skip
+    table(reader.alive(NOW + timedelta(seconds=60)))
+    unknown, _ = listed(event(offer("moneyline", orderMinSize=None, secondsDelay="soon")))
+    unknown.read(encoded([book("t1", [(0.53, 40)], [(0.55, 100)]), book("t2", [(0.45, 100)], [(0.47, 40)])]), NOW)
+    assert not [row for row in unknown.alive(NOW).quotes if "min_bet" in row or "bet_delay" in row]
 
 
 def test_the_earlier_form_of_changes() -> None:
@@ -598,7 +659,9 @@ def test_prices_are_renewed_while_the_stream_is_alive() -> None:
     [
         ({"feeSchedule": {"rate": "0.05", "exponent": 1}}, 0.05),
         ({"feeSchedule": {"rate": 0.05}, "feesEnabled": False}, 0.0),
-        ({"feeSchedule": None}, 0.0),
+        ({"feeSchedule": None}, None),
+        ({"feeSchedule": None, "feesEnabled": None}, None),
+        ({"feeSchedule": None, "feesEnabled": False}, 0.0),
         ({"feeSchedule": {"rate": 0.03}}, None),
     ],
 )
@@ -645,3 +708,32 @@ def test_the_teams_of_an_event_have_several_names() -> None:
     assert read.refused == {"an outcome that is neither team": 1}
     assert NFL[0]["ordering"] == "home"
     assert levels((1, 2)) == [{"price": "1", "size": "2"}]
+
+
+# ---- payloads made from the contract ----
+
+
+def test_our_exchange_answers_as_the_contract_says() -> None:
+    page = {"events": [event(offer("moneyline"), *three_way())], "next_cursor": "x"}
+    messages = [
+        book("t1", [(0.53, 40)], [("0.55", 100)]), change("t1", "BUY", "0.5", "1", ("0.5", "0.55")),
+        [{"event_type": "best_bid_ask", "asset_id": "t1", "best_bid": "0.5", "best_ask": "0.6", "timestamp": "3"}],
+    ]  # fmt: skip
+    for name, document in (("events_by_cursor", page), *(("frame", message) for message in messages)):
+        assert [one for one in CONTRACT.unknown(name, document) if one.kind != NEW_FIELD] == []
+
+
+def test_every_side_of_the_contract_is_read_and_no_other() -> None:
+    for side in values_of("polymarket", "side"):
+        assert not moneyline().read(encoded(change("t1", side, "0.50", "5")), NOW).refused
+    assert moneyline().read(encoded(change("t1", UNHEARD_OF, "0.50", "5")), NOW).refused.total() == 1
+
+
+@given(payloads(CONTRACT, "events_by_cursor"), payloads(CONTRACT, "books"), payloads(CONTRACT, "frame"))
+def test_payloads_of_the_contract_are_read(page: Any, books: Any, frame: Any) -> None:
+    reader = moneyline()
+    with suppress(FeedError):
+        reader.list_events([read_page(encoded(page))], NFL_LEAGUE, NOW)
+        read = reader.read_books(encoded(books), ["t1", "t2"], NOW)
+        for row in (*read.quotes, *reader.read(encoded(frame), NOW).quotes):
+            assert row["odds_decimal"] > 1.0

@@ -186,7 +186,8 @@ def definition(market_type: str = "MATCH_ODDS", **more: Any) -> Json:
         "eventId": "33", "eventTypeId": "7522", "numberOfWinners": 1, "bettingType": "ODDS", "marketType": market_type,
         "marketTime": "2026-02-09T00:30:00.000Z", "suspendTime": "2026-02-09T00:30:00.000Z", "bspReconciled": False,
         "complete": True, "inPlay": False, "crossMatching": True, "runnersVoidable": False, "numberOfActiveRunners": 2,
-        "betDelay": 0, "status": "OPEN", "version": 1, "eventName": "Boston Celtics v Los Angeles Lakers",
+        "betDelay": 0, "status": "OPEN", "version": 1, "regulators": ["MR_INT"], "discountAllowed": True,
+        "timezone": "GMT", "openDate": "2026-02-09T00:30:00.000Z", "eventName": "Boston Celtics v Los Angeles Lakers",
         "runners": [
             {"status": "ACTIVE", "sortPriority": 1, "id": 11, "name": "Boston Celtics"},
             {"status": "ACTIVE", "sortPriority": 2, "id": 12, "name": "Los Angeles Lakers"},
@@ -331,7 +332,7 @@ def _kalshi(read: Callable[[KalshiMarkets, bytes], Payload]) -> Callable[[], Bou
 
     def make() -> Bound:
         reader, now = KalshiMarkets(), kalshi.START
-        reader.add_events("KXNFLGAME", [encoded(kalshi.event_page(kalshi.milestone()))])
+        reader.add_events("KXNFLGAME", [encoded(kalshi.event_page(kalshi.milestone()))], now)
         reader.add_targets(encoded(kalshi.targets_page()), kalshi.TARGETS, now)
         reader.read_markets("KXNFLGAME", [encoded(kalshi.markets_page(*kalshi.winners()))], now)
         reader.read(encoded(kalshi.snapshot(f"{kalshi.EVENT}-SEA", 1, [("0.5900", "9")], [("0.3900", "8")])), now)
@@ -345,7 +346,7 @@ def _kalshi_samples() -> dict[str, Sample]:
     book = kalshi.order_book([("0.5900", "152.00")], [("0.4000", "11392.59"), ("0.3900", "1")])
     lists: dict[str, tuple[Any, Callable[[KalshiMarkets, bytes], Payload]]] = {
         "events": (
-            kalshi.event_page(kalshi.milestone()), lambda reader, data: reader.add_events("KXNFLGAME", [data])
+            kalshi.event_page(kalshi.milestone()), lambda reader, data: reader.add_events("KXNFLGAME", [data], now)
         ),
         "markets": (
             kalshi.markets_page(*kalshi.winners(), cursor="x"),
@@ -356,12 +357,21 @@ def _kalshi_samples() -> dict[str, Sample]:
             {"orderbooks": [{"ticker": sea, "orderbook_fp": book}]},
             lambda reader, data: reader.read_order_books(data, now),
         ),
+        "fee_changes": (
+            kalshi.fee_changes(events=[(kalshi.EVENT, None, 0.5)], series=[("KXNFLGAME", "quadratic", 1)]),
+            lambda reader, data: reader.add_fee_changes([data], [data]),
+        ),
         "snapshot": (
             kalshi.snapshot(sea, 2, [("0.5800", "300.00")], [("0.4100", "20.00")]),
             lambda reader, data: reader.read(data, now),
         ),
         "delta": (kalshi.delta(sea, 2, "0.4000", "-8.00"), lambda reader, data: reader.read(data, now)),
         "status": (kalshi.lifecycle(sea, 1, "deactivated"), lambda reader, data: reader.read(data, now)),
+        "strike": (
+            kalshi.lifecycle(sea, 1, "metadata_updated", floor_strike=4.5, strike_type="greater"),
+            lambda reader, data: reader.read(data, now),
+        ),
+        "fee": (kalshi.fee_update(1, "quadratic", 0.5), lambda reader, data: reader.read(data, now)),
     }  # fmt: skip
     return {f"kalshi_{name}": Sample(encoded(given), _kalshi(read)) for name, (given, read) in lists.items()}
 

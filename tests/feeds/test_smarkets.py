@@ -8,7 +8,7 @@ import pytest
 from feeds.test_samples import encoded
 from hypothesis import given
 from hypothesis import strategies as st
-from support.contract_payloads import UNHEARD_OF, payloads, unheard_of
+from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 from support.smarkets import OVER_UNDER, RESULT, START, Smarkets, contract, event, market, quotes
 
 from oddsengine.feeds import FeedError, Payload
@@ -256,6 +256,14 @@ def test_players_have_sides_too() -> None:
     assert meant(found) == [("moneyline", "A. Sol", "home", None), ("moneyline", "E. Mar", "away", None)]
 
 
+@pytest.mark.parametrize(("state", "waits", "delay"), [
+    ("live", 8, 8.0), ("live", 0, 0.0), ("live", 8000, None), ("live", None, None), ("upcoming", 0, None),
+])  # fmt: skip
+def test_a_delay_is_that_of_bets_in_play(state: str, waits: Any, delay: float | None) -> None:
+    payload = read([market(bet_delay=waits)], RESULT, {"c1": quotes([(4500, 1.0)])}, event(state=state))
+    assert [row["bet_delay"] for row in payload.quotes] == [delay]
+
+
 @pytest.mark.parametrize("state", ["winner", "loser", "voided", "suspended"])
 def test_a_contract_that_is_closed_has_no_price(state: str) -> None:
     closed = [RESULT[0], *({**one, "state_or_outcome": state} for one in RESULT[1:])]
@@ -290,19 +298,17 @@ def test_our_exchange_answers_as_the_contract_says() -> None:
 
 
 def test_a_value_that_is_unheard_of_costs_its_row_and_is_counted() -> None:
-    usual, found = documents(Smarkets()), whole(documents(Smarkets()))
-    before = {row["id"]: row for row in found.quotes}
+    usual = documents(Smarkets())
     places = set()
     for name, document in usual.items():
-        for place, changed in unheard_of(CONTRACT, name, document):
+
+        def read_with(changed: Any, name: str = name) -> Payload:
+            return whole(usual | {name: changed})
+
+        for place, lost, payload in lost_rows(CONTRACT, name, document, read_with):
             places.add(place.split(".", 1)[1])
-            payload = whole(usual | {name: changed})
-            left = {row["id"] for row in payload.quotes}
-            lost = [row for ident, row in before.items() if ident not in left]
-            item = json_place(changed, place)
-            assert lost, place
+            item = json_place(document, place)
             assert all(item["id"] in (row["selection_id"], row["market_id"], row["event_id"]) for row in lost), place
-            assert sum(payload.refused.values()) == 1, place
             assert (name == "events") == (not payload.games), "only the state of the event is about all of it"
     assert places == {"state", "contract_type.name", "state_or_outcome"}
 
@@ -313,11 +319,31 @@ def json_place(document: Any, place: str) -> Any:
     return document[name][int(rest.partition("]")[0])]
 
 
-@given(st.fixed_dictionaries({name: payloads(CONTRACT, name, strange=True) for name in documents(Smarkets())}))
-def test_whatever_comes_is_read_or_refused(given_: dict[str, Any]) -> None:
-    try:
-        rows = whole(given_).quotes
-    except FeedError:
-        return
+def two_games() -> Smarkets:
+    exchange = Smarkets(event(), event("e2", "Arsenal vs Everton"))
+    exchange.markets += [one | {"id": f"{one['id']}b", "event_id": "e2"} for one in exchange.markets]
+    exchange.contracts += [
+        one
+        | {"id": f"{one['id']}b", "market_id": f"{one['market_id']}b", "name": one["name"].replace("Fulham", "Arsenal")}
+        for one in exchange.contracts
+    ]
+    exchange.quotes |= {f"{ident}b": book for ident, book in exchange.quotes.items()}
+    return exchange
+
+
+GAMES = documents(two_games())
+OTHER = {row["id"]: row for row in whole(GAMES).quotes if row["event_id"] == "e2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "within"),
+    [("events", ("events", 0)), *(("markets", ("markets", n)) for n in (0, 1)), ("contracts", ("contracts", 0)),
+     ("contracts", ("contracts", 3)), ("quotes", ("c1",)), ("quotes", ("c4",))],
+)  # fmt: skip
+@given(data=st.data())
+def test_whatever_comes_of_a_game_the_other_is_read(name: str, within: Any, data: st.DataObject) -> None:
+    changed = data.draw(mutated(CONTRACT, name, GAMES[name], within))
+    rows = whole(GAMES | {name: changed}).quotes
+    assert {row["id"]: row for row in rows if row["event_id"] == "e2"} == OTHER
     assert all(row["odds_decimal"] > 1.0 for row in rows)
     assert UNHEARD_OF not in {row["selection_type"] for row in rows}

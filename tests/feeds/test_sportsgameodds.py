@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 from feeds.test_samples import encoded
+from hypothesis import given
+from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 from support.sportsgameodds import START, event, odd, page, price
 
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load
 from oddsengine.feeds.sportsgameodds import SportsGameOdds, next_cursor
 from oddsengine.feeds.turns import Received
 
 NOW = START - timedelta(hours=2)
+CONTRACT = load("sportsgameodds")
 
 
 def read(*events: Any, reader: SportsGameOdds | None = None) -> Payload:
@@ -168,3 +172,35 @@ def test_what_is_no_page_is_said(body: bytes) -> None:
 def test_pages_have_a_cursor() -> None:
     assert next_cursor(encoded(page(cursor="abc"))) == "abc"
     assert next_cursor(encoded(page())) == ""
+
+
+@pytest.mark.parametrize("field", ["ended", "cancelled"])
+def test_an_odd_that_ended_has_no_price_though_a_book_says_it_is_available(field: str) -> None:
+    first, second = (odd(f"points-{side}-game-ml-{side}", draftkings=price("-112")) for side in ("home", "away"))
+    payload = read(event(first | {field: True, "started": True}, second | {"started": True, "ended": None}))
+    assert [row["selection_type"] for row in payload.quotes] == ["away"]
+    assert not payload.refused
+
+
+# ---- payloads made from the contract ----
+
+
+def test_our_aggregator_answers_as_the_contract_says() -> None:
+    assert CONTRACT.unknown("events", page(event(), cursor="2")) == []
+
+
+def test_a_side_or_a_bet_that_is_unheard_of_costs_its_odd_and_is_counted() -> None:
+    touchdown = odd("touchdowns-DAK_PRESCOTT_1_NFL-game-yn-yes", draftkings=price("+150"))
+    document = page(event(odd("points-home-game-ml-home", draftkings=price("-112")), touchdown))
+    places = lost_rows(CONTRACT, "events", document, lambda changed: read(*changed["data"]))
+    assert [(place.rsplit(".", 1)[1], len(lost)) for place, lost, _ in places] == [
+        ("betTypeID", 1), ("sideID", 1), ("betTypeID", 1), ("sideID", 1),
+    ]  # fmt: skip
+
+
+@given(mutated(CONTRACT, "events", page(event(), event(ident="ev2")), ("data", 0)))
+def test_whatever_comes_of_an_event_the_other_is_read(body: Any) -> None:
+    rows = SportsGameOdds().read("NFL", [Received(encoded(body), NOW)]).quotes
+    assert [row for row in rows if row["event_id"] == "ev2"] == read(event(ident="ev2")).quotes
+    assert all(abs(row["odds_american"]) >= 100.0 for row in rows)
+    assert UNHEARD_OF not in {row["selection_type"] for row in rows}

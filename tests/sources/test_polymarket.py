@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from oddsengine.sources.fetching import FetchedOdds
 from oddsengine.sources.polymarket import LEAGUE_CODES, PolymarketSource
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import PolymarketSettings, SettingsError, SettingsTable
+from oddsengine.tables.schema import OddsWarning
 from oddsengine_service.feeds.hub import Hub
 
 QUICK: dict[str, Any] = dict(timeout=2.0, backoff=0.01, backoff_cap=0.05, down_after=0.5)
@@ -73,7 +75,7 @@ def test_one_line_reads_a_league() -> None:
     assert odds["event_id"].unique().to_list() == ["77"]
     (listing,) = (request for request in exchange.requests if request.path == "/events/keyset")
     assert {name: values[0] for name, values in listing.query.items()} == {
-        "series_id": "10187", "active": "true", "closed": "false", "limit": "100",
+        "series_id": "10187", "closed": "false", "limit": "100",
     }  # fmt: skip
     assert exchange.told[0] == [{"assets_ids": ["t1", "t2"], "type": "market", "custom_feature_enabled": True}]
     assert exchange.asked == [], "the stream has sent both books"
@@ -119,9 +121,15 @@ def test_all_pages_are_read(keyset: bool) -> None:
 
     exchange.lists, exchange.keyset = shrinking, keyset
     exchange.books = {f"{side}{n}": dict(asks=[(0.6, 5)]) for n in range(1, 231) for side in "ab"}
-    odds = asyncio.run(fetched(exchange, sport="nfl"))
+    with nullcontext() if keyset else pytest.warns(OddsWarning, match="listed by offset"):
+        odds = asyncio.run(fetched(exchange, sport="nfl"))
     assert calls == ([] if keyset else [0, 95, 190, 222])
     assert odds["event_id"].n_unique() == 230
+    assert all(
+        ("active" in request.query) is (request.path == "/events")
+        for request in exchange.requests
+        if request.path in ("/events", "/events/keyset") and keyset
+    )
     assert [len(told[0]["assets_ids"]) for told in exchange.told] == [200, 200, 60]
 
 
@@ -300,22 +308,37 @@ def test_first_books_are_waited_for_before_they_are_requested() -> None:
     asyncio.run(check())
 
 
+def test_pages_by_cursor_that_are_refused_are_said() -> None:
+    async def check() -> None:
+        hub, exchange = new_hub(), Exchange()
+        exchange.keyset = False
+        async with served(exchange) as where, running(hub, source(where, events_interval=0.05)):
+            await until(lambda: active(hub) == [0.47, 0.55], "both prices")
+            assert "events are listed by offset, as pages by cursor are refused: status 404" in hub.tracks["pm"].warning
+            assert hub.tracks["pm"].public_warning == "events are listed by offset, as pages by cursor are refused"
+            exchange.keyset = True
+            await until(lambda: not hub.tracks["pm"].warning, "the end of it")
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_prices_hold_while_the_exchange_answers(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracking, "ALL_S", 0.1)
 
     async def check() -> None:
         hub, exchange = new_hub(), Exchange()
-        async with served(exchange) as where, running(hub, source(where, stream=stream, interval=0.05)):
+        more = {"silence": 60.0} if stream else {"interval": 0.05}  # a silent connection is not given up here
+        async with served(exchange) as where, running(hub, source(where, stream=stream, **more)):
             await until(lambda: active(hub) == [0.47, 0.55], "both prices")
             before = last_seen(hub) + timedelta(seconds=0.1)
             await until(lambda: last_seen(hub) > before, "later times")
             if stream:
-                exchange.silent = True
-                await asyncio.sleep(0.2)
-                silent = last_seen(hub)
-                await asyncio.sleep(0.3)
-                assert last_seen(hub) == silent, "as of the last message"
+                exchange.silent, at = True, now()
+                await until(lambda: now() - at > timedelta(seconds=0.5), "a while without an answer")
+                pings = exchange.pings
+                await until(lambda: exchange.pings >= pings + 2, "pings")  # what was answered before is read by then
+                assert last_seen(hub) < at + timedelta(seconds=0.5), "as of the last message"
 
     asyncio.run(check())
 
@@ -504,5 +527,7 @@ def test_a_stream_that_is_not_there() -> None:
                 hub = new_hub()
                 async with running(hub, source({**where, "stream_url": address})):
                     await until(lambda: words in status(hub)[1], words)  # noqa: B023  it is done before the next
+            assert any("GET /none" in one for one in exchange.check.violations)
+            exchange.check.violations.clear()
 
     asyncio.run(check())

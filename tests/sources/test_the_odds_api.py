@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
+from support.contracts import ContractCheck
 from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
 import oddsengine as oe
@@ -43,8 +44,12 @@ class Provider:
     def __init__(self, odds: Odds, headers: Mapping[str, str] = HEADERS) -> None:
         self.odds, self.headers = odds, headers
         self.asked: list[Request] = []
+        self.check = ContractCheck("the_odds_api")
 
     async def __call__(self, request: Request, answering: Answering) -> None:
+        if refusal := self.check.refused(*request, asyncio.get_running_loop().time()):
+            await answering.answer({"message": refusal.reason}, refusal.status)
+            return
         if request.path.endswith("/events"):
             coming = [{"id": "g1", "commence_time": game()["commence_time"]}]
             await answering.answer(coming, headers=self.headers)

@@ -26,7 +26,11 @@ class ContractCheck:
     ) -> Refusal | None:  # fmt: skip
         """Return why a request that arrives at a time is refused."""
         path = path.removeprefix(self._prefix)
-        form = parse_qs(body.decode("utf-8", "replace")) if "form" in headers.get("content-type", "") else {}
+        form = (
+            parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+            if "form" in headers.get("content-type", "")
+            else {}
+        )
         request = contract.Request(method, path, query, headers, b"" if form else body, form)
         reasons = self.contract.check_request(request)
         send = self.contract.send_of(method, path)

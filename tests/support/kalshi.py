@@ -7,15 +7,17 @@ import asyncio
 import base64
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.contracts import ContractCheck
 from support.local_servers import Answering, Request, accept_no_more, http, iso, now
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
@@ -44,7 +46,8 @@ def milestone(ident: str = "m1", events: tuple[str, ...] = (EVENT,), start: date
     return {
         "id": ident, "category": "Sports", "type": "football_game", "title": "Dallas vs Seattle",
         "start_date": iso(start), "details": details, "primary_event_tickers": [events[0]],
-        "related_event_tickers": list(events), "source_ids": {},
+        "related_event_tickers": list(events), "source_ids": {}, "notification_message": "",
+        "last_updated_ts": iso(start),
     } | more  # fmt: skip
 
 
@@ -53,7 +56,8 @@ def event_page(*milestones: Json, cursor: str = "", nested: list[Json] | None = 
         {
             "event_ticker": one["primary_event_tickers"][0],
             "series_ticker": one["primary_event_tickers"][0].split("-")[0],
-            "title": one["title"], "category": "Sports", "mutually_exclusive": True,
+            "title": one["title"], "sub_title": "", "category": "Sports", "mutually_exclusive": True,
+            "collateral_return_type": "MECNET",
             "product_metadata": {"competition": "Pro Football", "competition_scope": "Game"},
             **({} if nested is None else {"markets": nested}),
         }
@@ -100,6 +104,10 @@ def markets_page(*markets: Json, cursor: str = "") -> Json:
     return {"markets": list(markets), "cursor": cursor}
 
 
+def changes_page(*changes: Json, cursor: str = "") -> Json:
+    return {"event_fee_changes": list(changes), "cursor": cursor}
+
+
 def targets_page(**more: str) -> Json:
     named = TARGETS | more
     return {"structured_targets": [{"id": ident, "name": name, "type": "x"} for ident, name in named.items()]}
@@ -120,10 +128,42 @@ def delta(ticker: str, seq: int, price: str, change: str, side: str = "no", sid:
     return {"type": "orderbook_delta", "sid": sid, "seq": seq, "msg": content}
 
 
-def lifecycle(ticker: str, seq: int, what: str, sid: int = 1) -> Json:
-    return {
-        "type": "market_lifecycle_v2", "sid": sid, "seq": seq, "msg": {"market_ticker": ticker, "event_type": what}
+def lifecycle(ticker: str, seq: int, what: str, sid: int = 1, **more: Any) -> Json:
+    content = {"market_ticker": ticker, "event_type": what} | more
+    return {"type": "market_lifecycle_v2", "sid": sid, "seq": seq, "msg": content}
+
+
+def fee_update(seq: int, kind: str | None, multiplier: float | None, event_ticker: str = EVENT, sid: int = 1) -> Json:
+    content = {
+        "event_ticker": event_ticker, "fee_type_override": kind, "fee_multiplier_override": multiplier
     }  # fmt: skip
+    return {"type": "event_fee_update", "sid": sid, "seq": seq, "msg": content}
+
+
+def error(
+    code: int, said: str = "no", sid: int | None = None, seq: int | None = None, ident: int | None = None
+) -> Json:
+    given = {"id": ident, "sid": sid, "seq": seq}
+    return {"type": "error", "msg": {"code": code, "msg": said}} | {k: v for k, v in given.items() if v is not None}
+
+
+Change = tuple[str, str | None, float | None]
+
+
+def fee_changes(*, events: list[Change] = [], series: list[Change] = [], at: datetime = START) -> Json:  # noqa: B006
+    """Both lists of announced changes: ticker, type and multiplier."""
+    of_events = [
+        {
+            "id": f"e{n}", "event_ticker": ticker, "series_ticker": ticker.split("-")[0], "fee_type_override": kind,
+            "fee_multiplier_override": multiplier, "scheduled_ts": iso(at),
+        }
+        for n, (ticker, kind, multiplier) in enumerate(events)
+    ]  # fmt: skip
+    of_series = [
+        {"id": f"s{n}", "series_ticker": one, "fee_type": kind, "fee_multiplier": times, "scheduled_ts": iso(at)}
+        for n, (one, kind, times) in enumerate(series)
+    ]
+    return {"event_fee_changes": of_events, "series_fee_change_arr": of_series, "cursor": ""}
 
 
 # ---- the server ----
@@ -133,9 +173,12 @@ class Exchange:
     """The exchange: `lists` by path and series, and what the stream does, which the test says."""
 
     def __init__(self) -> None:
+        self.check = ContractCheck("kalshi", prefix="/trade-api/v2")
         self.events: list[Json] = [milestone()]
         self.markets: dict[str, list[Json]] = {"KXNFLGAME": winners()}
         self.series: dict[str, Json] = {}  # what differs, by ticker
+        self.changes: Json = fee_changes()
+        self.yes_scale = True  # of prices of No on the stream, if it is asked for
         self.page = 1000  # entries of a page
         self.asked: list[tuple[float, Request]] = []
         self.answers: dict[str, Callable[[Request, Answering], Any]] = {}  # by path, instead of what it would answer
@@ -145,23 +188,29 @@ class Exchange:
         self.refuse = 0  # the status of handshakes
         self.books: dict[str, Json] = {}
         self.acting: Callable[[Exchange, ServerConnection, Json], Any] | None = None
-        self.sequence = itertools.count(1)
+        self.most_markets = 10_000  # of a subscription
+        self.subscriptions: dict[int, Json] = {}  # of the last connection, by sid: the parameters of its command
+        self.followed: dict[str, int] = {}  # market -> sid
+        self._sequences: dict[int, Iterator[int]] = {}
         self.sockets: list[ServerConnection] = []
 
     def paths(self) -> list[str]:
-        return [request.path.removeprefix("/trade-api/v2") for _, request in self.asked]
+        """What was requested, without announced changes of fees, which are requested beside all else."""
+        paths = [request.path.removeprefix("/trade-api/v2") for _, request in self.asked]
+        return [path for path in paths if not path.endswith("/fee_changes")]
 
     async def __call__(self, request: Request, answering: Answering) -> None:
-        self.asked.append((asyncio.get_running_loop().time(), request))
+        at = asyncio.get_running_loop().time()
+        self.asked.append((at, request))
+        if refusal := self.check.refused(*request, at):
+            await answering.answer({"error": {"code": "bad_request", "message": refusal.reason}}, refusal.status)
+            return
         path, query = request.path.removeprefix("/trade-api/v2"), request.query
         special = self.answers.get(path)
         if special is not None and await special(request, answering):
             return
         series = query.get("series_ticker", [""])[0]
-        limit, most = int(query.get("limit", ["100"])[0]), {"/events": 200, "/markets": 1000}
-        if limit > most.get(path, limit):
-            await answering.answer({"error": {"code": "bad_request"}}, 400)
-        elif path == "/events":
+        if path == "/events":
             assert (query["status"], query["with_milestones"]) == (["open"], ["true"])
             await self._paged(
                 request,
@@ -172,6 +221,10 @@ class Exchange:
         elif path == "/markets":
             assert query["mve_filter"] == ["exclude"]
             await self._paged(request, answering, self.markets.get(series, []), markets_page)
+        elif path == "/series/fee_changes":
+            await answering.answer({name: self.changes[name] for name in ("series_fee_change_arr",)})
+        elif path == "/events/fee_changes":
+            await self._paged(request, answering, self.changes["event_fee_changes"], changes_page)
         elif path.startswith("/series/"):
             name = path.removeprefix("/series/")
             await answering.answer({"series": {"ticker": name, "fee_type": "quadratic"} | self.series.get(name, {})})
@@ -179,7 +232,6 @@ class Exchange:
             known = [{"id": one, "name": TARGETS[one]} for one in query["ids"] if one in TARGETS]
             await answering.answer({"structured_targets": known, "cursor": ""})
         elif path == "/markets/orderbooks":
-            assert len(query["tickers"]) <= 100
             books = [
                 {"ticker": one, "orderbook_fp": self.books.get(one, order_book([], []))} for one in query["tickers"]
             ]
@@ -196,43 +248,86 @@ class Exchange:
 
     def process(self, _: ServerConnection, handshake: Handshake) -> Response | None:
         self.handshakes.append(handshake)
+        signed = {name.lower(): text for name, text in handshake.headers.raw_items() if "access" in name.lower()}
+        self.check.refused("WEBSOCKET", handshake.path, {}, signed, b"", 0.0)
         return Response(self.refuse, "No", Headers(), b"no") if self.refuse else None
 
     async def talk(self, socket: ServerConnection) -> None:
         self.connections += 1
-        self.sequence = itertools.count(1)
+        self.subscriptions, self.followed = {}, {}
+        self._sequences = {sid: itertools.count(1) for sid in range(1, 100)}
         self.sockets.append(socket)
         async for text in socket:
             command = json.loads(text)
             self.commands.append(command)
+            self.check.message("stream", command)
             await self.obey(socket, command)
 
     async def send(self, socket: ServerConnection, message: Json) -> None:
         await socket.send(json.dumps(message))
 
     async def obey(self, socket: ServerConnection, command: Json) -> None:
-        params = command["params"]
+        params, ident = command["params"], command["id"]
         if self.acting is not None and await self.acting(self, socket, command):
             return
+        tickers = params.get("market_tickers", [])
         if command["cmd"] == "subscribe":
             (channel,) = params["channels"]
-            sid = 1 if channel == "market_lifecycle_v2" else 2
-            await self.send(
-                socket, {"id": command["id"], "type": "subscribed", "msg": {"channel": channel, "sid": sid}}
-            )
+            assert bool(tickers) == (channel == "orderbook_delta")
+            if len(tickers) > self.most_markets:
+                await self.send(socket, error(26, "too many markets", ident=ident))
+                return
+            sid = len(self.subscriptions) + 1
+            self.subscriptions[sid] = params
+            await self.send(socket, {"id": ident, "type": "subscribed", "msg": {"channel": channel, "sid": sid}})
+        else:
+            assert tickers
+            (sid,) = params["sids"]
+            own = [ticker for ticker, other in self.followed.items() if other == sid]
+            if sid not in self.subscriptions:
+                await self.send(socket, error(7, "unknown subscription", ident=ident))
+                return
+            if params["action"] == "add_markets" and len({*own, *tickers}) > self.most_markets:
+                await self.send(socket, error(26, "too many markets", sid, self.number(sid), ident))
+                return
+            if params["action"] == "delete_markets":
+                for ticker in tickers:
+                    self.followed.pop(ticker, None)
+            if params["action"] != "get_snapshot":
+                after = {"market_tickers": [*own, *tickers]}
+                await self.send(socket, {"id": ident, "type": "ok", "sid": sid, "seq": self.number(sid), "msg": after})
         if params.get("action", "add_markets") in ("add_markets", "get_snapshot"):
-            for ticker in params.get("market_tickers", ()):
+            for ticker in tickers:
+                self.followed[ticker] = sid
                 await self.image(socket, ticker)
 
+    def number(self, sid: int) -> int:
+        """The number of the next message of a subscription."""
+        return next(self._sequences[sid])
+
+    def on_scale(self, sid: int, price: str) -> str:
+        """A price of No as the stream sends it."""
+        turned = self.yes_scale and self.subscriptions[sid].get("use_yes_price", False)
+        return f"{1 - Decimal(price):.4f}" if turned else price
+
     async def image(self, socket: ServerConnection, ticker: str) -> None:
-        book = self.books.get(ticker, order_book([], []))
-        await self.send(socket, snapshot(ticker, next(self.sequence), book["yes_dollars"], book["no_dollars"]))
+        book, sid = self.books.get(ticker, order_book([], [])), self.followed[ticker]
+        no = [(self.on_scale(sid, price), size) for price, size in book["no_dollars"]]
+        await self.send(socket, snapshot(ticker, self.number(sid), book["yes_dollars"], no, sid))
 
     async def change(self, ticker: str, price: str, change: str, *, skip: int = 0) -> None:
-        """Send a change to the last connection, after so many that got lost."""
+        """Send a change of bids for No to the last connection, after so many that got lost."""
+        sid = self.followed[ticker]
         for _ in range(skip):
-            next(self.sequence)
-        await self.send(self.sockets[-1], delta(ticker, next(self.sequence), price, change))
+            self.number(sid)
+        await self.send(self.sockets[-1], delta(ticker, self.number(sid), self.on_scale(sid, price), change, sid=sid))
+
+    async def end(self, sid: int, code: int = 25) -> None:
+        """End a subscription of the last connection."""
+        del self.subscriptions[sid]
+        self.subscriptions[100 + sid] = {}  # numbers are not used again
+        self.followed = {ticker: other for ticker, other in self.followed.items() if other != sid}
+        await self.send(self.sockets[-1], error(code, "outbound buffer overflowed", sid, self.number(sid)))
 
 
 @asynccontextmanager

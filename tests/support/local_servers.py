@@ -63,6 +63,19 @@ class Answering:
 Handler = Callable[[Request, Answering], Awaitable[None]]
 
 
+class Checked:
+    """A server that refuses what the contract of a venue does not allow; `prefix` begins its paths."""
+
+    def __init__(self, venue: str, handle: Handler, prefix: str = "") -> None:
+        self.check, self._handle = ContractCheck(venue, prefix), handle
+
+    async def __call__(self, request: Request, answering: Answering) -> None:
+        if refusal := self.check.refused(*request, asyncio.get_running_loop().time()):
+            await answering.answer({"message": refusal.reason}, refusal.status)
+        else:
+            await self._handle(request, answering)
+
+
 async def accept_no_more(sockets: Iterable[Any]) -> None:
     """Stop to accept connections before a server is closed.
 
@@ -115,7 +128,9 @@ async def http(handle: Handler) -> AsyncIterator[str]:
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         where = urlsplit(target)
-        await handle(Request(method, where.path, parse_qs(where.query), headers, body), Answering(writer))
+        await handle(
+            Request(method, where.path, parse_qs(where.query, keep_blank_values=True), headers, body), Answering(writer)
+        )
 
     async with tcp(serve) as port:
         yield f"http://127.0.0.1:{port}"

@@ -34,6 +34,8 @@ def event(books: dict[str, list[Json]] | None = None, **more: Any) -> Json:
 class Aggregator(Lists):
     """The aggregator."""
 
+    venue = "odds_api_io"
+
     def __init__(self, *events: Json) -> None:
         super().__init__()
         self.events = list(events) or [event()]

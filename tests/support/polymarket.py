@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+from support.contracts import ContractCheck
 from support.local_servers import Answering, Request, accept_no_more, http, now
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -30,7 +31,8 @@ def offer(
 
 
 def team(name: str, side: str, alias: str = "", abbreviation: str = "") -> Json:
-    return {"name": name, "ordering": side, "alias": alias or None, "abbreviation": abbreviation or None}
+    named = {"name": name, "alias": alias or None, "abbreviation": abbreviation or None}
+    return {"id": 1 if side == "home" else 2, "ordering": side, **named}
 
 
 NFL = [
@@ -119,6 +121,7 @@ class Exchange:
         self.books: dict[str, Any] = {
             "t1": dict(bids=[(0.53, 40)], asks=[(0.55, 100)]), "t2": dict(bids=[(0.45, 100)], asks=[(0.47, 40)]),
         }  # fmt: skip
+        self.check = ContractCheck("polymarket")
         self.requests: list[Request] = []
         self.asked: list[list[str]] = []  # tokens of each request for books
         self.told: list[list[Any]] = []  # messages of each connection
@@ -141,6 +144,12 @@ class Exchange:
     def book(self, token: str) -> Any:
         return book(token, stamp=stamp(), **self.books[token])
 
+    async def __call__(self, request: Request, answering: Answering) -> None:
+        if refusal := self.check.refused(*request, asyncio.get_running_loop().time()):
+            await answering.answer({"error": refusal.reason}, status=refusal.status)
+        else:
+            await self.answer(request, answering)
+
     async def answer(self, request: Request, answering: Answering) -> None:
         self.requests.append(request)
         if self.status:
@@ -159,7 +168,8 @@ class Exchange:
             self.asked.append(tokens)
             await self.answers.wait()
             known = [self.book(token) for token in tokens if token in self.books]
-            await answering.answer([{k: v for k, v in one.items() if k != "event_type"} for one in known])
+            more: Json = {"min_order_size": "5", "tick_size": "0.01", "neg_risk": False, "last_trade_price": "0.5"}
+            await answering.answer([{k: v for k, v in one.items() if k != "event_type"} | more for one in known])
         else:
             await answering.answer({"error": "not found"}, status=404)
 
@@ -179,6 +189,7 @@ class Exchange:
                     continue
                 message = json.loads(data)
                 self.told[number - 1].append(message)
+                self.check.message("stream", message)
                 if self.sends and message.get("operation") != "unsubscribe":
                     known = [self.book(token) for token in message["assets_ids"] if token in self.books]
                     await connection.send(json.dumps(known))
@@ -198,7 +209,7 @@ class Exchange:
 async def served(exchange: Exchange) -> AsyncIterator[dict[str, str]]:
     """The settings that lead to a local exchange."""
     async with (
-        http(exchange.answer) as url,
+        http(exchange) as url,
         serve(exchange.follow, "127.0.0.1", 0, process_request=exchange.greet) as server,
     ):
         port = next(iter(server.sockets)).getsockname()[1]

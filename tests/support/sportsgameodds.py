@@ -60,6 +60,8 @@ def page(*events: Json, cursor: str | None = None) -> Json:
 class Aggregator(Lists):
     """The aggregator; it wants a key."""
 
+    venue = "sportsgameodds"
+
     def __init__(self, *events: Json) -> None:
         super().__init__()
         self.events = list(events) or [event()]

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import polars as pl
 
+import oddsengine
+from oddsengine.feeds.contract import load, venues
 from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.sources import KINDS, FeedSettings
+from oddsengine.sources import KINDS, FeedSettings, Source
 from oddsengine.sources.drift import Drift
+from oddsengine.sources.recording import Cleaned, Recorder, cleaned, going_through
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import TheOddsApiSettings
+from oddsengine.sources.settings import PolledSettings, TheOddsApiSettings
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import source
 from oddsengine_service.feeds.hub import Hub, UnmappedMarket
@@ -38,6 +42,7 @@ class FeedCheck(NamedTuple):
     books: tuple[str, ...]
     unmapped: tuple[UnmappedMarket, ...]
     notes: tuple[str, ...]
+    unknown: int = 0  # values that came and that its contract does not know
 
     def cells(self) -> list[str]:
         counts = [self.events, self.quotes, len(self.books), sum(one.times for one in self.unmapped)]
@@ -45,6 +50,13 @@ class FeedCheck(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         return {**self._asdict(), "unmapped": [one._asdict() for one in self.unmapped]}
+
+
+class Checked(NamedTuple):
+    """The check of a feed, and the rows that were on the board at its end."""
+
+    check: FeedCheck
+    rows: pl.DataFrame
 
 
 def state_file(settings: Settings) -> Path:
@@ -58,36 +70,68 @@ def quarantine(settings: Settings, secrets: Secrets) -> PayloadQuarantine:
     )
 
 
-def check(settings: Settings, environ: Mapping[str, str], seconds: float) -> list[FeedCheck]:
-    """Check all feeds concurrently, with a time limit for each."""
+def check(
+    settings: Settings, environ: Mapping[str, str], seconds: float, *, record: bool = False
+) -> tuple[list[FeedCheck], dict[str, Cleaned]]:
+    """Check all feeds concurrently, with a time limit for each; also returns recordings, if asked to record."""
 
-    async def everything() -> list[FeedCheck]:
+    async def everything() -> tuple[list[FeedCheck], dict[str, Cleaned]]:
         secrets = Secrets()
+        recorders = {
+            name: Recorder(name, feed.kind, _told(feed, secrets), oddsengine.__version__)
+            for name, feed in (settings.feeds.items() if record else ())
+        }
         with secrets.out_of_logs():
-            tries = [_try(settings, feed, environ, secrets, seconds) for feed in settings.feeds.values()]
-            return list(await asyncio.gather(*tries))
+            tries = [
+                _try(settings, feed, environ, secrets, seconds, recorders.get(name))
+                for name, feed in settings.feeds.items()
+            ]
+            checked = list(await asyncio.gather(*tries))
+        return checked, {
+            name: cleaned(one.recording, secrets.values(), one.left_out) for name, one in recorders.items()
+        }
 
     return asyncio.run(everything())
 
 
+def _told(feed: FeedSettings, secrets: Secrets) -> dict[str, Any]:
+    """The settings of a feed that a recording says: those that are not the usual ones."""
+    given = msgspec.to_builtins(feed)
+    usual = {field.name: field.default for field in msgspec.structs.fields(feed)}
+    said = msgspec.json.encode(
+        {name: value for name, value in given.items() if value != usual[name] and name not in ("name", "kind")}
+    )
+    told: dict[str, Any] = msgspec.json.decode(secrets.clean_bytes(said))
+    return told
+
+
 async def _try(
-    settings: Settings, feed: FeedSettings, environ: Mapping[str, str], secrets: Secrets, seconds: float
-) -> FeedCheck:
+    settings: Settings, feed: FeedSettings, environ: Mapping[str, str], secrets: Secrets, seconds: float,
+    recorder: Recorder | None,
+) -> FeedCheck:  # fmt: skip
+    asked = feed
     if isinstance(feed, TheOddsApiSettings):
-        feed = msgspec.structs.replace(feed, props=())  # would use too many credits for a check
+        asked = msgspec.structs.replace(feed, props=())  # would use too many credits for a check
     try:
-        made = source(settings, feed, environ, secrets)
+        made = source(settings, asked, environ, secrets)
     except SettingsError as error:
         return FeedCheck(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
     clock = None if KINDS[feed.kind].historical else Clock().now
     hub = Hub(Writer(Engine()), Matcher(), clock=clock, payloads=quarantine(settings, secrets))
+    with going_through(recorder):
+        return (await run(hub, feed, made, seconds)).check
+
+
+async def run(hub: Hub, feed: FeedSettings, made: Source, seconds: float) -> Checked:
+    """Run a source until it has caught up, failed, or the time is over, and say what came."""
     track = hub.add(feed)
     running = asyncio.create_task(made.run(hub))
     caught_up = asyncio.create_task(track.caught_up.wait())
     failed = asyncio.create_task(track.has_failed.wait())
     try:
         await asyncio.wait({running, caught_up, failed}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        return _seen(hub, track, feed, settings, made, in_time=caught_up.done() or failed.done() or running.done())
+        in_time = caught_up.done() or failed.done() or running.done()
+        return Checked(_seen(hub, track, feed, made, in_time=in_time), hub.engine.table())
     finally:
         for task in (running, caught_up, failed):
             task.cancel()
@@ -96,7 +140,7 @@ async def _try(
         await hub.close()
 
 
-def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: Any, *, in_time: bool) -> FeedCheck:
+def _seen(hub: Hub, track: Track, feed: FeedSettings, made: Any, *, in_time: bool) -> FeedCheck:
     (status,) = hub.statuses()
     notes = []
     if not in_time and status.status in ("ok", "starting"):
@@ -104,8 +148,7 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: 
     cost = getattr(made, "cost", None)
     if cost is not None:
         notes.append(f"costs {cost()}")
-        props = settings.feeds[feed.name]
-        if isinstance(props, TheOddsApiSettings) and props.props:
+        if isinstance(feed, TheOddsApiSettings) and feed.props:
             notes.append("props are not tried, and cost as much again for each event")
     if status.quarantined:
         notes.append(f"{status.quarantined} of its games are doubtful and kept apart")
@@ -113,10 +156,15 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, settings: Settings, made: 
         notes.append("books not in the catalog: " + ", ".join(sorted(track.unknown)))
     if track.refused:
         notes.append("left out: " + ", ".join(f"{why} {n:,}" for why, n in track.refused.most_common()))
+    if isinstance(feed, PolledSettings) and in_time and track.requests:
+        a_day = 86_400.0 * min(track.requests / feed.interval, feed.rate)
+        notes.append(f"about {round(a_day, -1):,.0f} requests a day: {track.requests} every {feed.interval:g} s")
+    if feed.kind in venues() and (needs := load(feed.kind).needs):
+        notes.append(f"a user needs {', '.join(needs)}")
     notes += _unknown(track.drift)
     return FeedCheck(
         feed.name, feed.kind, status.status, status.reason, status.events, status.quotes, status.books,
-        tuple(hub.unmapped()), tuple(notes),
+        tuple(hub.unmapped()), tuple(notes), track.drift.counts.values,
     )  # fmt: skip
 
 

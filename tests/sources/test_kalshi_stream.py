@@ -1,0 +1,247 @@
+"""Kalshi's stream against a local exchange: errors of subscriptions, their limits, the scale of No, lines and fees."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sources.test_kalshi import DAL, SEA, STREAMED, active, cost, key, source, streaming, with_books
+from support.kalshi import (
+    EVENT,
+    START,
+    Exchange,
+    Json,
+    error,
+    event,
+    exchange,
+    fee_changes,
+    fee_update,
+    lifecycle,
+    milestone,
+    order_book,
+    over,
+)
+from support.local_servers import new_hub, now, running, until
+from websockets.asyncio.server import ServerConnection
+
+from oddsengine.sources import kalshi_stream
+from oddsengine_service.feeds.hub import Hub
+
+
+def subscribed(served_: Exchange) -> list[list[str]]:
+    """The markets of each subscription of books that was requested."""
+    return [one["params"]["market_tickers"] for one in served_.commands
+            if one["cmd"] == "subscribe" and "market_tickers" in one["params"]]  # fmt: skip
+
+
+def fees(hub: Hub) -> set[float | None]:
+    table = hub.engine.table()
+    return set(table["contract_fee"].to_list()) if "contract_fee" in table.columns else {None}
+
+
+@pytest.mark.parametrize("code", [10, 25])
+def test_an_error_that_ends_a_subscription_does_not_end_the_connection(code: int, tmp_path: Path) -> None:
+    served_, suspended = with_books(), []
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await served_.end(2, code)
+            await until(lambda: len(subscribed(served_)) == 2, "the subscription once more")
+            suspended.append(active(hub))
+            await until(lambda: cost(hub) == STREAMED and active(hub) == {True}, "prices")
+            await served_.change(SEA, "0.4250", "3.00")
+            await until(lambda: cost(hub).get("Seattle") == 0.575, "a change")
+        assert served_.connections == 1
+        assert subscribed(served_) == [[SEA, DAL]] * 2
+
+    asyncio.run(check())
+
+
+def test_statuses_that_ended_are_requested_again_and_the_lists_read_at_once(tmp_path: Path) -> None:
+    served_ = with_books()
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await served_.send(served_.sockets[0], lifecycle(SEA, served_.number(1), "deactivated"))
+            await served_.send(served_.sockets[0], lifecycle(DAL, served_.number(1), "deactivated"))
+            await until(lambda: active(hub) == {False}, "suspended prices")
+            await served_.end(1)  # and meanwhile the markets open again
+            await until(lambda: active(hub) == {True}, "the statuses of the lists")
+        channels = Counter(one["params"]["channels"][0] for one in served_.commands if one["cmd"] == "subscribe")
+        assert (served_.connections, channels["market_lifecycle_v2"]) == (1, 2)
+
+    asyncio.run(check())
+
+
+def many(served_: Exchange, count: int) -> list[str]:
+    """Give the game totals at so many lines. Returns all markets."""
+    totals = [over("KXNFLTOTAL", 20.5 + at) for at in range(count)]
+    served_.events = [milestone(events=(EVENT, event("KXNFLTOTAL")))]
+    served_.markets["KXNFLTOTAL"] = totals
+    served_.books |= {one["ticker"]: order_book([("0.3000", "7")], [("0.6000", "5")]) for one in totals}
+    return [SEA, DAL, *(one["ticker"] for one in totals)]
+
+
+def everything_streamed(hub: Hub, count: int) -> bool:
+    streamed = [row for row in hub.engine.table().to_dicts() if row["selection"] == "Over"]
+    return len(streamed) == count and {round(1 / row["odds_decimal"], 6) for row in streamed} == {0.4}
+
+
+def test_more_markets_than_one_subscription_takes_are_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr(kalshi_stream, "_MARKETS", 5)
+    served_ = with_books()
+    tickers = many(served_, 10)
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await until(lambda: everything_streamed(hub, 10), "all books")
+        assert [len(one) for one in subscribed(served_)] == [5, 5, 2]
+        assert sorted(one for some in subscribed(served_) for one in some) == sorted(tickers)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("most", [3, 8])
+def test_a_limit_that_was_not_known_needs_further_subscriptions(most: int, tmp_path: Path) -> None:
+    served_ = with_books()
+    served_.most_markets = most
+    many(served_, 10)
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await until(lambda: everything_streamed(hub, 10), "all books")
+        assert served_.connections == 1
+        assert max(Counter(served_.followed.values()).values()) <= most
+
+    asyncio.run(check())
+
+
+def test_markets_that_do_not_fit_a_subscription_get_another(tmp_path: Path) -> None:
+    served_ = with_books()
+    served_.most_markets = 2
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path, refresh=0.1) as hub:
+            many(served_, 1)
+            await until(lambda: everything_streamed(hub, 1), "the book of a new market")
+        assert (served_.connections, len(subscribed(served_))) == (1, 2)
+        assert Counter(served_.followed.values()) == {2: 2, 3: 1}
+
+    asyncio.run(check())
+
+
+def test_too_many_commands_are_repeated_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kalshi_stream, "_WAIT_S", 0.02)
+    monkeypatch.setattr(kalshi_stream, "_TURN_S", 0.02)
+    served_ = with_books()
+    refused = iter(range(3))
+
+    async def busy(exchange_: Exchange, socket: ServerConnection, command: Json) -> bool:
+        if next(refused, None) is None:
+            return False
+        await exchange_.send(socket, error(27, "too many requests", ident=command["id"]))
+        return True
+
+    served_.acting = busy
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path):
+            assert served_.connections == 1
+
+    asyncio.run(check())
+
+
+def test_an_exchange_that_stays_busy_ends_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kalshi_stream, "_WAIT_S", 0.001)
+    monkeypatch.setattr(kalshi_stream, "_TURN_S", 0.01)
+    served_ = with_books()
+
+    async def busy(exchange_: Exchange, socket: ServerConnection, command: Json) -> bool:
+        await exchange_.send(socket, error(27, "too many requests", ident=command["id"]))
+        return True
+
+    served_.acting = busy
+
+    async def check() -> None:
+        hub = new_hub()
+        with key(tmp_path) as (_, env):
+            async with exchange(served_) as where, running(hub, source(where, env)):
+                await until(lambda: "27, too many requests" in hub.statuses()[0].reason, "the reason")
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("yes_scale", [True, False])
+def test_prices_of_no_are_read_on_either_scale(yes_scale: bool, tmp_path: Path) -> None:
+    served_ = with_books()
+    served_.yes_scale = yes_scale
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await served_.change(SEA, "0.4250", "3.00")
+            await until(lambda: cost(hub).get("Seattle") == 0.575, "a change")
+        assert served_.connections == 1
+
+    asyncio.run(check())
+
+
+def test_a_line_that_moves_takes_its_old_prices_away(tmp_path: Path) -> None:
+    served_ = with_books()
+    many(served_, 1)
+    seen: list[set[float]] = []
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await until(lambda: everything_streamed(hub, 1), "the book")
+            ticker = f"{event('KXNFLTOTAL')}-20.5"
+
+            def lines() -> set[float]:
+                seen.append({row["line"] for row in hub.engine.table().to_dicts() if row["line"] is not None})
+                return seen[-1]
+
+            moved = lifecycle(ticker, served_.number(1), "metadata_updated", floor_strike=24.5)
+            await served_.send(served_.sockets[0], moved)
+            await until(lambda: lines() == {24.5}, "the new line")
+            assert {20.5, 24.5} not in seen
+            await served_.change(ticker, "0.6500", "3.00")
+            await until(lambda: cost(hub).get("Over") == 0.35, "its price")
+
+    asyncio.run(check())
+
+
+def test_fees_change_over_the_stream_and_when_it_was_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    served_ = with_books()
+    served_.changes = fee_changes(events=[(EVENT, None, 0.5)], series=[("KXNFLTOTAL", "flat", 1)], at=now())
+    assert now() < START
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await until(lambda: fees(hub) == {0.035}, "the announced fee")
+            await served_.send(served_.sockets[0], fee_update(served_.number(1), None, 2))
+            await until(lambda: fees(hub) == {0.14}, "the new fee")
+            assert cost(hub) == STREAMED
+            await served_.send(served_.sockets[0], fee_update(served_.number(1), "flat", None))
+            await until(lambda: not hub.engine.table().height, "no price")
+
+    asyncio.run(check())
+
+
+def test_announcements_that_are_refused_are_said(tmp_path: Path) -> None:
+    served_ = with_books()
+
+    async def refuse(_: Any, answering: Any) -> bool:
+        await answering.answer({"error": {"code": "not_found"}}, 404)
+        return True
+
+    served_.answers["/events/fee_changes"] = refuse
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            assert "announced changes of fees cannot be read: status 404" in str(hub.tracks["k"].warning)
+
+    asyncio.run(check())
