@@ -80,7 +80,8 @@ def age(seconds: float | None) -> str:
     return f"{seconds:.0f}s"
 
 
-def _notes(row: Row, *more: str) -> str:
+def _notes(row: Row, leg: Row, *more: str) -> str:
+    """What to know of a bet: of a row, or of one of its legs, `leg`."""
     words = [_NOTES.get(name, name.lower().replace("_", " ")) for name in row["warnings"] if name != "SHARED_FEED"]
     if row.get("is_live") and "live" not in words:
         words.insert(0, "live")
@@ -92,6 +93,8 @@ def _notes(row: Row, *more: str) -> str:
         words.append("one side")
     if row.get("same_bet"):
         words.append(f"bet {row['same_bet']}")
+    if delay := leg.get("bet_delay"):
+        words.append(f"accepted after {delay:g} s")
     return ", ".join([*words, *(word for word in more if word)])
 
 
@@ -117,18 +120,19 @@ def _ev(row: Row) -> Cells:
             row["reference"] if row["reference"] in ("close", "model") else row["sharp_book"] or "",
             _percent(None if row["kelly_percent"] is None else row["kelly_percent"] * 100.0),
             _percent(row["confidence_score"], 0), _share(row.get("still_there")), age(row["oldest_odds_age_seconds"]),
-            _notes(row, f"same feed: {' '.join(sisters)}" if sisters else ""), row["id"],
+            _notes(row, row, f"same feed: {' '.join(sisters)}" if sisters else ""), row["id"],
         ]
     ]  # fmt: skip
 
 
 def _arbitrage(row: Row) -> Cells:
     first = [_percent(row["profit_percent"]), row["event_name"], _market(row)]
-    last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
+    old = age(row["oldest_odds_age_seconds"])
     return [
         [
             *first, bet(leg["selection"], leg["line"], row["player_name"], total_team(row)), leg["sportsbook"],
-            format_american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), *last,
+            format_american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), old,
+            _notes(row, leg), row["id"],
         ]
         for leg in row["legs"]
     ]  # fmt: skip
@@ -136,14 +140,14 @@ def _arbitrage(row: Row) -> Cells:
 
 def _low_hold(row: Row) -> Cells:
     first = [_percent(row["hold_percentage"]), row["event_name"], _market(row)]
-    last = [age(row["oldest_odds_age_seconds"]), _notes(row), row["id"]]
+    old = age(row["oldest_odds_age_seconds"])
     sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
     return [
         [
             *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), " ".join(side["books"]),
             format_american(side["odds_american"]), decimal(side["odds_decimal"]),
-            _percent(None if side["fair_probability"] is None else side["fair_probability"] * 100.0),
-            *last,
+            _percent(None if side["fair_probability"] is None else side["fair_probability"] * 100.0), old,
+            _notes(row, side), row["id"],
         ]
         for side in sides
         if side["selection"] is not None
@@ -163,7 +167,7 @@ def _middle(row: Row) -> Cells:
         [
             *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), side["sportsbook"],
             format_american(side["odds_american"]), decimal(side["odds_decimal"]),
-            _percent(side["stake_percent"]), *last, _notes(row), row["id"],
+            _percent(side["stake_percent"]), *last, _notes(row, side), row["id"],
         ]
         for side in (row["side1"], row["side2"])
     ]  # fmt: skip

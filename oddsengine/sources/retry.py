@@ -7,7 +7,7 @@ Waits have full jitter: after the n-th consecutive failure, anything from 0 to b
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from oddsengine.feeds import FeedError
@@ -75,8 +75,9 @@ async def alongside(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Ta
         yield task
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError, Failure):
-            await task
+        await asyncio.wait([task])  # not `await task`, after which its cancellation and that of the caller look alike
+        if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Failure):
+            raise error
 
 
 async def parsed(

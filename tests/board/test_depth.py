@@ -7,20 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine.board.depth import Depth
-from oddsengine.board.links import CHARGES, LADDER, LINKS, SEPARATOR
+from oddsengine.board.links import CHARGES, LADDER, LEVELS_AT, RULES, SEPARATOR
 from oddsengine.tables.levels import levels_text
 
 levels = st.lists(st.tuples(st.sampled_from([1.5, 2.0, 2.2]), st.sampled_from([0.0, 5.0, 70.0])), max_size=4)
 charge = st.none() | st.sampled_from([0.0, 0.02])
-puts = st.lists(st.tuples(st.integers(0, 3), st.none() | st.tuples(levels, charge, charge)), min_size=20, max_size=80)
+prices = st.none() | st.tuples(levels, charge, charge, st.sampled_from(["", "5.0"]))
+puts = st.lists(st.tuples(st.integers(0, 3), prices), min_size=20, max_size=80)
 
 
 def text(given: Any) -> str | None:
     if given is None:
         return None
-    ladder, *charges = given
+    ladder, *charges, delay = given
     own = [levels_text(ladder), *("" if each is None else str(each) for each in charges)]
-    return SEPARATOR.join([*[""] * (len(LINKS) - 3), *own]) if any(own) else "x"
+    own += ["", "", delay] if delay else []  # omitted if they are empty
+    return SEPARATOR.join([*[""] * LEVELS_AT, *own]) if any(own) else "x"
 
 
 @given(puts)
@@ -37,7 +39,7 @@ def test_rows_have_what_they_were_given_last(given: Any) -> None:
     for wanted in (True, False):
         taken = depth.take(slots, parts, levels=wanted)
         ladders = {slot: sorted(own[0], reverse=True) for slot, own in held.items() if own and own[0] and wanted}
-        charges = {slot: own[1:] for slot, own in held.items() if own and own[1:] != (None, None)}
+        charges = {slot: own[1:3] for slot, own in held.items() if own and own[1:3] != (None, None)}
         if not (ladders or charges):
             assert taken is None
             continue
@@ -49,5 +51,7 @@ def test_rows_have_what_they_were_given_last(given: Any) -> None:
         assert list(zip(*rates, strict=True)) == [charges[slot] for slot in sorted(charges)]
     assert [bool(part & LADDER) for part in parts] == [bool(held.get(at) and held[at][0]) for at in range(4)]
     assert [bool(part & CHARGES) for part in parts] == [
-        bool(held.get(at) and held[at][1:] != (None, None)) for at in range(4)
+        bool(held.get(at) and held[at][1:3] != (None, None)) for at in range(4)
     ]
+    assert [bool(part & RULES) for part in parts] == [bool(held.get(at) and held[at][3]) for at in range(4)]
+    assert depth.is_empty == (not parts.any())

@@ -6,7 +6,7 @@ from feeds.test_samples import IMAGE, LINES, encoded
 from hypothesis import given
 from hypothesis import strategies as st
 from support.betfair import Market
-from support.contract_payloads import UNHEARD_OF, payloads, unheard_of
+from support.contract_payloads import UNHEARD_OF, mutated, payloads, unheard_of
 
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.betfair import BetfairMarkets
@@ -65,7 +65,10 @@ def whole(messages: list[Any], listed: list[Any]) -> list[Payload]:
     return out
 
 
-@given(st.lists(payloads(CONTRACT, "message"), max_size=4), payloads(CONTRACT, "catalogue"))
+@given(
+    st.lists(payloads(CONTRACT, "message") | mutated(CONTRACT, "message", IMAGE), max_size=4),
+    payloads(CONTRACT, "catalogue") | mutated(CONTRACT, "catalogue", [Market("1.2001").listed()]),
+)
 def test_whatever_comes_is_read_or_refused(messages: list[Any], listed: list[Any]) -> None:
     for payload in whole(messages, listed):
         assert all(row["odds_decimal"] > 1.0 for row in payload.quotes)

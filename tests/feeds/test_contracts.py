@@ -240,6 +240,9 @@ def test_each_value_that_decides_is_changed_once() -> None:
 
 RECORDED = os.environ.get("RECORDED_FEEDS", "")
 OF_FILES: dict[tuple[str, str], str] = {  # (kind, pattern of files in its folder) -> table of its contract
+    ("betfair", "mcm_live_*.json"): "message",
+    ("betfair", "market_definition_*.json"): "market_definition",
+    ("betfair", "list_market_catalogue.json"): "listed_market",
     ("kalshi", "market_rest.json"): "one_market",
     ("kalshi", "orderbook_rest.json"): "one_book",
     ("polymarket", "gamma_event.json"): "events",

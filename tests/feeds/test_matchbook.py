@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from feeds.test_samples import encoded
 from hypothesis import given
-from support.contract_payloads import payloads, unheard_of
+from support.contract_payloads import mutated, payloads, unheard_of
 from support.matchbook import RESULT, START, TOTAL, event, market, page, runner, sports_list
 
 from oddsengine.feeds import FeedError, Payload
@@ -230,7 +230,7 @@ def read_page(document: Any) -> Payload:
     return MatchbookPrices().read("x", [Received(encoded(document), SEEN)], SPORTS, NOW)
 
 
-@given(payloads(CONTRACT, "events"))
+@given(payloads(CONTRACT, "events") | mutated(CONTRACT, "events", page(event(RESULT, TOTAL))))
 def test_whatever_comes_is_read_or_refused(document: Any) -> None:
     try:
         rows = read_page(document).quotes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from feeds.test_samples import encoded
 from hypothesis import given
-from support.contract_payloads import payloads, unheard_of
+from support.contract_payloads import mutated, payloads, unheard_of
 from support.sx_bet import START, book, league_list, market, page, soccer, sports_list, winner
 
 import oddsengine as oe
@@ -249,7 +249,10 @@ def test_a_value_that_is_unheard_of_costs_its_market_and_is_counted() -> None:
         assert found.refused == {"a market whose status is not known": 1}
 
 
-@given(payloads(CONTRACT, "markets"), payloads(CONTRACT, "book"))
+@given(
+    payloads(CONTRACT, "markets") | mutated(CONTRACT, "markets", page(winner())),
+    payloads(CONTRACT, "book") | mutated(CONTRACT, "book", book([(0.5, 5.0)], [(0.48, 3.0)])),
+)
 def test_whatever_comes_is_read_or_refused(listed: Any, orders: Any) -> None:
     try:
         found = read_markets([encoded(listed)], LEAGUES, NOW)

@@ -58,6 +58,8 @@ def test_an_explanation_says_minimum_step_and_delay() -> None:
     text = str(explain(odds, found["id"][0], now=NOW))
     assert "at betfair_exchange, odds 2.2, stake 47.68 %; minimum 2, in steps of 0.01, accepted after 5 s" in text
     assert "at draftkings, odds 1.95, stake 52.32 %\n" in text
+    shown = str(oe.show(found)).splitlines()
+    assert ["accepted after 5 s" in line for line in shown if "220.5" in line] == [True, False]
     plan = oe.arbitrage_plan(found, bankroll=100)
     assert dict(plan.select("sportsbook", "bet_delay").rows()) == {"betfair_exchange": 5.0, "draftkings": None}
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -67,8 +67,9 @@ class Stream:
         self.open: dict[asyncio.StreamWriter, Json] = {}  # the last subscription of each connection
 
     async def line(self, writer: asyncio.StreamWriter, **message: Any) -> None:
-        writer.write(json.dumps(message).encode() + b"\r\n")
-        await writer.drain()
+        with suppress(ConnectionError):  # that was closed meanwhile
+            writer.write(json.dumps(message).encode() + b"\r\n")
+            await writer.drain()
 
     async def status(self, writer: asyncio.StreamWriter, number: int, error: str = "", *, closed: bool = False) -> None:
         failed = {"errorCode": error, "errorMessage": "no"} if error else {}
@@ -87,11 +88,10 @@ class Stream:
 
     async def beat(self) -> None:
         """A heartbeat: nothing has changed."""
-        for writer in list(self.open):
+        for writer, asked in list(self.open.items()):
             self.clock += 1
             stamp = int(now().timestamp() * 1000)
-            number = self.open[writer]["id"]
-            await self.line(writer, op="mcm", id=number, clk=f"c{self.clock}", pt=stamp, ct="HEARTBEAT")
+            await self.line(writer, op="mcm", id=asked["id"], clk=f"c{self.clock}", pt=stamp, ct="HEARTBEAT")
 
     async def close_market(self, ident: str) -> None:
         closed = self.markets.pop(ident)
