@@ -25,6 +25,7 @@ from support.shown import assert_shown
 
 import oddsengine
 import oddsengine_cli as cli
+from oddsengine.feeds import contract
 from oddsengine.sources import KINDS, FeedSettings
 from oddsengine_cli import COMMANDS, parser
 from oddsengine_service import settings
@@ -405,6 +406,15 @@ def test_the_benchmarks_that_are_named_exist() -> None:
         script, *arguments = shlex.split(command)
         text = (ROOT / script).read_text(encoding="utf-8")
         assert all(f'"{word}"' in text for word in arguments if not word.isdigit()), command
+
+
+@pytest.mark.parametrize("kind", contract.venues())
+def test_a_kind_with_a_contract_says_when_it_was_checked_and_whether_it_was_tried(kind: str) -> None:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    (found,) = [match for text in texts for match in re.findall(rf"(?ms)^##? `{kind}`$(.*?)(?=^## |\Z)", text)]
+    words, table = " ".join(found.split()), contract.load(kind)
+    assert table.checked.isoformat() in words
+    assert ("never tried" in words) != table.tried
 
 
 def test_pages_are_short() -> None:

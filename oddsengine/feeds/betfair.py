@@ -28,6 +28,7 @@ from oddsengine.feeds.betfair_format import (
     meaning,
     message_decoder,
 )
+from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import decode, moment
 from oddsengine.feeds.depth import Ladder, crossed, price_of
 from oddsengine.feeds.names import THREE_WAY, against, league, side_of, teams_of
@@ -41,6 +42,8 @@ _DRAW = 58805  # selection id of every draw
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
+_STATUSES, _BETTING = values_of("betfair", "market_status"), values_of("betfair", "betting_type")
+_RUNNER_STATUSES = values_of("betfair", "runner_status")
 _NOTHING = Payload()
 
 RunnerKey = tuple[int, float]
@@ -136,10 +139,10 @@ class BetfairMarkets:
         for entry in entries:
             market = entry.marketId
             names = {runner.selectionId: runner.runnerName for runner in entry.runners}
-            event = entry.event.name if entry.event else "", entry.competition.name if entry.competition else ""
-            if (self._names.get(market), self._events.get(market)) == (names, event):
+            event, competition = ((part and part.name) or "" for part in (entry.event, entry.competition))
+            if (self._names.get(market), self._events.get(market)) == (names, (event, competition)):
                 continue
-            self._names[market], self._events[market] = names, event
+            self._names[market], self._events[market] = names, (event, competition)
             if market in self._markets:
                 updated[market] = self._markets[market]
         return self._emit(updated, dict.fromkeys(updated), None, set()) if updated else _NOTHING
@@ -207,12 +210,13 @@ class BetfairMarkets:
         quoted: dict[str, dict[str, None]] = {}
         for given, state in markets.items():
             before = self._quoted.get(given, {})
-            if state.definition is None or state.definition.status == "CLOSED":
-                if state.definition is None:
-                    refused["a market without a definition"] += 1
+            why = _why_refused(state.definition)
+            if state.definition is None or why or state.definition.status == "CLOSED":
+                if why:
+                    refused[why] += 1
                 removed += list(before)
                 quoted[given] = {}
-                game = None if state.definition is None else self._game(given, state.definition)
+                game = None if state.definition is None or why else self._game(given, state.definition)
                 if game is not None and state.definition is not None and state.definition.marketType == "MATCH_ODDS":
                     games[game.id] = game._replace(status="ended")
                 continue
@@ -220,9 +224,7 @@ class BetfairMarkets:
             if game is None:
                 refused["a market whose teams are not known yet"] += 1
                 continue
-            rows, waiting = self._rows(given, state, game, touched[given], unmapped)
-            if waiting:
-                refused["a runner whose name is not known yet"] += waiting
+            rows = self._rows(given, state, game, touched[given], unmapped, refused)
             games.setdefault(game.id, game)
             now = dict(before) if touched[given] is not None else {}
             for row_id, row in rows.items():
@@ -288,8 +290,9 @@ class BetfairMarkets:
         game: Game,
         keys: set[RunnerKey] | None,
         unmapped: Counter[tuple[str, str]],
-    ) -> tuple[dict[str, dict[str, Any] | None], int]:
-        """Return rows of runners by id, None without a price, and the number of runners without a name."""
+        refused: Counter[str],
+    ) -> dict[str, dict[str, Any] | None]:
+        """Return rows of runners by id, None without a price; a runner without a name has none."""
         definition = state.definition or Definition()
         draw = any(runner.id == _DRAW for runner in definition.runners)
         meant = meaning(definition.marketType, definition.bettingType, game.sport, draw)
@@ -305,11 +308,12 @@ class BetfairMarkets:
         names = self._names.get(market_id, {})
         other = _opponents(definition)
         out: dict[str, dict[str, Any] | None] = {}
-        waiting = 0
         for runner in definition.runners:
             key = (runner.id, runner.hc or 0.0)
             if keys is not None and key not in keys:
                 continue
+            if runner.status not in _RUNNER_STATUSES:
+                refused["a runner whose status is not known"] += 1
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
             name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
             if meant.market.name == THREE_WAY and game.sport == "soccer":
@@ -321,7 +325,7 @@ class BetfairMarkets:
                 out[row_id] = None
                 continue
             if not name:
-                waiting += 1
+                refused["a runner whose name is not known yet"] += 1
                 continue
             if not meant.market.in_catalog:
                 unmapped[BOOK, meant.market.name] += 1
@@ -333,7 +337,16 @@ class BetfairMarkets:
                 "volume": state.matched.get(key),
                 "is_active": definition.status == "OPEN",
             }  # fmt: skip
-        return out, waiting
+        return out
+
+
+def _why_refused(definition: Definition | None) -> str:
+    """Return why a market cannot be read; empty if it can."""
+    if definition is None:
+        return "a market without a definition"
+    if definition.status not in _STATUSES:
+        return "a market whose status is not known"
+    return "" if definition.bettingType in _BETTING else "a market whose type of betting is not known"
 
 
 def _key_lines(definition: Definition) -> set[RunnerKey]:

@@ -4,13 +4,14 @@
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
-from oddsengine.feeds.decoding import Name, Text, Time, decode
+from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, plain, valid_items
 from oddsengine.feeds.names import THREE_WAY, MarketName, market
 
 # Event types: https://docs.developer.betfair.com, listEventTypes.
@@ -133,8 +134,7 @@ class Message(msgspec.Struct):
 
 
 class NamedItem(msgspec.Struct):
-    id: str = ""
-    name: str = ""
+    name: Text | None = None
 
 
 class RunnerName(msgspec.Struct):
@@ -153,20 +153,19 @@ class Catalogue(msgspec.Struct):
     runners: list[RunnerName] = []
 
 
-class CatalogueResult(msgspec.Struct):
-    result: list[Catalogue]
-
-
 message_decoder = msgspec.json.Decoder(Message)
-_catalogues = msgspec.json.Decoder(list[Catalogue])
-_answer = msgspec.json.Decoder(CatalogueResult)
+_LISTED = Level(Catalogue, "a market of the catalogue", "runners", Level(RunnerName, "a runner of the catalogue"))
 
 
-def read_catalogue(data: bytes) -> list[Catalogue]:
-    """Parse a response of the market catalogue, of REST or of JSON-RPC. Raises `FeedError` if it is not valid."""
-    if data.lstrip()[:1] == b"[":
-        return decode(_catalogues, data, "the Betfair catalogue")
-    return decode(_answer, data, "the Betfair catalogue").result
+def read_catalogue(data: bytes) -> tuple[list[Catalogue], Counter[str]]:
+    """Parse a response of the market catalogue, of REST or of JSON-RPC, and count what in it is not valid.
+
+    Raises `FeedError` if it is not valid at all.
+    """
+    source, refused = "the Betfair catalogue", Counter[str]()
+    document = plain(data, source)
+    listed = inside(document, "result") if isinstance(document, dict) else document
+    return valid_items(listed, _LISTED, refused, source, f"not a payload of {source}: it has no list")[0], refused
 
 
 class MarketMapping(NamedTuple):

@@ -278,6 +278,20 @@ def load(venue: str) -> Contract:
     return read(venue, (_FOLDER / f"{venue}.toml").read_text(encoding="utf-8"))
 
 
+def needs_of(kind: str) -> str:
+    """Return what a user of a kind of feed must have first, in words.
+
+    Examples
+    --------
+    >>> needs_of("smarkets")[:38]
+    'Smarkets needs: a verified account, an'
+    """
+    if kind not in venues():
+        return "check whether it needs an account"
+    table = load(kind)
+    return f"{table.name} needs: {', '.join(table.needs)}"
+
+
 def values_of(venue: str, name: str) -> frozenset[str]:
     """Return the values of an enumeration of a kind of feed.
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
 from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
@@ -38,6 +39,7 @@ _OTHERS = frozenset({
     "frame", "frames", "leg", "legs", "map", "maps", "round", "rounds",
 })  # fmt: skip
 _BACK, _LAY = ("back", "win"), ("lay", "lose")
+_STATES, _RUNNER_STATES = values_of("matchbook", "state"), values_of("matchbook", "runner_state")
 _PAIR = 2
 _SAME = 1e-9
 
@@ -142,7 +144,9 @@ class MatchbookPrices:
             listed = inside(plain(body, SOURCE), "events")
             for event in valid_items(listed, _LEVEL, turn.refused, SOURCE, fault)[0]:
                 game = _game(event, sports, now)
-                if not game.home:
+                if event.status not in _STATES:
+                    turn.refused["an event whose state is not known"] += 1
+                elif not game.home:
                     turn.refused["an event that is not a game of two"] += 1
                 elif not only or game.league == only:
                     turn.games[game.id] = game
@@ -163,11 +167,17 @@ def _game(event: _Event, sports: dict[int, str], now: datetime) -> Game:
 
 def _prices(event: _Event, one: _Market, game: Game, at: datetime, turn: Turn) -> None:
     """Add the prices of a market."""
+    if one.status not in _STATES:
+        turn.refused["a market whose state is not known"] += 1
+        return
     kind, form = _kind(one, game.sport)
     ladders = {str(runner.id): _ladders(runner, turn.refused) for runner in one.runners if runner.status != "removed"}
     for runner in one.runners:
         ident = str(runner.id)
         if ident not in ladders:
+            continue
+        if runner.status not in _RUNNER_STATES:
+            turn.refused["a runner whose state is not known"] += 1
             continue
         outcome = _outcome(runner, one, game, form)
         if outcome is None:
@@ -193,6 +203,8 @@ def _prices(event: _Event, one: _Market, game: Game, at: datetime, turn: Turn) -
 
 def _ladders(runner: _Runner, refused: Counter[str]) -> tuple[Ladder, Ladder]:
     """Return what can be backed and what can be laid."""
+    if strange := sum(price.side not in _BACK + _LAY for price in runner.prices):
+        refused["a price of a side that is not known"] += strange
 
     def levels(sides: tuple[str, ...]) -> Ladder:
         own = (price for price in runner.prices if price.side in sides)

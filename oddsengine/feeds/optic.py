@@ -22,7 +22,7 @@ _SOURCE = "OpticOdds"
 _MOST_UNKNOWN = 10_000
 _STATUS = {"unplayed": "upcoming", "live": "live", "half": "live", "completed": "ended", "cancelled": "cancelled"}
 _HALTED = frozenset({"suspended", "delayed"})
-"""Statuses of fixtures whose prices do not count until they are sent again."""
+"""Statuses of fixtures whose prices do not count until they are sent again, as are those that are not known."""
 
 
 def _signed(price: float) -> float:
@@ -134,7 +134,7 @@ class OpticOdds:
         kinds = None if markets is None else frozenset(markets)
         unmapped: Counter[tuple[str, str]] = Counter()
         games = {fixture.id: _game(fixture) for fixture in fixtures}
-        halted = {fixture.id for fixture in fixtures if (fixture.status or "").lower() in _HALTED}
+        halted = {fixture.id for fixture in fixtures if _is_halted(fixture.status, refused)}
         self._halted = (self._halted - games.keys()) | halted
         quotes: list[dict[str, Any]] = []
         listed: dict[str, dict[str, Pair]] = {game: {} for game in games}
@@ -218,7 +218,7 @@ class OpticOdds:
                 continue
             word = (change.new_status or change.status or "").lower()
             start = moment(change.new_start_date) or moment(change.start_date) or game.start
-            if word in _HALTED:
+            if _is_halted(word, refused):
                 self._halted.add(game.id)
                 rows = self._held.rows.values()
                 suspended |= {row["id"]: row | {"is_active": False} for row in rows if row["event_id"] == game.id}
@@ -227,8 +227,6 @@ class OpticOdds:
                     self.unknown[game.id] = None
                 self._halted.discard(game.id)
                 game = game._replace(status=_STATUS[word])
-            elif word:
-                refused[f"a status of a fixture that is not known: {word[:40]}"] += 1
             games[game.id] = game._replace(start=start)
         self._games |= games
         self._held.put(suspended.values())
@@ -295,6 +293,15 @@ class OpticOdds:
             return quoted if 100.0 <= abs(quoted) < inf else None
         price = self._decimal(quoted)
         return price if 1.0 < price < inf else None
+
+
+def _is_halted(status: str | None, refused: Counter[str]) -> bool:
+    """Whether the prices of a fixture of a status are suspended."""
+    word = (status or "").lower()
+    if word and word not in _HALTED and word not in _STATUS:
+        refused[f"a status of a fixture that is not known: {word[:40]}"] += 1
+        return True
+    return word in _HALTED
 
 
 def _fixtures(data: bytes, refused: Counter[str]) -> tuple[list[_Fixture], set[str]]:

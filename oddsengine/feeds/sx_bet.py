@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items, whole
 from oddsengine.feeds.depth import Ladder, ladder, price_of
 from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, outcome_of, side_of, with_line
@@ -28,6 +29,7 @@ from oddsengine.feeds.turns import Received, Turn
 
 BOOK = "sx_bet"
 SOURCE = "SX Bet"
+_STATUSES = values_of("sx_bet", "market_status")
 _ONE = 10**20
 _UNITS = 1e6
 _OUTRIGHT, _THREE_WAY = 274, 1
@@ -166,6 +168,9 @@ def read_markets(pages: Sequence[bytes], leagues: Sequence[SxLeague], now: datet
         for one in _items(listed, "markets", Level(_Market, "a market"), refused):
             of = by_id.get(one.leagueId if one.leagueId is not None else -1)
             start = moment(one.gameTime)
+            if one.status not in _STATUSES:
+                refused["a market whose status is not known"] += 1
+                continue
             if one.status != "ACTIVE" or (start is not None and start > until):
                 continue
             if one.legs or one.type == _OUTRIGHT:

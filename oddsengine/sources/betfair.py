@@ -12,6 +12,7 @@ import contextlib
 import gzip
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -80,6 +81,7 @@ class BetfairSource:
         self._choice = MarketChoice(feed.markets)
         self._listed: list[Catalogue] | None = None  # a list that is not applied yet
         self._listed_at = 0.0  # when the last one was requested
+        self._refused: Counter[str] = Counter()  # of it
         self._unlisted = ""  # why the last request failed
         self._number = 0  # of the last message of this connection, which that to a subscription has
         self._subscribed_at = 0.0
@@ -119,7 +121,7 @@ class BetfairSource:
             if not self._accept(line):
                 await self._subscribe(lines, receiver)
             return
-        payload = await parsed(feed, receiver, line, reader.read, line)
+        payload = await parsed(feed, receiver, line, reader.read, line, stream="stream")
         self._moment = payload.moment or self._moment
         await self._forward(receiver, payload)
         if reader.clk:
@@ -250,7 +252,7 @@ class BetfairSource:
                 self._session = ""
                 raise Failure(str(failure), kind=failure.kind, status=failure.status) from None
             raise
-        self._listed = await parsed(feed, receiver, answer.body, read_catalogue, answer.body)
+        self._listed, self._refused = await parsed(feed, receiver, answer.body, read_catalogue, answer.body)
         self._listed_at = now
 
     async def _apply_list(self, receiver: Receiver) -> None:
@@ -263,7 +265,8 @@ class BetfairSource:
     async def _name(self, receiver: Receiver) -> None:
         """Deliver what waited for the names of markets that are held."""
         payload = self._reader.name(self._choice.entries())
-        if payload.quotes or payload.removed:
+        payload, self._refused = payload._replace(refused=payload.refused + self._refused), Counter()
+        if payload.quotes or payload.removed or payload.refused:
             await receiver.deliver(self.feed.name, payload)
 
 

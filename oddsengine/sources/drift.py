@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
 from oddsengine.feeds import contract
 from oddsengine.feeds.contract_types import NEW_FIELD, Difference, FieldType
+from oddsengine.sources.settings import FeedSettings
 
 LARGE = 100_000  # bytes; what takes so long to read is done in a thread
 _FIRST = 100  # answers of each kind
@@ -71,6 +73,21 @@ class Drift:
         """Return values that are not known, those that decide what a price is first."""
         found = [one for one in self.seen if one.kind != NEW_FIELD]
         return sorted(found, key=lambda one: (not one.decides, -self.seen[one], one))
+
+
+def venue_of(feed: FeedSettings) -> str:
+    """Return the kind of a feed; nothing if its `url` is that of another service in the same format.
+
+    Examples
+    --------
+    >>> from oddsengine.sources.settings import TheOddsApiSettings
+    >>> given = dict(name="a", kind="the_odds_api", key_env="KEY", sports=("nba",))
+    >>> venue_of(TheOddsApiSettings(**given)), venue_of(TheOddsApiSettings(**given, url="https://parlay-api.com"))
+    ('the_odds_api', '')
+    """
+    usual = next((field.default for field in msgspec.structs.fields(feed) if field.name == "url"), "")
+    hosts = [urlsplit(url).hostname for url in (getattr(feed, "url", ""), usual) if isinstance(url, str)]
+    return feed.kind if len(set(hosts) - {"127.0.0.1", "localhost"}) <= 1 else ""
 
 
 def _differences(table: contract.Contract, kind: FieldType, body: bytes, turn: int) -> list[Difference]:

@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from oddsengine.feeds import Game, Payload
+from oddsengine.feeds.contract import needs_of
 from oddsengine.feeds.decoding import past
 from oddsengine.feeds.display import displayable
 from oddsengine.feeds.reading import quotes_table
@@ -78,6 +79,7 @@ class _Reports:
         self.refused: Failure | None = None
         self.changed = asyncio.Event()  # something failed, or the fetcher caught up
         self.complete = False
+        self.seconds = 0.0  # that all of it takes, by the limits of the source
         self._take = take
         self._warning = ""
 
@@ -115,6 +117,9 @@ class _Reports:
 
     def conflict(self, source: str, reason: str) -> None:
         """Only a node has to keep prices fresh."""
+
+    def takes(self, source: str, seconds: float) -> None:
+        self.seconds = seconds
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         self.report.credits_left, self.report.credits_used = left, used
@@ -369,7 +374,11 @@ async def _read(
         last = next(iter(receiver.failing.values()), None)
         if last is not None:
             raise _error(name, last, fetcher) from None
-        raise FetchError(name, TIMEOUT, f"not everything came within {timeout:g} s") from None
+        slow = receiver.seconds > timeout
+        why = (
+            f"; its limits let all of it take {receiver.seconds:.0f} s, which is the least for timeout" if slow else ""
+        )
+        raise FetchError(name, TIMEOUT, f"not everything came within {timeout:g} s{why}") from None
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError, Exception):
@@ -383,7 +392,7 @@ def _error(name: str, failure: Failure, fetcher: Source) -> FetchError:
     """The error of a failure, with what to do about it."""
     advice = ""
     if failure.status in (HTTP_UNAUTHORIZED, HTTP_FORBIDDEN):
-        advice = "; check the key"
+        advice = "; check the key" if hasattr(fetcher.feed, "key_env") else f"; {needs_of(fetcher.feed.kind)}"
     elif failure.kind == RATE_LIMITED and failure.wait:
         advice = f"; it asks to wait {failure.wait:g} s"
     url = getattr(fetcher.feed, "url", "") or getattr(fetcher.feed, "path", "")

@@ -91,7 +91,9 @@ class _Part:
                     if event is None or event.event != "connected":
                         backoff.reset()
                     if event is not None and event.event in ("odds", "locked-odds", "fixture-status"):
-                        payload = await parsed(feed, receiver, event.data, reader.frame, event.event, event.data)
+                        payload = await parsed(
+                            feed, receiver, event.data, reader.frame, event.event, event.data, stream="stream"
+                        )
                         await receiver.deliver(feed.name, _on_arrival(payload), self.name)
                         await self._request_odds(receiver, list(reader.unknown))
                     elif event is None or event.event != "connected":

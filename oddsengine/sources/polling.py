@@ -140,6 +140,7 @@ class PacedWeb:
     def takes(self, seconds: float) -> None:
         """Report how long a turn of all parts takes within the limits; the next one begins no earlier."""
         self.least = seconds
+        self._receiver.takes(self._feed.name, seconds)
         oldest = catalog.thresholds().stale_prematch_s
         self._receiver.conflict(
             self._feed.name,

@@ -43,6 +43,9 @@ class Receiver(Protocol):
     def conflict(self, source: str, reason: str) -> None:
         """Why a source's prices cannot be kept fresh; an empty reason clears it."""
 
+    def takes(self, source: str, seconds: float) -> None:
+        """How long it takes to read all of a source within the limits of its requests."""
+
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """The credits left and used, and those planned for an hour."""
 

@@ -263,5 +263,5 @@ def test_all_kinds_with_a_contract_are_held_to_it_by_a_local_server() -> None:
     folder = Path(__file__).parents[1]
     files = [*(folder / "support").glob("*.py"), *(folder / "sources").glob("*.py")]
     texts = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    named = set(re.findall(r'(?:ContractCheck\(|venue = )"(\w+)"', texts))
+    named = set(re.findall(r'(?:ContractCheck\(|Checked\(|venue = )"(\w+)"', texts))
     assert set(venues()) - named == set()

@@ -5,15 +5,20 @@ from typing import Any
 
 import pytest
 from feeds.test_samples import encoded
+from hypothesis import given
+from support.contract_payloads import payloads, unheard_of
 from support.matchbook import RESULT, START, TOTAL, event, market, page, runner, sports_list
 
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load
 from oddsengine.feeds.matchbook import MatchbookPrices, next_offset, read_sports
 from oddsengine.feeds.turns import Received
 
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)
 SPORTS = read_sports(encoded(sports_list()))
+
+CONTRACT = load("matchbook")
 
 
 def read(*events: Any, reader: MatchbookPrices | None = None, only: str = "") -> Payload:
@@ -196,3 +201,39 @@ def test_pages_have_an_offset() -> None:
     assert next_offset(encoded(page(offset=20, total=30))) == 0
     with pytest.raises(FeedError, match="no list of events"):
         next_offset(b'{"total": 5}')
+
+
+# ---- payloads made from the contract ----
+
+
+def test_our_exchange_answers_as_the_contract_says() -> None:
+    assert CONTRACT.unknown("sports", sports_list()) == []
+    assert CONTRACT.unknown("events", page(event())) == []
+
+
+def test_a_value_that_is_unheard_of_costs_its_row_and_is_counted() -> None:
+    document = page(event(RESULT, TOTAL))
+    before = {row["id"] for row in read_page(document).quotes}
+    places = set()
+    for place, changed in unheard_of(CONTRACT, "events", document):
+        places.add(place.rpartition(".")[2])
+        payload = read_page(changed)
+        assert sum(payload.refused.values()) == 1, place
+        if not place.endswith(".side"):  # of a level that may not count
+            assert payload.quotes != read_page(document).quotes, place
+        assert {row["id"] for row in payload.quotes} <= before, place
+        assert all(row["is_active"] for row in payload.quotes), place
+    assert places == {"status", "side"}
+
+
+def read_page(document: Any) -> Payload:
+    return MatchbookPrices().read("x", [Received(encoded(document), SEEN)], SPORTS, NOW)
+
+
+@given(payloads(CONTRACT, "events", strange=True))
+def test_whatever_comes_is_read_or_refused(document: Any) -> None:
+    try:
+        rows = read_page(document).quotes
+    except FeedError:
+        return
+    assert all(row["odds_decimal"] > 1.0 for row in rows)

@@ -812,10 +812,10 @@ def test_betfair_waits_for_names() -> None:
     }  # fmt: skip
     answer = encoded([entry]), encoded({"jsonrpc": "2.0", "result": [entry], "id": 1})
     assert read_catalogue(answer[0]) == read_catalogue(answer[1])
-    named = reader.name(read_catalogue(answer[0]))
+    named = reader.name(read_catalogue(answer[0])[0])
     assert named.games[0][1:5] == ("basketball", "nba", "Boston Celtics", "Los Angeles Lakers")
     assert [(row["selection"], row["selection_type"]) for row in named.quotes] == [("Boston Celtics", "home")]
-    assert not reader.name(read_catalogue(answer[0])).quotes  # what is known says nothing new
+    assert not reader.name(read_catalogue(answer[0])[0]).quotes  # what is known says nothing new
 
 
 def test_betfair_delay_in_play_and_main_line() -> None:

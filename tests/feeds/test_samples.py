@@ -186,7 +186,8 @@ def definition(market_type: str = "MATCH_ODDS", **more: Any) -> Json:
         "eventId": "33", "eventTypeId": "7522", "numberOfWinners": 1, "bettingType": "ODDS", "marketType": market_type,
         "marketTime": "2026-02-09T00:30:00.000Z", "suspendTime": "2026-02-09T00:30:00.000Z", "bspReconciled": False,
         "complete": True, "inPlay": False, "crossMatching": True, "runnersVoidable": False, "numberOfActiveRunners": 2,
-        "betDelay": 0, "status": "OPEN", "version": 1, "eventName": "Boston Celtics v Los Angeles Lakers",
+        "betDelay": 0, "status": "OPEN", "version": 1, "regulators": ["MR_INT"], "discountAllowed": True,
+        "timezone": "GMT", "openDate": "2026-02-09T00:30:00.000Z", "eventName": "Boston Celtics v Los Angeles Lakers",
         "runners": [
             {"status": "ACTIVE", "sortPriority": 1, "id": 11, "name": "Boston Celtics"},
             {"status": "ACTIVE", "sortPriority": 2, "id": 12, "name": "Los Angeles Lakers"},

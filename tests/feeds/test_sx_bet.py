@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 from feeds.test_samples import encoded
+from hypothesis import given
+from support.contract_payloads import payloads, unheard_of
 from support.sx_bet import START, book, league_list, market, page, soccer, sports_list, winner
 
 import oddsengine as oe
 from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.contract import load
 from oddsengine.feeds.sx_bet import SxBetMarkets, SxListing, next_key, read_leagues, read_markets
 from oddsengine.feeds.turns import Received
 from oddsengine.maths.depth import fill
@@ -17,6 +20,8 @@ from oddsengine.maths.depth import fill
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)
 LEAGUES = read_leagues(encoded(sports_list()), encoded(league_list()))
+
+CONTRACT = load("sx_bet")
 
 
 def listing(*markets: Any, **more: Any) -> SxListing:
@@ -219,3 +224,37 @@ def test_pages_have_a_key() -> None:
     other = page()
     other["data"]["paginationKey"] = "def"
     assert next_key(encoded(other)) == "def"
+
+
+# ---- payloads made from the contract ----
+
+
+def test_our_exchange_answers_as_the_contract_says() -> None:
+    given = {
+        "sports": sports_list(),
+        "leagues": league_list(),
+        "markets": page(winner(), key="a"),
+        "book": book([], []),
+    }
+    for name, document in given.items():
+        assert CONTRACT.unknown(name, document) == []
+
+
+def test_a_value_that_is_unheard_of_costs_its_market_and_is_counted() -> None:
+    changes = list(unheard_of(CONTRACT, "markets", page(winner(), winner("0x2"))))
+    assert [place for place, _ in changes] == ["data.markets[0].status", "data.markets[1].status"]
+    for _, changed in changes:
+        found = read_markets([encoded(changed)], LEAGUES, NOW)
+        assert len(found.markets) == 1
+        assert found.refused == {"a market whose status is not known": 1}
+
+
+@given(payloads(CONTRACT, "markets", strange=True), payloads(CONTRACT, "book", strange=True))
+def test_whatever_comes_is_read_or_refused(listed: Any, orders: Any) -> None:
+    try:
+        found = read_markets([encoded(listed)], LEAGUES, NOW)
+        given_ = {one.hash: Received(encoded(orders), SEEN) for one in found.markets}
+        rows = SxBetMarkets().read("nfl", found, given_).quotes
+    except FeedError:
+        return
+    assert all(row["odds_decimal"] > 1.0 for row in rows)

@@ -10,7 +10,7 @@ import pytest
 from feeds.test_samples import encoded
 from sources.test_fetching import served
 from support.handler_calls import answer, found, node
-from support.local_servers import http, new_hub, running, until
+from support.local_servers import Answering, http, new_hub, running, until
 from support.simulated_clock import SimulatedLoop
 from support.smarkets import Smarkets, contract, event, market, quotes
 
@@ -119,10 +119,8 @@ def test_a_node_says_what_its_feed_does_not_know(caplog: pytest.LogCaptureFixtur
     status, left = after(exchange)
     assert (status.unknown_values, status.new_fields, status.refused) == (2, 1, 2)
     assert left == prices > 0, "all other rows are there"
-    assert (status.status, status.public) == ("ok", "2 values of its answers are not known")
-    assert status.reason.startswith(
-        "2 values of its answers are not in its contract, such as contracts[].contract_type"
-    )
+    assert (status.status, status.public) == ("ok", "its answers have 2 values that its contract does not know")
+    assert status.reason.startswith(f"{status.public}: contracts[].contract_type.name: 'BOTH'; allowed: one of HOME")
     logged = [record.getMessage() for record in caplog.records if "not in its contract" in record.getMessage()]
     assert len(logged) == 2
     assert logged[0].startswith("feeds.s: not in its contract: markets[].state: 'frozen'; allowed: one of new, open, ")
@@ -143,6 +141,24 @@ def test_the_check_of_feeds_lists_it(
     )
     assert state.endswith("cancelled (1 times)")
     assert fields == "fields that its contract does not have: markets[].extra"
+
+
+def test_the_check_of_feeds_says_what_a_venue_needs_that_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exchange = Smarkets()
+    exchange.spoil("/events/", *[refusing] * 100)
+    with served(exchange) as url:
+        (tmp_path / "oddsengine.toml").write_text(f'[feeds.s]\nkind = "smarkets"\nsports = ["soccer"]\nurl = "{url}"\n')
+        assert main(["feeds", "check", "--config", "oddsengine.toml", "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["notes"] == [
+        "a user needs a verified account, an application that Smarkets has approved, a fee of 150 GBP, paid once"
+    ]
+
+
+async def refusing(answering: Answering) -> None:
+    await answering.answer(b"<html>Security Check</html>", 403)
 
 
 def test_feeds_counts_it() -> None:

@@ -160,6 +160,15 @@ def test_too_many_prices_for_the_pace_are_said() -> None:
     assert status.status == "ok"
 
 
+def test_fetch_says_how_long_all_of_it_takes() -> None:
+    why = (
+        "smarkets: not everything came within 0.5 s; its limits let all of it take 66 s, which is the least for timeout"
+    )
+    with served(busy(22, 26)) as url, pytest.raises(FetchError, match=why) as error:
+        oe.fetch("smarkets", sport="soccer", url=url, timeout=0.5, rate=100_000.0)
+    assert error.value.kind == "timeout"
+
+
 def test_a_sport_that_it_lacks_is_said() -> None:
     with pytest.raises(FetchError, match="'chess' is not a league or sport that it has; sports are baseball") as error:
         fetched(Smarkets(), sport="chess")

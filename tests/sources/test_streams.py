@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.local_servers import Answering, Request, http, iso, new_hub, now, prices, running, until
+from support.local_servers import Answering, Checked, Request, http, iso, new_hub, now, prices, running, until
 
 from oddsengine.sources import node as interface
 from oddsengine.sources.optic import OpticSource
@@ -262,7 +262,7 @@ def test_an_optic_stream_is_resumed_after_its_last_entry() -> None:
             **QUICK, name="optic", kind="optic", key_env="K", sports=("basketball",), books=("DraftKings",),
             silence=1.0, url="",
         )  # fmt: skip
-        async with http(serve) as url:
+        async with http(Checked("optic", serve)) as url:
             source = OpticSource(msgspec.structs.replace(declared, url=url), {"key_env": "sekret"}, Secrets())
             async with running(hub, source):
                 await until(lambda: len(streams) == 2, "a second connection")
@@ -295,7 +295,7 @@ def test_an_optic_connection_has_at_most_ten_leagues() -> None:
     async def check() -> None:
         hub = new_hub()
         leagues = tuple(f"l{at}" for at in range(12))
-        async with http(serve) as url:
+        async with http(Checked("optic", serve)) as url:
             declared = OpticSettings(
                 **QUICK, name="optic", kind="optic", key_env="K", sports=("soccer",), books=("DraftKings",),
                 leagues=leagues, url=url,

@@ -7,18 +7,11 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from support.contracts import ContractCheck
 from support.lists import Json, Lists
 from support.local_servers import Request, http, iso, now, tcp
 
 START = (now() + timedelta(hours=1)).replace(microsecond=0)
-FILTER = {
-    "countryCodes", "bettingTypes", "turnInPlayEnabled", "marketTypes", "venues", "marketIds", "eventTypeIds",
-    "eventIds", "bspMarket", "raceTypes",
-}  # fmt: skip
-DATA_FIELDS = {
-    "EX_BEST_OFFERS_DISP", "EX_BEST_OFFERS", "EX_ALL_OFFERS", "EX_TRADED", "EX_TRADED_VOL", "EX_LTP", "EX_MARKET_DEF",
-    "SP_TRADED", "SP_PROJECTED",
-}  # fmt: skip
 HOME, AWAY = "Boston Celtics", "Los Angeles Lakers"
 
 
@@ -68,6 +61,7 @@ class Stream:
         self.closes = False  # whether it closes the connection after that error
         self.logins: list[Json] = []
         self.asked: list[Json] = []
+        self.check = ContractCheck("betfair")
         self.expired = {"expired"}  # sessions
         self.clock = 0
         self.open: dict[asyncio.StreamWriter, Json] = {}  # the last subscription of each connection
@@ -111,6 +105,7 @@ class Stream:
         await self.line(writer, op="connection", connectionId="c")
         login = json.loads(await reader.readline())
         self.logins.append(login)
+        self.check.message("stream", login)
         if login["session"] in self.expired:
             return await self.status(writer, login["id"], "INVALID_SESSION_INFORMATION", closed=True)
         await self.status(writer, login["id"])
@@ -124,9 +119,7 @@ class Stream:
     async def subscribe(self, writer: asyncio.StreamWriter, asked: Json) -> bool:
         """Answer a subscription. Returns whether the connection goes on."""
         self.asked.append(asked)
-        wrong = set(asked["marketFilter"]) - FILTER or set(asked["marketDataFilter"]["fields"]) - DATA_FIELDS
-        levels, beat = asked["marketDataFilter"]["ladderLevels"], asked["heartbeatMs"]
-        if wrong or not 1 <= levels <= 10 or not 500 <= beat <= 5000 or not asked["marketFilter"].get("marketIds"):
+        if self.check.message("stream", asked) or not asked["marketFilter"].get("marketIds"):
             await self.status(writer, asked["id"], "INVALID_INPUT", closed=True)
             return False
         if len(asked["marketFilter"]["marketIds"]) > self.most:
@@ -149,6 +142,8 @@ class Stream:
 class Catalogue(Lists):
     """REST: sessions, and the markets that the stream has."""
 
+    venue = "betfair"
+
     def __init__(self, stream: Stream) -> None:
         super().__init__()
         self._stream = stream
@@ -159,9 +154,6 @@ class Catalogue(Lists):
         if request.headers["x-authentication"] in self._stream.expired:
             return {"faultcode": "Client", "faultstring": "ANGX-0003"}, 400
         body = json.loads(request.body)
-        assert body["maxResults"] <= 1000
-        assert set(body["marketProjection"]) <= {"EVENT", "COMPETITION", "RUNNER_DESCRIPTION", "MARKET_START_TIME"}
-        assert set(body["filter"]) <= {"eventTypeIds", "marketTypeCodes", "marketCountries"}
         assert body["sort"] == "FIRST_TO_START"
         listed = sorted(self._stream.markets.values(), key=lambda market: market.start)
         return [market.listed() for market in listed][: body["maxResults"]]
@@ -185,5 +177,6 @@ async def betfair(*markets: Market, stream: Stream | None = None) -> AsyncIterat
     one = Stream(*markets) if stream is None else stream
     lists = Catalogue(one)
     async with http(lists) as url, tcp(one) as port:
-        urls = {"url": f"tcp://127.0.0.1:{port}", "login_url": f"{url}/login", "catalogue_url": url}
-        yield Betfair(one, lists, urls)
+        rest = {"login_url": f"{url}/api/login", "catalogue_url": f"{url}/exchange/betting/rest/v1.0"}
+        yield Betfair(one, lists, {"url": f"tcp://127.0.0.1:{port}", **rest})
+    one.check.assert_kept()

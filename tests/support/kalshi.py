@@ -46,7 +46,8 @@ def milestone(ident: str = "m1", events: tuple[str, ...] = (EVENT,), start: date
     return {
         "id": ident, "category": "Sports", "type": "football_game", "title": "Dallas vs Seattle",
         "start_date": iso(start), "details": details, "primary_event_tickers": [events[0]],
-        "related_event_tickers": list(events), "source_ids": {},
+        "related_event_tickers": list(events), "source_ids": {}, "notification_message": "",
+        "last_updated_ts": iso(start),
     } | more  # fmt: skip
 
 
@@ -55,7 +56,8 @@ def event_page(*milestones: Json, cursor: str = "", nested: list[Json] | None = 
         {
             "event_ticker": one["primary_event_tickers"][0],
             "series_ticker": one["primary_event_tickers"][0].split("-")[0],
-            "title": one["title"], "category": "Sports", "mutually_exclusive": True,
+            "title": one["title"], "sub_title": "", "category": "Sports", "mutually_exclusive": True,
+            "collateral_return_type": "MECNET",
             "product_metadata": {"competition": "Pro Football", "competition_scope": "Game"},
             **({} if nested is None else {"markets": nested}),
         }

@@ -63,6 +63,19 @@ class Answering:
 Handler = Callable[[Request, Answering], Awaitable[None]]
 
 
+class Checked:
+    """A server that refuses what the contract of a venue does not allow; `prefix` begins its paths."""
+
+    def __init__(self, venue: str, handle: Handler, prefix: str = "") -> None:
+        self.check, self._handle = ContractCheck(venue, prefix), handle
+
+    async def __call__(self, request: Request, answering: Answering) -> None:
+        if refusal := self.check.refused(*request, asyncio.get_running_loop().time()):
+            await answering.answer({"message": refusal.reason}, refusal.status)
+        else:
+            await self._handle(request, answering)
+
+
 async def accept_no_more(sockets: Iterable[Any]) -> None:
     """Stop to accept connections before a server is closed.
 

@@ -69,6 +69,8 @@ def page(*events: Json, offset: int = 0, total: int | None = None) -> Json:
 class Matchbook(Lists):
     """The exchange."""
 
+    venue = "matchbook"
+
     def __init__(self, *events: Json) -> None:
         super().__init__()
         self.events = list(events) or [event()]

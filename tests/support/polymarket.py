@@ -31,7 +31,8 @@ def offer(
 
 
 def team(name: str, side: str, alias: str = "", abbreviation: str = "") -> Json:
-    return {"name": name, "ordering": side, "alias": alias or None, "abbreviation": abbreviation or None}
+    named = {"name": name, "alias": alias or None, "abbreviation": abbreviation or None}
+    return {"id": 1 if side == "home" else 2, "ordering": side, **named}
 
 
 NFL = [
@@ -167,7 +168,8 @@ class Exchange:
             self.asked.append(tokens)
             await self.answers.wait()
             known = [self.book(token) for token in tokens if token in self.books]
-            await answering.answer([{k: v for k, v in one.items() if k != "event_type"} for one in known])
+            more: Json = {"min_order_size": "5", "tick_size": "0.01", "neg_risk": False, "last_trade_price": "0.5"}
+            await answering.answer([{k: v for k, v in one.items() if k != "event_type"} | more for one in known])
         else:
             await answering.answer({"error": "not found"}, status=404)
 

@@ -65,6 +65,8 @@ def page(*markets: Json, key: str | None = None) -> Json:
 class SxBet(Lists):
     """The exchange: `books` by market; a market without one is not found."""
 
+    venue = "sx_bet"
+
     def __init__(self, *markets: Json, start: datetime = START) -> None:
         super().__init__()
         self.markets = list(markets) or [winner(gameTime=int(start.timestamp()))]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from oddsengine._installation import __version__
+import oddsengine
 from oddsengine.feeds.contract import load, venues
 from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.live.engine import Engine
@@ -78,7 +78,7 @@ def check(
     async def everything() -> tuple[list[FeedCheck], dict[str, Cleaned]]:
         secrets = Secrets()
         recorders = {
-            name: Recorder(name, feed.kind, _told(feed, secrets), __version__)
+            name: Recorder(name, feed.kind, _told(feed, secrets), oddsengine.__version__)
             for name, feed in (settings.feeds.items() if record else ())
         }
         with secrets.out_of_logs():

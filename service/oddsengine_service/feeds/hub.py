@@ -41,6 +41,7 @@ from oddsengine.matching import (
     placed_quotes,
 )
 from oddsengine.sources import FeedSettings, Source
+from oddsengine.sources.drift import Drift, venue_of
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.freshness import too_slow, too_slow_in_play
 from oddsengine.sources.retry import Backoff
@@ -177,6 +178,7 @@ class Hub:
     def add(self, feed: FeedSettings) -> Track:
         """Register a feed, so that its status is shown before its first payload."""
         track = self.tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
+        track.drift = Drift(venue_of(feed))
         self.conflict(feed.name, slow := too_slow(feed))
         if not slow and (slow := too_slow_in_play(feed)):
             _log.warning("feeds.%s: %s", feed.name, slow)
@@ -352,6 +354,9 @@ class Hub:
         if reason and reason != self.tracks[source].conflict:
             _log.warning("feeds.%s: %s", source, reason)
         self.tracks[source].conflict = reason
+
+    def takes(self, source: str, seconds: float) -> None:
+        """Only a caller of `fetch` waits for all of it."""
 
     def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
         """Report the credits left, used and spent per hour."""

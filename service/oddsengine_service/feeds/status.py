@@ -274,9 +274,9 @@ class Track:
         seen_at = [part.seen_at for part in self.parts.values() if part.seen_at]
         drift = self.drift.counts
         if status == OK and not reason and drift.values:
-            public = f"{drift.values} values of its answers are not known"
-            first = next(iter(self.drift.values()))
-            reason = f"{drift.values} values of its answers are not in its contract, such as {first}"
+            what = "a value" if drift.values == 1 else f"{drift.values} values"
+            public = f"its answers have {what} that its contract does not know"
+            reason = f"{public}: {next(iter(self.drift.values()))}"
         return SourceStatus(
             name=self.name, kind=self.kind, status=status, reason=reason, last_payload=self.last_payload,
             last_seen=max(seen_at, default=None), payloads=self.payloads, quotes=self.quotes,
