@@ -4,9 +4,7 @@ A market is one contract with a Yes and a No. Its book has bids only, in any ord
 0.60, so the price of Yes is 1 less the best bid for No. A price p becomes decimal odds of 1/p before the fee
 (`kalshi_fees`); `max_bet` is what the best level costs, p times its contracts.
 
-- **Games.** A milestone is one game: its start, teams and events. Tickers are ids and never read: their dates are those
-  of New York, and their teams run together. An event that belongs to several games is left out. Where a milestone does
-  not say who is home (tennis, fights), the sides are the two of the winner event, in the order of the title.
+- **Games** are in `kalshi_games`, order books in `kalshi_books`.
 - **Sides.** `custom_strike` of a market has the id of its team or player, a structured target; its line is
   `floor_strike`.
 - **No** is another outcome, or none (`kalshi_outcomes`). Of two markets with the same bet the better price counts.
@@ -36,7 +34,6 @@ from oddsengine.feeds.kalshi_format import (
     ONE,
     BookChange,
     Market,
-    Milestone,
     book_ladders,
     decimal,
     is_draw,
@@ -48,6 +45,7 @@ from oddsengine.feeds.kalshi_format import (
     read_message,
     read_series,
 )
+from oddsengine.feeds.kalshi_games import KalshiGames
 from oddsengine.feeds.kalshi_outcomes import Offer, offers_of
 from oddsengine.feeds.kalshi_series import (
     LISTED,
@@ -56,9 +54,7 @@ from oddsengine.feeds.kalshi_series import (
     UNKNOWN,
     WINNER,
     SeriesMarket,
-    league_of,
     meaning,
-    sport_of,
 )
 from oddsengine.feeds.names import against
 from oddsengine.feeds.payload import Game, Payload
@@ -68,10 +64,6 @@ from oddsengine.tables.levels import BET_STEP, MIN_BET
 _OPEN = "active"
 _BEFORE, _OVER = {"initialized", "unopened"}, {"determined", "disputed", "amended", "finalized", "settled"}
 _LIFECYCLE = {"activated": _OPEN, "deactivated": "inactive", "determined": "determined", "settled": "finalized"}
-_STATUSES = {
-    "scheduled": "upcoming", "created": "upcoming", "time-tbd": "upcoming", "inprogress": "live", "live": "live",
-    "complete": "ended", "closed": "ended", "postponed": "postponed", "cancelled": "cancelled",
-}  # fmt: skip
 _NOT_TRADED = _OVER | _BEFORE
 _KNOWN_STATUSES = values_of("kalshi", "market_status") | _NOT_TRADED
 _STRIKES = values_of("kalshi", "strike_type")
@@ -81,14 +73,6 @@ _STATUS_TYPES = {"market_lifecycle_v2", "event_lifecycle", "event_fee_update"}
 _HANDLED = {"orderbook_snapshot", "orderbook_delta", "market_lifecycle_v2", "event_fee_update", "error"}
 _SIDES = {"yes": "no", "no": "yes"}
 _NOTHING = Payload()
-
-
-class _OpenGame(NamedTuple):
-    """A game with an open winner event."""
-
-    milestone: Milestone
-    winners: str  # series of winners
-    sport: str
 
 
 class _EventBets(NamedTuple):
@@ -115,9 +99,7 @@ class KalshiMarkets:
     """
 
     def __init__(self) -> None:
-        self._games: dict[str, _OpenGame] = {}  # by milestone
-        self._game_of: dict[str, str] = {}  # event -> its milestone
-        self._targets: dict[str, str] = {}  # names; empty if the source has none
+        self._games = KalshiGames()
         self._markets: dict[str, Market] = {}
         self._status: dict[str, str] = {}
         self._of_event: dict[str, dict[str, None]] = {}  # event -> its markets
@@ -131,7 +113,6 @@ class KalshiMarkets:
         self._unsure: set[str] = set()  # markets whose status may have changed without a message
         self._amended: dict[str, tuple[datetime, datetime | None, dict[str, Any]]] = {}  # see `_amend`
         self.statuses_lost = False  # a change of a market's status may have been missed
-        self.unnamed: dict[str, None] = {}  # targets whose names are needed
 
     # ---- lists ----
 
@@ -146,29 +127,14 @@ class KalshiMarkets:
         events, milestones = (
             items(pages, kind, refused, required=kind == "events") for kind in ("events", "milestones")
         )
-        listed = {event.event_ticker for event in events}
-        games = {one.id: one for one in milestones if listed & {*one.events}}
-        refused["a game without a milestone"] += len(listed - {event for one in games.values() for event in one.events})
+        games = self._games.replace(winners, {event.event_ticker for event in events}, milestones, refused)
         changed = self._fees.add_events(events, now)
-        before = {ident for ident, game in self._games.items() if game.winners == winners}
-        for ident in before - games.keys():
-            del self._games[ident]
-        for ident, one in games.items():
-            self._games[ident] = _OpenGame(one, winners, sport_of(one.type))
-        owners: dict[str, list[str]] = {}
-        for ident, game in self._games.items():
-            for event in game.milestone.events:
-                owners.setdefault(event, []).append(ident)
-        self._game_of = {event: idents[0] for event, idents in owners.items() if len(idents) == 1}
-        refused["an event of several games"] += sum(
-            1 for event, idents in owners.items() if len(idents) > 1 and games.keys() & {*idents}
-        )
-        self._fees.keep(self._game_of)
+        self._fees.keep(self._games.of_event)
         removed: list[str] = []
-        for event in [event for event in self._of_event if event not in self._game_of]:
+        for event in [event for event in self._of_event if event not in self._games.of_event]:
             removed += self._drop_event(event)
         for ident in games:
-            self._need(self._sides(ident))
+            self._games.need(self._sides(ident))
         payload = self._emit([event for event in changed if event in self._of_event], now, refused)
         described = {known.id: known for ident in games if (known := self._game(ident, None)) is not None}
         described |= {game.id: game for game in payload.games}
@@ -176,7 +142,7 @@ class KalshiMarkets:
 
     def series(self, winners: str) -> list[str]:
         """Return the series that the games of a series of winners have markets of, that one first."""
-        events = [event for event, ident in self._game_of.items() if self._games[ident].winners == winners]
+        events = [event for event, ident in self._games.of_event.items() if self._games.winners(ident) == winners]
         others = {event.partition("-")[0] for event in events} - {winners}
         return [winners, *sorted(others)]
 
@@ -222,7 +188,7 @@ class KalshiMarkets:
         for market in items(pages, "markets", refused):
             if market.mve_collection_ticker:
                 refused["a market of several games"] += 1
-            elif market.event_ticker not in self._game_of:
+            elif market.event_ticker not in self._games.of_event:
                 refused["a market of no listed game"] += 1
             elif market.status not in _KNOWN_STATUSES:
                 refused["a market whose status is not known"] += 1
@@ -269,9 +235,8 @@ class KalshiMarkets:
         refused: Counter[str] = Counter()
         named = {one.id: one.name for one in items([body], "structured_targets", refused)}
         names = {ident: named.get(ident, "") for ident in requested}
-        self._targets |= names
-        self.unnamed = {ident: None for ident in self.unnamed if ident not in names}
-        events = [event for event, ident in self._game_of.items() if event in self._of_event and (
+        self._games.learn(names)
+        events = [event for event, ident in self._games.of_event.items() if event in self._of_event and (
             names.keys() & {*self._sides(ident), *(one for ticker in self._of_event[event]
                                                    for one in self._markets[ticker].targets)}
         )]  # fmt: skip
@@ -304,8 +269,13 @@ class KalshiMarkets:
             ticker
             for ticker, status in self._status.items()
             if status == _OPEN
-            and winners in ("", self._games[self._game_of[self._markets[ticker].event_ticker]].winners)
+            and winners in ("", self._games.winners(self._games.of_event[self._markets[ticker].event_ticker]))
         ]
+
+    @property
+    def unnamed(self) -> dict[str, None]:
+        """Targets whose names are needed."""
+        return self._games.unnamed
 
     # ---- the stream ----
 
@@ -421,58 +391,17 @@ class KalshiMarkets:
 
     def _game(self, ident: str, now: datetime | None) -> Game | None:
         """Return a game; None if its teams are not known."""
-        game = self._games[ident]
-        sides = self._sides(ident)
-        if len(sides) != 2:
-            return None
-        league = league_of(game.winners)
-        home, away = (self._team(ident, side, league) for side in sides)
-        if not (home and away):
-            return None
-        start = moment(game.milestone.start_date)
-        status = _STATUSES.get(game.milestone.details.status, "")
-        if status in ("", "upcoming") and now is not None and start is not None and now >= start:
-            status = "live"
-        return Game(ident, game.sport, league, home, away, start, status)
+        return self._games.game(ident, self._winner_markets(ident), now)
 
     def _sides(self, ident: str) -> list[str]:
         """Return the targets of the home and the away side; empty if they are not known."""
-        game = self._games[ident]
-        details = game.milestone.details
-        if details.home_team_id and details.away_team_id:
-            return [details.home_team_id, details.away_team_id]
-        targets = {
-            one: market.yes_sub_title or ""
-            for market in self._winner_markets(ident) if not is_draw(market) for one in market.targets
-        }  # fmt: skip
-        if len(targets) != 2:
-            return []
-        title = catalog.normalise(game.milestone.title)
-
-        def place(one: str) -> tuple[int, str]:
-            words = catalog.normalise(self._targets.get(one) or targets[one]).split()
-            return title.find(words[-1]) if words else -1, one
-
-        return sorted(targets, key=place)
+        return self._games.sides(ident, self._winner_markets(ident))
 
     def _winner_markets(self, ident: str) -> list[Market]:
         """Return the markets of a game's winner."""
-        events = [
-            event for event in self._games[ident].milestone.events
-            if self._series.get(event) == self._games[ident].winners and self._game_of.get(event) == ident
-        ]  # fmt: skip
+        winners = self._games.winners(ident)
+        events = [event for event in self._games.events(ident) if self._series.get(event) == winners]
         return [self._markets[ticker] for event in events for ticker in self._of_event[event]]
-
-    def _team(self, ident: str, target: str, league: str) -> str:
-        texts = (one.yes_sub_title for one in self._winner_markets(ident) if target in one.targets)
-        name = self._targets.get(target) or next((text for text in texts if text), "")
-        return _full_name(name, self._games[ident].sport, league)
-
-    def _need(self, targets: Iterable[str]) -> bool:
-        """Ask for names that were never asked for; return whether there are any."""
-        wanted = [one for one in targets if one not in self._targets]
-        self.unnamed |= dict.fromkeys(wanted)
-        return bool(wanted)
 
     def _drop_event(self, event: str) -> list[str]:
         """Forget an event; returns the ids of its quotes."""
@@ -496,8 +425,8 @@ class KalshiMarkets:
         removed: list[str] = []
         unmapped: Counter[tuple[str, str]] = Counter()
         for event in events:
-            ident = self._game_of[event]
-            waiting = self._need(self._sides(ident))
+            ident = self._games.of_event[event]
+            waiting = self._games.need(self._sides(ident))
             game = self._game(ident, now)
             if game is None or waiting:
                 refused["a market whose teams are not known yet"] += len(self._of_event[event])
@@ -544,7 +473,7 @@ class KalshiMarkets:
         self, event: str, game: Game, now: datetime, unmapped: Counter[tuple[str, str]], refused: Counter[str]
     ) -> _EventBets:  # fmt: skip
         markets = [self._markets[ticker] for ticker in self._of_event[event]]
-        meant = meaning(self._series[event], self._games[game.id].winners, game.sport)
+        meant = meaning(self._series[event], self._games.winners(game.id), game.sport)
         sides = self._sides(game.id)
         three = meant.form == WINNER and (game.sport == "soccer" or any(map(is_draw, markets)))
         market_type = (meant.with_draw if three else meant.market).name
@@ -615,10 +544,10 @@ class KalshiMarkets:
         player = ""
         if meant.form in (PROP, SCORER, LISTED):
             players = [one for one in market.targets if one not in sides]
-            if self._need(players):
+            if self._games.need(players):
                 return []
             title, colon, _ = (market.yes_sub_title or market.title or "").partition(":")
-            named = [name for one in players if (name := self._targets.get(one))]
+            named = [name for one in players if (name := self._games.names.get(one))]
             player = named[0] if named else title.strip() if colon else ""
         fixed = catalog.market_type(meant.market.name, game.sport).fixed_line
         names = {"home": game.home, "away": game.away}
@@ -633,15 +562,3 @@ def _cost(price: Decimal, fee: float) -> float:
     """What a contract costs with its fee."""
     p = float(price)
     return p + fee * p * (1.0 - p)
-
-
-def _full_name(name: str, sport: str, league: str) -> str:
-    """Complete a name such as "New York J", a city and the first letter of the team."""
-    words = name.split()
-    if len(words) < 2 or len(words[-1]) != 1 or not league:
-        return name
-    fitting = [
-        team.name for team in catalog.teams()
-        if (team.sport, team.league) == (sport, league) and team.name.startswith(name)
-    ]  # fmt: skip
-    return fitting[0] if len(fitting) == 1 else name
