@@ -306,8 +306,10 @@ def test_every_endpoint_is_in_a_page() -> None:
 
 def test_every_setting_is_in_its_table() -> None:
     text = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("service", "feeds")}
-    pages = ("feed_kinds", "exchanges", "betfair", "novig")
-    text["kinds"] = "".join((ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in pages)
+    text["kinds"] = "".join(
+        (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+        for name in ("feed_kinds", "exchanges", "betfair", "novig")
+    )
 
     def table(page: str, heading: str) -> dict[str, str]:
         part = text[page].partition(f"\n{heading}\n")[2].partition("\n#")[0]
