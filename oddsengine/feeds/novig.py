@@ -11,7 +11,7 @@ it takes a stake of 1 - P cents for each contract of the bid.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -51,6 +51,7 @@ _TOTALS = {
 TYPES = (*_WINNERS, *_SPREADS, *_TOTALS)
 """Its types of markets that are read."""
 _CENT = 0.01
+_LAST = datetime.max.replace(tzinfo=UTC)
 _SAME = 1e-9
 
 
@@ -93,6 +94,10 @@ class NovigGames(NamedTuple):
 
     games: Mapping[str, Game]
     refused: Counter[str]
+
+    def by_start(self) -> list[str]:
+        """Their ids, the next start first."""
+        return [ident for ident, _ in sorted(self.games.items(), key=lambda one: (one[1].start or _LAST, one[0]))]
 
 
 class NovigMarket(NamedTuple):
@@ -148,7 +153,8 @@ def read_markets(pages: Sequence[bytes], listed: NovigGames, lines: int = 1_000)
                 by_type[one.eventId, one.marketType][one.marketId] = one
     short = {event: _short_names(by_type, event) for event in listed.games}
     found = []
-    for event, game in sorted(listed.games.items(), key=lambda each: (each[1].start is None, each[1].start, each[0])):
+    for event in listed.by_start():
+        game = listed.games[event]
         for kind in TYPES:
             for one in _in_the_middle(by_type.get((event, kind), {}).values(), lines):
                 if (made := _market(one, game, short[event])) is None:
