@@ -6,8 +6,8 @@ So does a change that is not valid, and a book whose bids for Yes and No cross.
 **The scale of No.** The stream is asked for one scale, on which a bid of 0.40 for No is 0.60. Whether it does so is
 seen in its books: on the right scale the two sides do not cross, and many books cross on the wrong one. What most of
 those say counts, each with its first snapshot that crosses on one, as any single one may cross on the right scale, too;
-if that changes, all books are in doubt. Of the first books, one that crosses on neither is requested once more; by then others have mostly
-shown the scale.
+if that changes, all books are in doubt. Of the first books, one that crosses on neither is requested once more; by then
+others have mostly shown the scale.
 """
 
 from collections import Counter

@@ -3,7 +3,8 @@
 A recording is text: a line of JSON for each answer to a request, each message of a connection, and a last line that
 counts them. It has no secrets: known values are replaced wherever they are, and so are the values of fields that are
 private by their name, lists and objects too. What a source answers to a body is taken to be as private as what it was
-sent: the answer to a login is a token. Of headers it has those that say how a body is to be read or how often one may ask.
+sent: the answer to a login is a token. Of headers it has those that say how a body is to be read or how often one may
+ask.
 """
 
 import asyncio
@@ -255,8 +256,8 @@ def _known(secrets: Iterable[str]) -> list[str]:
     for value in secrets:
         if len(value) >= _LEAST:
             found |= {value, quote(value, safe=""), urlencode({"": value})[1:]}
-            found |= {base64.b64encode(value.encode()).decode(), msgspec.json.encode(value).decode()[1:-1]}
-            found.add(value.replace("/", r"\/"))  # JSON may write it so
+            found |= {base64.b64encode(value.encode()).decode(), value.replace("/", r"\/")}  # JSON may write it so
+    found |= {msgspec.json.encode(value).decode()[1:-1] for value in found}
     return sorted(found, key=lambda each: (-len(each), each))
 
 
@@ -308,7 +309,6 @@ def _without_private_parts(text: str, removed: Counter[str], names: str) -> str:
 
     A text that has none is unchanged.
     """
-
     pattern = re.compile(rf"(?i){names}")
 
     def hidden(given: str) -> str:

@@ -222,7 +222,7 @@ def test_a_refusal_is_replayed_as_what_it_was(
     exchange.spoil("/events/", lambda answering: answering.answer({"error": "no"}, refusal))
     with served(exchange) as url, environment(smarkets(url), monkeypatch, tmp_path):
         _, (checked,), _ = said(capsys, "check", "--record", "kept", "--yes")
-        status, (replayed,), _ = said(capsys, "replay", "kept/smarkets.jsonl")
+        _, (replayed,), _ = said(capsys, "replay", "kept/smarkets.jsonl")
     assert [replayed[name] for name in ("status", "reason")] == [checked[name] for name in ("status", "reason")]
 
 
