@@ -744,4 +744,4 @@ def test_an_invalid_change_doubts_its_book_whatever_its_token_is_called(name: st
     reader = moneyline()
     strange = {"event_type": "price_change", "price_changes": [{name: "t1", "price": "0.5", "size": [], "side": "BUY"}]}
     payload = reader.read(encoded(strange), NOW)
-    assert (suspended(payload), list(reader.doubtful)) == ({"t1"}, ["t1"])
+    assert (suspended(payload), list(reader.doubtful)) == ({"t1", "t2"}, ["t1"])
