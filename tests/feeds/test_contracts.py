@@ -167,7 +167,8 @@ def test_what_a_document_has_that_is_not_known() -> None:
 
 
 def test_names_of_fields_are_shown_in_few_printable_characters() -> None:
-    (found,) = read("shop", SHOP).unknown("prices", {"1": {"odds": 1.9, "state": "open"} | {"\x1b[2J\n" + "x" * 1000: 1}})
+    book = {"odds": 1.9, "state": "open", "\x1b[2J\n" + "x" * 1000: 1}
+    (found,) = read("shop", SHOP).unknown("prices", {"1": book})
     assert (found.kind, found.path) == (NEW_FIELD, "{}.?[2J?" + "x" * 192 + "...")
 
 
