@@ -1,7 +1,8 @@
 """Kalshi's WebSocket: a signed handshake, subscriptions of order books, and one of the statuses of markets.
 
 A subscription has up to 400 markets, or fewer if the exchange says so. Some errors end one subscription, which is
-requested again, later each time; of others the command is repeated after a while. All others are ours, and end the connection.
+requested again, later each time; of others the command is repeated after a while. All others are ours, and end the
+connection.
 
 Needs the extra `[kalshi]`.
 """
