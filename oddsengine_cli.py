@@ -33,6 +33,7 @@ COMMANDS = {
     "audit": "compare the EV shown over a history with the close of the other books",
     "calibrate": "fit the constants of the fair price to a history of at least 50 games",
     "feeds": "test the configured feeds, or list unknown market names",
+    "init": "write a settings file with comments, and make the first API key",
     "serve": "serve prices and opportunities over HTTP",
     "mcp": "Model Context Protocol server over standard input and output",
     "watch": "show the opportunities of a file, a tape or a node, again at each change",

@@ -307,7 +307,8 @@ def test_every_endpoint_is_in_a_page() -> None:
 def test_every_setting_is_in_its_table() -> None:
     text = {name: (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("service", "feeds")}
     text["kinds"] = "".join(
-        (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("feed_kinds", "exchanges", "betfair")
+        (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+        for name in ("feed_kinds", "exchanges", "betfair", "novig")
     )
 
     def table(page: str, heading: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from oddsengine.commands import (
     clv,
     feeds,
     grade,
+    init,
     keys,
     mcp,
     prebuild,
@@ -595,6 +596,12 @@ def _own_limit(text: str) -> int | str:
     return text if text == "tier" else _count(text)
 
 
+def _add_init(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=init.init_command)
+    _add_shared(parser, "--config")
+    parser.add_argument("--account", default="me", metavar="NAME", help="account of the first key (default: me)")
+
+
 def _add_keys(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=keys.keys_command)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -709,6 +716,7 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,
     "feeds": _add_feeds,
+    "init": _add_init,
     "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "backup": _add_backup,
     "catalog": _add_catalog,
     "compile": _add_compile,

@@ -315,13 +315,16 @@ setInterval(() => {
 
 document.documentElement.style.colorScheme = settings.theme;
 makeTabs();
+const given = new URLSearchParams(location.hash.slice(1)).get("key"); // from `oddsengine init`; the address does not keep it
+if (given) history.replaceState(null, "", location.pathname + location.search);
 readAddress();
 const demo = document.body.dataset.demoKey;
 $("demo-help").hidden = !demo;
+$("own-help").hidden = Boolean(demo);
 $("simulated").hidden = $("real-prices").hidden = document.body.dataset.market !== "simulated" || Boolean(LIVE_AT);
 markets.begin();
 $("key").value = demo;
 if (demo) $("key").type = "text"; // everybody knows it
 $("remember").checked = localStorage.getItem(KEY) !== null;
 const kept = sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
-if (kept || demo) enter(kept || demo);
+if (given || kept || demo) enter(given || kept || demo);

@@ -1407,6 +1407,15 @@ def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
     expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
 
 
+def test_a_key_in_the_address_is_used_and_does_not_stay_there(visit: Visiting) -> None:
+    v = visit()
+    page = v.page
+    page.goto(f"{v.origin}/?list=board#key=demo_free")
+    expect(page.locator("#notice")).to_contain_text("delayed by 60 s")
+    assert page.evaluate("location.hash") == ""
+    assert "list=board" in page.url
+
+
 def test_a_key_without_a_kind_is_told_so(visit: Visiting, server: Running) -> None:
     v = visit()
     key = keys_of(server).create("acme", KeyTerms("hobby", streaming=True)).key
