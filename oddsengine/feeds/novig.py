@@ -22,7 +22,7 @@ from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, ladder, own_fee, price_of
 from oddsengine.feeds.names import league, market, teams_of, with_line
-from oddsengine.feeds.payload import Game, Payload
+from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
 from oddsengine.tables.levels import BET_STEP, MIN_BET
@@ -306,7 +306,9 @@ def _outcomes(one: _Market, game: Game, short: Mapping[str, str]) -> list[tuple[
 def _prices(body: bytes, outcomes: Sequence[str], refused: Counter[str]) -> dict[str, Ladder]:
     """Return what can be bet on each of two outcomes: the bids on the other one."""
     given = inside(plain(body, SOURCE), "orders")
-    orders: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        raise FeedError(f"not a payload of {SOURCE}: it has no orders")
+    orders: Mapping[str, Any] = given
     bids: dict[str, list[tuple[float, int]]] = {}
     for outcome in outcomes:
         level = Level(_Order, "an order")
