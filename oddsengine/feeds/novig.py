@@ -5,7 +5,8 @@ it takes a stake of 1 - P cents for each contract of the bid.
 
 - **Sides.** Outcomes have abbreviations of teams, in no order. The strike of a spread is the line of the home side, so
   a spread also says what a game's teams are called; where both say so, they have to agree.
-- **Fees** are those of the market: of takers, c P (1 - P) a contract, always or in play only.
+- **Fees** are those of the market: of takers, c P (1 - P) a contract, always or in play only, which is from its start
+  on even where the list of games does not say so yet.
 - **Lines.** Each market is a request, so of each type of a game only the lines in the middle of its list are read.
 """
 
@@ -107,6 +108,7 @@ class NovigMarket(NamedTuple):
     game: Game
     rows: Mapping[str, dict[str, Any]]
     in_catalog: bool
+    live_fee: float
 
 
 def next_place(body: bytes) -> str:
@@ -196,6 +198,8 @@ class NovigPrices:
                 if levels:
                     contract = dict.fromkeys((MIN_BET, BET_STEP), _CENT / levels[0][0])
                     row = one.rows[outcome] | price_of(levels) | contract | {"last_seen_at": book.at}
+                    if one.game.start is not None and book.at >= one.game.start:  # the list may be older
+                        row |= {"is_live": True} | own_fee(BOOK, one.live_fee)
                     turn.put(row, in_catalog=one.in_catalog)
         self._events.setdefault(part, set()).update(games)
         return turn.payload(self._listed, part, frozenset(games))
@@ -276,7 +280,7 @@ def _market(one: _Market, game: Game, short: Mapping[str, str]) -> NovigMarket |
         }
         for outcome, (selection, side, line) in zip(one.outcomes, outcomes, strict=True)
     }  # fmt: skip
-    return NovigMarket(one.marketId, game, rows, kind.in_catalog) if len(rows) == len(outcomes) else None
+    return NovigMarket(one.marketId, game, rows, kind.in_catalog, coefficient) if len(rows) == len(outcomes) else None
 
 
 def _outcomes(one: _Market, game: Game, short: Mapping[str, str]) -> list[tuple[str, str, float | None]] | None:
