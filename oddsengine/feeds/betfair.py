@@ -77,6 +77,7 @@ class BetfairMarkets:
         self._held = StreamRows()
         self._segments: list[MarketChange] | None = None
         self._segments_fresh = False
+        self._awaited = False  # whether the image of the last subscription is still to come
         self._subscription: int | None = None  # whose messages have the clock; None: all
         self.clk = ""  # sent to resume the stream
         self.initial_clk = ""
@@ -130,6 +131,7 @@ class BetfairMarkets:
         self._subscription, self._segments = number, None
         if anew:
             self.clk = self.initial_clk = ""
+        self._awaited = not (self.clk and self.initial_clk)
         self._names = {market: names for market, names in self._names.items() if market in markets}
         self._events = {market: event for market, event in self._events.items() if market in markets}
 
@@ -148,8 +150,11 @@ class BetfairMarkets:
         return self._emit(updated, dict.fromkeys(updated), None, set()) if updated else _NOTHING
 
     def alive(self, now: datetime) -> Payload:
-        """Report that the stream is alive; returns rows to renew, usually none."""
-        rows = [] if self.late else self._held.due(now)
+        """Report that the stream is alive; returns rows to renew, usually none.
+
+        None are renewed while an image is to come: heartbeats do not say that prices of another subscription hold.
+        """
+        rows = [] if self.late or self._awaited else self._held.due(now)
         return Payload(quotes=rows) if rows else _NOTHING
 
     # ---- messages ----
@@ -182,7 +187,7 @@ class BetfairMarkets:
         left = {market_id for market_id in self._quoted if market_id not in staged} if fresh else set()
         payload = self._emit(staged, touched, when, left)
         if fresh:
-            self._markets, self._handicaps = {}, {}
+            self._markets, self._handicaps, self._awaited = {}, {}, False
         for market_id, state in staged.items():
             self._note_handicaps(market_id, state.definition)
             if state.definition is not None and state.definition.status == "CLOSED":

@@ -28,6 +28,7 @@ import msgspec
 
 NEW_FIELD, NEW_VALUE, OTHER = "a new field", "a new value", "another value"
 _SHOWN = 60  # characters of a value
+_LONGEST = 200  # characters of a path
 _LOOKED_AT = 50  # items of a list or a map, if a part of a document is looked at
 _LIST = re.compile(r"(comma )?list of (.+?)(?: up to (\d+))?")
 _RANGE = re.compile(r"(integer|number) (-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)")
@@ -70,13 +71,19 @@ class Walk:
         return Walk(self._turn)
 
     def differ(self, path: str, kind: str, value: Any, allowed: str, *, decides: bool = False) -> None:
-        self.differences.append(Difference(path, kind, shown(value), allowed, decides))
+        self.differences.append(Difference(_printable(path), kind, shown(value), allowed, decides))
 
 
 def shown(value: Any) -> str:
     """Return a value in few characters."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return repr(text[:_SHOWN]) if isinstance(value, str) else text[:_SHOWN]
+
+
+def _printable(path: str) -> str:
+    """Return a path without what a terminal would obey; the names of fields in it are the source's."""
+    short = path if len(path) <= _LONGEST else f"{path[:_LONGEST]}..."
+    return "".join(one if one.isprintable() else "?" for one in short)
 
 
 class FieldType:

@@ -430,6 +430,8 @@ class KalshiMarkets:
             game = self._game(ident, now)
             if game is None or waiting:
                 refused["a market whose teams are not known yet"] += len(self._of_event[event])
+                self._bets.pop(event, None)  # what was said of its lines and sides may no longer hold
+                removed += self._rows.pop(event, {})
                 continue
             games[ident] = game
             bets = self._event_bets(event, game, now, unmapped, refused)

@@ -4,8 +4,10 @@ Messages of a subscription are numbered; a gap puts all books of the subscriptio
 So does a change that is not valid, and a book whose bids for Yes and No cross.
 
 **The scale of No.** The stream is asked for one scale, on which a bid of 0.40 for No is 0.60. Whether it does so is
-seen in its books: on the right scale the two sides do not cross, and most books cross on the wrong one. Of the first
-books, one that crosses on neither is requested once more; by then others have mostly shown the scale.
+seen in its books: on the right scale the two sides do not cross, and many books cross on the wrong one. What most of
+those say counts, each with its first snapshot that crosses on one, as any single one may cross on the right scale, too;
+if that changes, all books are in doubt. Of the first books, one that crosses on neither is requested once more; by then
+others have mostly shown the scale.
 """
 
 from collections import Counter
@@ -34,6 +36,7 @@ class KalshiBooks:
         self.updates = 0  # books and changes of the stream that were taken
         self._streamed: dict[str, int] = {}  # market -> the subscription that its book comes from
         self._sequences: dict[int, int] = {}  # subscription -> last number
+        self._shown: dict[str, bool] = {}  # markets that have shown a scale first, and whether it is that of Yes
         self._yes_scale: bool | None = None  # whether prices of No are on the scale of Yes, once it is seen
         self._unclear: dict[str, None] = {}  # markets whose first book did not show the scale
 
@@ -66,7 +69,7 @@ class KalshiBooks:
 
     def drop(self, ticker: str) -> None:
         """Forget a market."""
-        for state in (self.ladders, self.doubtful, self._streamed, self._unclear):
+        for state in (self.ladders, self.doubtful, self._streamed, self._unclear, self._shown):
             state.pop(ticker, None)
 
     def doubt(self, ticker: str) -> None:
@@ -98,7 +101,7 @@ class KalshiBooks:
         for ticker in self._streamed:
             self.ladders.pop(ticker, None)
         self._streamed, self.doubtful, self._sequences = {}, {}, {}
-        self._yes_scale, self._unclear = None, {}
+        self._yes_scale, self._unclear, self._shown = None, {}, {}
 
     def replace(self, ticker: str, snapshot: BookChange, sid: int, refused: Counter[str]) -> list[str]:
         """Take a complete book; the book is not known if that is not valid. Returns others that are in doubt now."""
@@ -113,17 +116,26 @@ class KalshiBooks:
             return []
         also: list[str] = []
         as_sent, turned = {"yes": yes, "no": no}, {"yes": yes, "no": {ONE - price: size for price, size in no.items()}}
-        if self._yes_scale is None and no:
-            fits = not is_crossed(turned), not is_crossed(as_sent)
-            if fits[0] != fits[1]:
-                self._yes_scale = fits[0]
-                also = [] if fits[0] else [one for one in self._unclear if one in self._streamed]
-                self.doubtful |= dict.fromkeys(also)
-            elif ticker not in self._unclear:
-                self._unclear[ticker] = None
-                self.doubtful[ticker] = None
-                return []
+        fits = not is_crossed(turned), not is_crossed(as_sent)
+        if no and fits[0] != fits[1]:
+            self._shown.setdefault(ticker, fits[0])
+            also = self._scaled(ticker)
+        elif no and self._yes_scale is None and ticker not in self._unclear:
+            self._unclear[ticker] = None
+            self.doubtful[ticker] = None
+            return []
         self.keep(ticker, as_sent if self._yes_scale is False else turned, refused)
+        return also
+
+    def _scaled(self, ticker: str) -> list[str]:
+        """Decide about the scale anew after a market's book. Returns the others that were read on another one."""
+        before, yes = self._yes_scale, sum(self._shown.values())
+        no = len(self._shown) - yes
+        self._yes_scale = None if yes == no else yes > no
+        if (self._yes_scale is False) == (before is False):  # an unknown scale is taken for what was asked
+            return []
+        also = [one for one in self._streamed if one != ticker]
+        self.doubtful |= dict.fromkeys(also)
         return also
 
     def change(self, ticker: str, change: BookChange, refused: Counter[str]) -> None:

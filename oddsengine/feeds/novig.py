@@ -5,13 +5,14 @@ it takes a stake of 1 - P cents for each contract of the bid.
 
 - **Sides.** Outcomes have abbreviations of teams, in no order. The strike of a spread is the line of the home side, so
   a spread also says what a game's teams are called; where both say so, they have to agree.
-- **Fees** are those of the market: of takers, c P (1 - P) a contract, always or in play only.
+- **Fees** are those of the market: of takers, c P (1 - P) a contract, always or in play only, which is from its start
+  on even where the list of games does not say so yet.
 - **Lines.** Each market is a request, so of each type of a game only the lines in the middle of its list are read.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items
 from oddsengine.feeds.depth import Ladder, ladder, own_fee, price_of
 from oddsengine.feeds.names import league, market, teams_of, with_line
-from oddsengine.feeds.payload import Game, Payload
+from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
 from oddsengine.tables.levels import BET_STEP, MIN_BET
@@ -51,6 +52,7 @@ _TOTALS = {
 TYPES = (*_WINNERS, *_SPREADS, *_TOTALS)
 """Its types of markets that are read."""
 _CENT = 0.01
+_LAST = datetime.max.replace(tzinfo=UTC)
 _SAME = 1e-9
 
 
@@ -94,6 +96,10 @@ class NovigGames(NamedTuple):
     games: Mapping[str, Game]
     refused: Counter[str]
 
+    def by_start(self) -> list[str]:
+        """Their ids, the next start first."""
+        return [ident for ident, _ in sorted(self.games.items(), key=lambda one: (one[1].start or _LAST, one[0]))]
+
 
 class NovigMarket(NamedTuple):
     """A market that is to be read: its game, and the rows of its two outcomes by their ids."""
@@ -102,6 +108,7 @@ class NovigMarket(NamedTuple):
     game: Game
     rows: Mapping[str, dict[str, Any]]
     in_catalog: bool
+    live_fee: float
 
 
 def next_place(body: bytes) -> str:
@@ -148,7 +155,8 @@ def read_markets(pages: Sequence[bytes], listed: NovigGames, lines: int = 1_000)
                 by_type[one.eventId, one.marketType][one.marketId] = one
     short = {event: _short_names(by_type, event) for event in listed.games}
     found = []
-    for event, game in sorted(listed.games.items(), key=lambda each: (each[1].start is None, each[1].start, each[0])):
+    for event in listed.by_start():
+        game = listed.games[event]
         for kind in TYPES:
             for one in _in_the_middle(by_type.get((event, kind), {}).values(), lines):
                 if (made := _market(one, game, short[event])) is None:
@@ -190,6 +198,8 @@ class NovigPrices:
                 if levels:
                     contract = dict.fromkeys((MIN_BET, BET_STEP), _CENT / levels[0][0])
                     row = one.rows[outcome] | price_of(levels) | contract | {"last_seen_at": book.at}
+                    if one.game.start is not None and book.at >= one.game.start:  # the list may be older
+                        row |= {"is_live": True} | own_fee(BOOK, one.live_fee)
                     turn.put(row, in_catalog=one.in_catalog)
         self._events.setdefault(part, set()).update(games)
         return turn.payload(self._listed, part, frozenset(games))
@@ -270,7 +280,7 @@ def _market(one: _Market, game: Game, short: Mapping[str, str]) -> NovigMarket |
         }
         for outcome, (selection, side, line) in zip(one.outcomes, outcomes, strict=True)
     }  # fmt: skip
-    return NovigMarket(one.marketId, game, rows, kind.in_catalog) if len(rows) == len(outcomes) else None
+    return NovigMarket(one.marketId, game, rows, kind.in_catalog, coefficient) if len(rows) == len(outcomes) else None
 
 
 def _outcomes(one: _Market, game: Game, short: Mapping[str, str]) -> list[tuple[str, str, float | None]] | None:
@@ -300,7 +310,9 @@ def _outcomes(one: _Market, game: Game, short: Mapping[str, str]) -> list[tuple[
 def _prices(body: bytes, outcomes: Sequence[str], refused: Counter[str]) -> dict[str, Ladder]:
     """Return what can be bet on each of two outcomes: the bids on the other one."""
     given = inside(plain(body, SOURCE), "orders")
-    orders: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        raise FeedError(f"not a payload of {SOURCE}: it has no orders")
+    orders: Mapping[str, Any] = given
     bids: dict[str, list[tuple[float, int]]] = {}
     for outcome in outcomes:
         level = Level(_Order, "an order")

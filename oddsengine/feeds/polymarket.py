@@ -325,7 +325,8 @@ class PolymarketMarkets:
                 refused["a message that is not valid"] += 1
                 changes = item.get("price_changes")
                 for part in (item, *(changes if isinstance(changes, list) else ())):
-                    self._doubt(str(part.get("asset_id")) if isinstance(part, dict) else "", touched)
+                    for name in ("asset_id", "token_id"):
+                        self._doubt(str(part.get(name)) if isinstance(part, dict) else "", touched)
                 market = self._markets.get(str(item.get("market")))
                 if market is not None and "asset_id" not in item:
                     for token in market.tokens:

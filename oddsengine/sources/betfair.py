@@ -215,9 +215,9 @@ class BetfairSource:
             session = _session.decode(answer.body)
         except msgspec.MsgspecError:
             raise Failure("the login response is not valid") from None
+        self._secrets.add(session.token)  # also one that is of no use
         if session.status != "SUCCESS" or not session.token:
             raise Failure(f"the login was rejected: {session.error[:80] or session.status[:80]}", fatal=True)
-        self._secrets.add(session.token)
         self._session = session.token
 
     async def _list_again(self, web: Web, receiver: Receiver) -> None:

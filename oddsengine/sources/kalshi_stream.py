@@ -1,7 +1,8 @@
 """Kalshi's WebSocket: a signed handshake, subscriptions of order books, and one of the statuses of markets.
 
 A subscription has up to 400 markets, or fewer if the exchange says so. Some errors end one subscription, which is
-requested again; of others the command is repeated after a while. All others are ours, and end the connection.
+requested again, later each time; of others the command is repeated after a while. All others are ours, and end the
+connection.
 
 Needs the extra `[kalshi]`.
 """
@@ -33,6 +34,7 @@ _TURN_S = 1.0  # without a message, other work goes on after this
 _REPLIES = (b'"subscribed"', b'"ok"', b'"error"')
 _TOO_MANY_MARKETS, _AGAIN = 26, (1, 18, 27)  # codes of errors; the latter are of commands that can be repeated
 _WAIT_S, _MOST_TRIES = 1.0, 5  # before a command is repeated the first time; the wait doubles
+_CALM_S = 60.0  # a subscription that ends after more than this begins to count anew
 _MOST_SENT = 1000  # commands whose answer may come
 
 
@@ -95,12 +97,20 @@ class _Subscription:
         self.sid: int | None = None
         self.asked_at = inf  # when it was requested, until it has its number
 
+    def command(self) -> "_Command":
+        """The command that requests it."""
+        params = {"channels": [_BOOKS], "market_tickers": list(self.tickers), "use_yes_price": True}
+        return _Command("subscribe", params, self)
+
 
 class _Command(NamedTuple):
     cmd: str
     params: dict[str, Any]
     of: _Subscription | None  # None: statuses
     tries: int = 1
+
+
+_STATUS_COMMAND = _Command("subscribe", {"channels": [_STATUSES]}, None)
 
 
 class Connection:
@@ -114,6 +124,7 @@ class Connection:
         self._status_sid: int | None = None
         self._subscriptions: list[_Subscription] = []
         self._of: dict[str, _Subscription] = {}  # by market
+        self._ended: dict[_Subscription | None, tuple[float, int]] = {}  # when last, and how often in a row
         self._most = _MARKETS  # of one subscription
         self._wanted: list[str] = []
         self._pending: list[str] = []  # of these, those whose book may not have come
@@ -122,7 +133,7 @@ class Connection:
 
     async def start(self) -> None:
         """Subscribe to the statuses of markets."""
-        await self._send(_Command("subscribe", {"channels": [_STATUSES]}, None))
+        await self._send(_STATUS_COMMAND)
 
     async def follow(self, tickers: Sequence[str]) -> None:
         """Follow the books of these markets, and no others."""
@@ -186,8 +197,7 @@ class Connection:
     async def _subscribe(self, subscription: _Subscription) -> None:
         """Request the books of a subscription, which has at least one market: without any it would be of all."""
         subscription.sid, subscription.asked_at = None, asyncio.get_running_loop().time()
-        params = {"channels": [_BOOKS], "market_tickers": list(subscription.tickers), "use_yes_price": True}
-        await self._send(_Command("subscribe", params, subscription))
+        await self._send(subscription.command())
 
     async def _update(self, subscription: _Subscription, action: str, tickers: Sequence[str]) -> None:
         for at in range(0, len(tickers), _MARKETS):
@@ -239,10 +249,10 @@ class Connection:
                 raise failure
             if sid == self._status_sid:
                 self.resubscribed = True
-                await self.start()
+                await self._again(None, failure)
             for ended in [one for one in self._subscriptions if one.sid == sid]:  # none if it was requested again
                 if ended.tickers:
-                    await self._subscribe(ended)
+                    await self._again(ended, failure)
                 else:
                     self._subscriptions.remove(ended)
         elif code == _TOO_MANY_MARKETS and command is not None and command.of is not None:
@@ -254,6 +264,26 @@ class Connection:
             self._waiting.append((now + wait, command._replace(tries=command.tries + 1)))
         else:
             raise failure
+
+    async def _again(self, subscription: _Subscription | None, failure: Failure) -> None:
+        """Request a subscription that has ended: at once, and if it ends again soon, after waits that double.
+
+        Raises the failure if it ends too often.
+        """
+        now = asyncio.get_running_loop().time()
+        before, tries = self._ended.get(subscription, (-inf, 0))
+        tries = tries + 1 if now - before < _CALM_S else 1
+        self._ended[subscription] = now, tries
+        if tries > _MOST_TRIES:
+            raise failure
+        command = _STATUS_COMMAND if subscription is None else subscription.command()
+        wait = 0.0 if tries == 1 else _WAIT_S * 2.0 ** (tries - 2)
+        if subscription is not None:
+            subscription.sid, subscription.asked_at = None, now + wait
+        if wait:
+            self._waiting.append((now + wait, command))
+        else:
+            await self._send(command)
 
     async def _divide(self, command: _Command, failure: Failure) -> None:
         """Follow the markets of a command by further subscriptions, as one has too many."""

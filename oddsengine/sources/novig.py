@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from oddsengine import catalog
-from oddsengine.feeds import Payload
+from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.novig import (
     LEAGUES,
     OPEN,
@@ -57,14 +57,14 @@ class _Exchange:
         wanted = await web.parsed(markets, lambda: read_markets(markets, listed, feed.lines))
         self._requests[part] = len(events) + len(markets) + len(wanted)
         web.takes(sum(self._requests.values()) / feed.rate)
-        of_game: dict[str, list[NovigMarket]] = {}
+        of_game: dict[str, list[NovigMarket]] = {ident: [] for ident in listed.by_start()}
         for market in wanted:
-            of_game.setdefault(market.game.id, []).append(market)
-        for ident, own in of_game.items():
-            await web.deliver(await self._prices(web, part, ident, own))
+            of_game[market.game.id].append(market)
+        for ident, own in of_game.items():  # also those without an open market, whose prices go
+            await web.deliver(await self._prices(web, part, listed.games[ident], own))
         return self._reader.end(part, listed)
 
-    async def _prices(self, web: PacedWeb, part: str, game: str, markets: list[NovigMarket]) -> Payload:
+    async def _prices(self, web: PacedWeb, part: str, game: Game, markets: list[NovigMarket]) -> Payload:
         """Read the books of all markets of a game."""
         books: dict[str, Received] = {}
         for market in markets:
@@ -74,8 +74,7 @@ class _Exchange:
                 if failure.status != _GONE:
                     raise
         bodies = [book.body for book in books.values()]
-        games = {game: markets[0].game}
-        return await web.parsed(bodies, lambda: self._reader.read(part, games, markets, books))
+        return await web.parsed(bodies, lambda: self._reader.read(part, {game.id: game}, markets, books))
 
 
 def _leagues(part: str) -> list[str]:

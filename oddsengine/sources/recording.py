@@ -2,7 +2,9 @@
 
 A recording is text: a line of JSON for each answer to a request, each message of a connection, and a last line that
 counts them. It has no secrets: known values are replaced wherever they are, and so are the values of fields that are
-private by their name. Of headers it has those that say how a body is to be read or how often one may ask.
+private by their name, lists and objects too. What a source answers to a body is taken to be as private as what it was
+sent: the answer to a login is a token. Of headers it has those that say how a body is to be read or how often one may
+ask.
 """
 
 import asyncio
@@ -19,16 +21,18 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import msgspec
 
-from oddsengine.sources.failure import Failure
+from oddsengine.sources.failure import FAILED, REFUSED, Failure, of_status
 from oddsengine.sources.secrets import MARK
 
 FORMAT = "oddsengine recording 1"
 MOST_BYTES = 200_000_000
 _HEADERS = re.compile(r"(?i)content-type|etag|last-modified|date|retry-after|(x-)?rate-?limit.*|x-requests-.*")
 _PRIVATE = (
-    r"x-api-key|x-sx-api-key|x-application|x-authentication|api_?key|app_?key|access_?token|refresh_?token|"
-    r"session(?:_?token)?|secret|password|passphrase|signature|authorization|cookie|set-cookie|ssoid|"
-    r"account(?:_?(?:id|name|number))?|user_?(?:id|name)|member_?id|customer_?(?:id|ref|strategy_?ref)|e?mail|"
+    r"x-api-key|x-sx-api-key|x-application|x-authentication|api[_-]?key|app[_-]?key|session|jwt|"
+    r"(?:access|auth|bearer|csrf|id|login|refresh|session)[_-]?token|"
+    r"(?:client[_-]?)?secret|password|passphrase|signature|authorization|cookie|set-cookie|ssoid|"
+    r"account(?:[_-]?(?:id|name|number))?|user[_-]?(?:id|name)|member[_-]?id|subscriber[_-]?id|wallet[_-]?address|"
+    r"customer_?(?:id|ref|strategy_?ref)|e?mail|"
     r"kalshi-access-(?:key|signature)"
 )
 _PRIVATE_WHEN_SENT = rf"{_PRIVATE}|key|token"
@@ -50,6 +54,11 @@ class Entry(msgspec.Struct, omit_defaults=True):
     connection: int = 0
     text: str | None = None
     base64: bytes | None = None  # of a body that is no text
+
+    @property
+    def answers_what_was_sent(self) -> bool:
+        """Whether it was sent, or is the answer to a body."""
+        return self.what == "sent" or self.method == "POST"
 
     @property
     def body(self) -> bytes:
@@ -231,8 +240,8 @@ def cleaned(recording: Recording, secrets: Iterable[str], left_out: int = 0) -> 
             entry,
             path=clean(entry.path),
             query=[(clean(name), _private_query(name, clean(value), removed)) for name, value in entry.query],
-            text=entry.text and clean(entry.text, sent=entry.what == "sent"),
-            base64=raw and clean(raw.decode("latin-1")).encode("latin-1", "replace"),
+            text=entry.text and clean(entry.text, sent=entry.answers_what_was_sent),
+            base64=raw and clean(raw.decode("latin-1"), sent=entry.answers_what_was_sent).encode("latin-1", "replace"),
             headers={name: clean(value) for name, value in entry.headers.items()},
             failure=clean(entry.failure),
         )
@@ -247,7 +256,8 @@ def _known(secrets: Iterable[str]) -> list[str]:
     for value in secrets:
         if len(value) >= _LEAST:
             found |= {value, quote(value, safe=""), urlencode({"": value})[1:]}
-            found |= {base64.b64encode(value.encode()).decode(), msgspec.json.encode(value).decode()[1:-1]}
+            found |= {base64.b64encode(value.encode()).decode(), value.replace("/", r"\/")}  # JSON may write it so
+    found |= {msgspec.json.encode(value).decode()[1:-1] for value in found}
     return sorted(found, key=lambda each: (-len(each), each))
 
 
@@ -261,6 +271,8 @@ def _fields(names: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 _OF_GOT, _OF_SENT = _fields(_PRIVATE), _fields(_PRIVATE_WHEN_SENT)
+_BEARER = re.compile(r"(?i)\b(bearer\s+)(?!\*)[^\s\"',;\\]{4,}")
+_JSON = re.compile(r"(?m)^((?:data:)?[ \t]*)([\[{].*)$")  # a line, or one of an event
 _FORM = re.compile(rf"(?i)(^|[?&;\s])((?:{_PRIVATE_WHEN_SENT})=)([^&#\s\"'\\]+)")
 
 
@@ -275,6 +287,13 @@ def _without_private(text: str, removed: Counter[str], *, sent: bool) -> str:
             return match[0]
 
         text = pattern.sub(hide, text)
+    text = _without_private_parts(text, removed, _PRIVATE_WHEN_SENT if sent else _PRIVATE)
+
+    def hide_bearer(match: re.Match[str]) -> str:
+        removed["bearer"] += 1
+        return match[1] + MARK
+
+    text = _BEARER.sub(hide_bearer, text)
 
     def hide_form(match: re.Match[str]) -> str:
         if match[3] == MARK:
@@ -283,6 +302,46 @@ def _without_private(text: str, removed: Counter[str], *, sent: bool) -> str:
         return match[1] + match[2] + MARK
 
     return _FORM.sub(hide_form, text)
+
+
+def _without_private_parts(text: str, removed: Counter[str], names: str) -> str:
+    """Return JSON, or a text with lines of it, without private values that patterns do not see: lists and objects.
+
+    A text that has none is unchanged.
+    """
+    pattern = re.compile(rf"(?i){names}")
+
+    def hidden(given: str) -> str:
+        found: Counter[str] = Counter()
+        plain = _hidden(msgspec.json.decode(given), "", pattern, found)
+        removed.update(found)
+        return msgspec.json.encode(plain).decode() if found else given
+
+    def of_line(line: re.Match[str]) -> str:
+        try:
+            return line[1] + hidden(line[2])
+        except (msgspec.MsgspecError, RecursionError):
+            return line[0]
+
+    try:
+        return hidden(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return _JSON.sub(of_line, text)
+
+
+def _hidden(value: Any, name: str, names: re.Pattern[str], removed: Counter[str]) -> Any:
+    """A document with the mark for all values in a field whose name is private; `name` is that of the field around."""
+    if isinstance(value, dict):
+        return {
+            key: _hidden(each, name or (key if names.fullmatch(key) else ""), names, removed)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_hidden(each, name, names, removed) for each in value]
+    if not name or isinstance(value, bool) or value in (None, "", MARK):
+        return value
+    removed[name] += 1
+    return MARK
 
 
 def _private_query(name: str, value: str, removed: Counter[str]) -> str:
@@ -345,8 +404,9 @@ def _privates(line: bytes, entry: Entry | None) -> str:
     if entry is None:
         _without_private(line.decode(), removed, sent=False)
     else:
-        for text in (entry.text or "", entry.failure, entry.path, *entry.headers.values()):
-            _without_private(text, removed, sent=entry.what == "sent")
+        raw = (entry.base64 or b"").decode("latin-1")
+        for text in (entry.text or "", raw, entry.failure, entry.path, *entry.headers.values()):
+            _without_private(text, removed, sent=entry.answers_what_was_sent)
         for name, value in entry.query:
             _private_query(name, value, removed)
     return ", ".join(removed)
@@ -402,7 +462,8 @@ class Player:
         self._used.add(id(entry))
         await self.until(entry.after)
         if entry.failure:
-            raise Failure(entry.failure, status=entry.status)
+            kind = FAILED if entry.status is None else of_status(entry.status).kind
+            raise Failure(entry.failure, kind=kind, fatal=kind == REFUSED, status=entry.status)
         return Answer(entry.body, entry.headers)
 
     def through(self, url: str, connection: Connection | None) -> Connection:

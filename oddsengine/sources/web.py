@@ -104,7 +104,7 @@ class Web:
             return
         async with self._opened(request, silence) as response:
             chunks = _decoded(response)
-            yield chunks if through is None else pieces(through.through(url, _Chunks(chunks)))
+            yield chunks if through is None else pieces(through.through(url, _Chunks(chunks, self._feed.body_bytes)))
 
     @asynccontextmanager
     async def _opened(self, request: httpx2.Request, silence: float | None = None) -> AsyncIterator[httpx2.Response]:
@@ -144,16 +144,27 @@ class Web:
 
 
 class _Chunks:
-    """A body that comes in pieces, as a connection."""
+    """A body that comes in pieces, as a connection of whole lines: what is private is found in those only."""
 
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-        self._chunks = chunks
+    def __init__(self, chunks: AsyncIterator[bytes], most: int) -> None:
+        self._chunks, self._most = chunks, most
+        self._rest = b""  # of a line that has not ended
 
     async def send(self, message: bytes) -> None:
         raise NotImplementedError
 
     async def receive(self) -> bytes:
-        return await anext(self._chunks)
+        while True:
+            chunk = await anext(self._chunks, b"")
+            whole, end, rest = (self._rest + chunk).rpartition(b"\n")
+            self._rest = rest
+            if not chunk and not rest:
+                raise StopAsyncIteration
+            if not chunk or len(rest) > self._most:
+                self._rest = b""
+                return whole + end + rest
+            if end:
+                return whole + end
 
 
 async def _decoded(response: httpx2.Response) -> AsyncIterator[bytes]:

@@ -1,16 +1,18 @@
 """Betfair's messages, made from its contract: what is not known costs its market or runner, and is counted."""
 
+from datetime import timedelta
 from typing import Any
 
+import msgspec
 from feeds.test_samples import IMAGE, LINES, encoded
 from hypothesis import given
 from hypothesis import strategies as st
-from support.betfair import Market
+from support.betfair import START, Market
 from support.contract_payloads import UNHEARD_OF, mutated, payloads, unheard_of
 
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine.feeds.betfair_format import read_catalogue
+from oddsengine.feeds.betfair_format import Catalogue, read_catalogue
 from oddsengine.feeds.contract import load
 
 CONTRACT = load("betfair")
@@ -73,3 +75,26 @@ def test_whatever_comes_is_read_or_refused(messages: list[Any], listed: list[Any
     for payload in whole(messages, listed):
         assert all(row["odds_decimal"] > 1.0 for row in payload.quotes)
         assert UNHEARD_OF not in {row["market_type"] for row in payload.quotes}
+
+
+def test_heartbeats_renew_no_prices_while_the_image_of_other_markets_is_to_come() -> None:
+    """An exchange may take a subscription and never send its markets; the prices before it then get old."""
+    reader, later, number = BetfairMarkets(), START + timedelta(minutes=5), 0
+
+    def told(**message: Any) -> Payload:
+        return reader.read(encoded({"op": "mcm", "id": number, "clk": "c", "pt": 1} | message))
+
+    def subscribed(*markets: str) -> None:
+        nonlocal number
+        number += 1
+        reader.subscribe(number, markets, anew=True)
+        reader.name(msgspec.convert([Market(one).listed() for one in markets], list[Catalogue]))
+
+    subscribed("1.1")
+    told(mc=[Market("1.1").image()], ct="SUB_IMAGE", initialClk="i")
+    assert len(reader.alive(START).quotes) == 2
+    subscribed("1.2")
+    told(ct="HEARTBEAT")
+    assert not reader.alive(later).quotes
+    told(mc=[Market("1.2").image()], ct="SUB_IMAGE", initialClk="i")
+    assert {row["market_id"] for row in reader.alive(later).quotes} == {"1.2"}

@@ -166,6 +166,12 @@ def test_what_a_document_has_that_is_not_known() -> None:
     ]  # fmt: skip
 
 
+def test_names_of_fields_are_shown_in_few_printable_characters() -> None:
+    book = {"odds": 1.9, "state": "open", "\x1b[2J\n" + "x" * 1000: 1}
+    (found,) = read("shop", SHOP).unknown("prices", {"1": book})
+    assert (found.kind, found.path) == (NEW_FIELD, "{}.?[2J?" + "x" * 192 + "...")
+
+
 def test_of_a_large_document_another_part_is_looked_at_each_turn() -> None:
     shop = read("shop", SHOP)
     many = {str(n): {"odds": n % 100 + 1, "state": "open"} for n in range(1000)} | {"x": {"odds": 0, "state": "open"}}

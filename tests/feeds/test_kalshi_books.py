@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 from feeds.test_kalshi import DAL, NOW, SEA, encoded, listed, prices, reader, told
-from support.kalshi import Json, delta, error, event, lifecycle, markets_page, over, snapshot, winners
+from support.kalshi import (
+    Json,
+    delta,
+    error,
+    event,
+    event_page,
+    lifecycle,
+    markets_page,
+    milestone,
+    over,
+    snapshot,
+    winners,
+)
 from support.local_servers import iso
 
 from oddsengine.feeds.kalshi import KalshiMarkets
@@ -115,3 +127,30 @@ def test_a_list_that_is_older_than_a_line_does_not_bring_it_back() -> None:
     told(made, moved(2, floor_strike=50.5))
     assert list_at(11.0, 49.5, 8.0) == {50.5}
     assert list_at(75.0, 49.5, 8.0) == {49.5}, "no list is so old"
+
+
+def test_a_line_that_moves_while_its_teams_are_not_known_takes_its_old_prices_away() -> None:
+    """The game's winner names a third team, so it is not clear who plays; the total moves meanwhile."""
+    made = KalshiMarkets()
+    game = milestone(events=(event("KXNFLGAME"), event(SERIES)), details={})
+    made.add_events("KXNFLGAME", [encoded(event_page(game))], NOW)
+    listed(made, "KXNFLGAME", *winners())
+    before = listed(made, SERIES, over(SERIES, 45.5))
+    told(made, snapshot(TOTAL, 1, YES, NO))
+    gone = told(made, lifecycle(SEA, 1, "metadata_updated", custom_strike={"football_team": "another"}))
+    assert len(gone.removed) == 2
+    assert set(told(made, moved(2, floor_strike=47.5)).removed) == {row["id"] for row in before.quotes}
+    assert not told(made, delta(TOTAL, 2, "0.4250", "1.00")).quotes
+    assert not made.alive(NOW + timedelta(seconds=30)).quotes
+
+
+def test_a_single_book_does_not_decide_about_the_scale() -> None:
+    """The first snapshot crosses on the scale that all are on: what the others show counts."""
+    made = reader()
+    listed(made, "KXNFLGAME", *winners())
+    told(made, snapshot(SEA, 1, [("0.3000", "5")], [("0.2900", "5")]))
+    told(made, snapshot(DAL, 2, [("0.6800", "5")], [("0.7000", "5")]))
+    assert made.doubtful == [SEA]
+    for seq in (3, 4):
+        again = told(made, snapshot(SEA, seq, [("0.3000", "5")], [("0.3200", "5")]))
+    assert (made.doubtful, prices(again)["moneyline", "home", None]) == ([], 0.32)

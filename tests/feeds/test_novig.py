@@ -113,6 +113,12 @@ def test_the_fee_is_that_of_the_market(status: str, charged: str, fee: float) ->
     assert {row["is_live"] for row in rows} == {status == "OPEN_INGAME"}
 
 
+def test_a_game_that_has_begun_since_it_was_listed_has_the_fee_of_bets_in_play() -> None:
+    for seconds, live in ((1, False), (-1, True)):
+        rows = read(winner(), events=[event(start=SEEN + timedelta(seconds=seconds))]).quotes
+        assert {(row["is_live"], row["contract_fee"]) for row in rows} == {(live, 0.03 if live else 0.0)}
+
+
 def test_only_open_games_and_markets_count() -> None:
     for status in ("CLOSED_PREGAME", "DELAYED", "SETTLED", "CANCELED"):
         assert read(winner(), events=[event(status=status)]).quotes == []

@@ -737,3 +737,11 @@ def test_payloads_of_the_contract_are_read(page: Any, books: Any, frame: Any) ->
         read = reader.read_books(encoded(books), ["t1", "t2"], NOW)
         for row in (*read.quotes, *reader.read(encoded(frame), NOW).quotes):
             assert row["odds_decimal"] > 1.0
+
+
+@pytest.mark.parametrize("name", ["asset_id", "token_id"])
+def test_an_invalid_change_doubts_its_book_whatever_its_token_is_called(name: str) -> None:
+    reader = moneyline()
+    strange = {"event_type": "price_change", "price_changes": [{name: "t1", "price": "0.5", "size": [], "side": "BUY"}]}
+    payload = reader.read(encoded(strange), NOW)
+    assert (suspended(payload), list(reader.doubtful)) == ({"t1", "t2"}, ["t1"])

@@ -174,6 +174,37 @@ def test_an_exchange_that_stays_busy_ends_the_connection(tmp_path: Path, monkeyp
     asyncio.run(check())
 
 
+@pytest.mark.parametrize("channel", ["orderbook_delta", "market_lifecycle_v2"])
+def test_subscriptions_that_end_again_and_again_end_the_connection(
+    channel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is requested again later and later, and not for ever."""
+    monkeypatch.setattr(kalshi_stream, "_WAIT_S", 0.001)
+    monkeypatch.setattr(kalshi_stream, "_TURN_S", 0.01)
+    served_ = with_books()
+
+    async def ending(exchange_: Exchange, socket: ServerConnection, command: Json) -> bool:
+        if command["params"].get("channels") != [channel]:
+            return False
+        sid = 200 + command["id"]
+        said = {"id": command["id"], "type": "subscribed", "msg": {"channel": channel, "sid": sid}}
+        await exchange_.send(socket, said)
+        await exchange_.send(socket, error(25, "too slow", sid, 1))
+        return True
+
+    served_.acting = ending
+
+    async def check() -> None:
+        hub = new_hub()
+        with key(tmp_path) as (_, env):
+            async with exchange(served_) as where, running(hub, source(where, env)):
+                await until(lambda: "25, too slow" in hub.statuses()[0].reason, "the reason")
+
+    asyncio.run(check())
+    asked = [one for one in served_.commands if one["params"].get("channels") == [channel]]
+    assert len(asked) <= 6 * served_.connections
+
+
 @pytest.mark.parametrize("yes_scale", [True, False])
 def test_prices_of_no_are_read_on_either_scale(yes_scale: bool, tmp_path: Path) -> None:
     served_ = with_books()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sources.test_fetching import served
-from support.local_servers import http, new_hub, running
+from support.local_servers import http, new_hub, prices, running, until
 from support.novig import START, Novig, event, market, total, winner
 from support.simulated_clock import SimulatedLoop
 
@@ -99,3 +99,19 @@ def test_the_pace_is_kept_and_prices_come_game_by_game() -> None:
         early, late = runner.run(check())
     assert 5 < early < 25
     assert late == 30
+
+
+def test_prices_of_a_game_go_when_its_last_market_closes() -> None:
+    """The game is still listed, and none of its markets is open."""
+    exchange = Novig(winner())
+
+    async def check() -> None:
+        hub = new_hub()
+        async with http(exchange) as url:
+            feed = NovigSettings(name="n", kind="novig", sports=("nfl",), url=url, interval=0.05, **QUICK)
+            async with running(hub, source(feed, {}, Secrets())):
+                await until(lambda: len(prices(hub)) == 2, "prices")
+                exchange.markets = [winner(status="CLOSED")]
+                await until(lambda: prices(hub) == {}, "no prices")
+
+    asyncio.run(check())

@@ -12,6 +12,8 @@ from support import odds_api_io, sportsgameodds
 from support.lists import Lists
 from support.local_servers import Answering, http, new_hub, prices, running, until
 from support.matchbook import Matchbook
+from support.novig import Novig, book
+from support.novig import winner as novig_winner
 from support.smarkets import Smarkets, quotes
 from support.sx_bet import SxBet, winner
 
@@ -61,6 +63,10 @@ def _moved(exchange: SxBet) -> None:
     exchange.books["0xw"]["data"]["outcomeTwo"][0]["percentageOdds"] = "50000000000000000000"
 
 
+def _bid(exchange: Novig) -> None:
+    exchange.books["w"] = book("w", [("0.45", 100)], [("0.5", 100)])
+
+
 POLLED = {
     "sx_bet": Kind(
         lambda: SxBet(winner()), {"sport": "nfl"}, "/markets/active", "/orderbook-v3/snapshot", "SX Bet", _closed,
@@ -82,6 +88,9 @@ POLLED = {
         odds_api_io.Aggregator,
         {"sport": "nba", "key": KEY, "books": ["Bet365"], "requests_an_hour": 1_000_000}, "/events", "/odds/multi",
         "Odds-API.io", _no_events, _priced,
+    ),
+    "novig": Kind(
+        lambda: Novig(novig_winner()), {"sport": "nfl"}, "/catalog/events", "/book", "Novig", _no_events, _bid
     ),
 }  # fmt: skip
 every = pytest.mark.parametrize("name", POLLED)

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
@@ -191,12 +192,47 @@ def test_lines_and_events_of_a_stream_are_played_as_they_came() -> None:
     asyncio.run(check())
 
 
+def test_a_secret_in_two_pieces_of_a_stream_is_removed() -> None:
+    async def serve(request: Request, answering: Answering) -> None:
+        await answering.stream()
+        for piece in (b'data: {"apiKey":"sek', b'ret-of-all"}\n', b"\n", b"data: the end"):
+            await answering.send(piece)
+            await asyncio.sleep(0.05)
+
+    async def check() -> None:
+        recorder = Recorder("s", "smarkets", {}, "1")
+        feed = SmarketsSettings(name="s", kind="smarkets", sports=("soccer",))
+        async with http(serve) as url, Web(feed, Secrets(), new_hub()) as web:
+            with going_through(recorder):
+                async with web.stream(f"{url}/stream", None, {}, 5.0) as chunks:
+                    heard = b"".join([chunk async for chunk in chunks])
+        assert heard == b'data: {"apiKey":"sekret-of-all"}\n\ndata: the end'
+        text = b"".join(cleaned(recorder.recording, []).lines)
+        assert b"the end" in text
+        assert not re.search(rb"sek|ret-of-all", text)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("refusal", [401, 429, 503])
+def test_a_refusal_is_replayed_as_what_it_was(
+    refusal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exchange = Smarkets()
+    exchange.spoil("/events/", lambda answering: answering.answer({"error": "no"}, refusal))
+    with served(exchange) as url, environment(smarkets(url), monkeypatch, tmp_path):
+        _, (checked,), _ = said(capsys, "check", "--record", "kept", "--yes")
+        _, (replayed,), _ = said(capsys, "replay", "kept/smarkets.jsonl")
+    assert [replayed[name] for name in ("status", "reason")] == [checked[name] for name in ("status", "reason")]
+
+
 # ---- secrets ----
 
 FIELDS = [
     "apiKey", "api_key", "appKey", "session", "sessionToken", "session_token", "access_token", "password", "secret",
     "signature", "Authorization", "cookie", "account_id", "accountId", "accountName", "user_id", "userName", "username",
-    "memberId", "customerRef", "email", "KALSHI-ACCESS-KEY",
+    "memberId", "customerRef", "email", "KALSHI-ACCESS-KEY", "authToken", "id_token", "jwt", "Session-Token",
+    "clientSecret", "subscriber_id", "walletAddress",
 ]  # fmt: skip
 SECRET = st.text(st.characters(codec="utf-8", categories=["L", "N", "S"]), min_size=8, max_size=20).map(
     lambda text: "~" + text
@@ -217,6 +253,10 @@ def everywhere(secret: str) -> Recording:
         Entry("http", 0.0, "GET", "/b", [], None, f"refused: apiKey={secret}&x=1"),
         Entry("sent", 0.0, connection=1, text=json.dumps({"op": "login", "key": secret, "token": secret})),
         Entry("got", 0.0, connection=1, text=f"session={secret}; account_id={secret}"),
+        Entry("http", 0.0, "POST", "/login", [], 200, text=json.dumps({"token": secret, "status": "LIMITED"})),
+        Entry("got", 0.0, connection=1, text=json.dumps({"account": {"n": [secret]}, "sessionToken": [secret]})),
+        Entry("got", 0.0, connection=1, text=f"data: {json.dumps({'account': {'n': secret}})}\n\n"),
+        Entry("http", 0.0, "GET", "/c", [], 401, f"status 401: Bearer {secret} is not valid"),
     )
 
 
@@ -234,7 +274,9 @@ def test_no_value_of_a_private_field_is_kept(secret: str) -> None:
 def test_no_known_secret_is_kept_wherever_it_is(secret: str, place: str) -> None:
     """Also as a URL, JSON or base64 has it."""
     entry = Entry("http", 0.0, "GET", "/a", status=200)
+    secret += "/x"
     forms = [secret, quote(secret, safe=""), json.dumps(secret), base64.b64encode(secret.encode()).decode()]
+    forms.append(secret.replace("/", r"\/"))
     value = " ".join(["a", *forms, "b"])
     given_: Recording = recording(entry)
     if place == "settings":
@@ -250,7 +292,7 @@ def test_no_known_secret_is_kept_wherever_it_is(secret: str, place: str) -> None
     found = cleaned(given_, [secret])
     lines = [msgspec.json.decode(line) for line in found.lines]
     text = str([lines, base64.b64decode(lines[1].get("base64", ""))])
-    assert not any(form in text for form in forms)
+    assert not any(form in text for form in [*forms, secret.removesuffix("/x")])
     assert found.removed["values of the settings"] >= 3
 
 
