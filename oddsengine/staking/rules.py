@@ -55,8 +55,9 @@ def stake_rules(bet: Mapping[str, Any], step: float | None = None, name: str = "
 
 def _cost(bet: Mapping[str, Any]) -> float:
     """What a stake of 1 costs with the fee of its contracts."""
-    net, fee = bet.get("net_odds"), bet.get(FEE)
-    if net is None or (catalog.book(bet["sportsbook"]).fee if fee is None else fee) <= 0.0:
+    net, fee, book = bet.get("net_odds"), bet.get(FEE), catalog.book(bet["sportsbook"])
+    most = max(book.contract_fee(live=live) for live in (False, True)) if fee is None else fee
+    if net is None or most <= 0.0:
         return 1.0
     return max(float(bet["odds_decimal"] / net), 1.0)
 

@@ -5,7 +5,8 @@ served on the event loop.
 """
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -17,13 +18,14 @@ from oddsengine_service.http.endpoints import Answer, Context, Endpoint, Targets
 from oddsengine_service.http.middleware import Authenticate, RequestLog
 from oddsengine_service.http.params import parse
 from oddsengine_service.http.pool import OutgoingPool, Pool
-from oddsengine_service.http.problems import wrong_method
+from oddsengine_service.http.problems import invalid, quoted, wrong_method
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import CachedResponse, warning_of
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.stream.hub import StreamHub
 
+_OTHERS = "/v4"  # an API of others, which ignores what it does not know
 HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
 
 
@@ -32,9 +34,10 @@ class Api:
 
     def __init__(
         self, node: Node, endpoints: Iterable[Endpoint], metrics: Metrics, trusted: Iterable[str] = (),
-        authenticate: Authenticate | None = None, targets: Targets | None = None,
+        authenticate: Authenticate | None = None, targets: Targets | None = None, *, strict: bool = False,
     ) -> None:  # fmt: skip
         self.node = node
+        self._strict = strict
         self.authenticate, self.targets = authenticate, targets
         self.access = Access(node, signed_in=authenticate is not None)
         self.pool, self.outgoing = Pool(), OutgoingPool()
@@ -99,8 +102,18 @@ class Api:
         query, ignored = parse(request.query, endpoint.query)
         if ignored and endpoint.query_key:
             ignored = [name for name in ignored if name != "api_key"]
+        if not endpoint.path.startswith(_OTHERS):
+            self.refuse(ignored, endpoint.query.declared)
         board = node.board(caller.tier) if node.ready else node.engine
         return Context(caller, query, request.values, body, board, node, ignored, request.root, self.targets)
+
+    def refuse(self, ignored: Sequence[str], known: Iterable[str]) -> None:
+        """Raise `Problem` 400 if parameters are ignored and this node is strict about them."""
+        if ignored and self._strict:
+            near = get_close_matches(ignored[0], [*known], 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            allowed = ", ".join(sorted(known)) or "none"
+            raise invalid(f"{quoted(ignored[0])} is not a parameter of this request{hint} (allowed: {allowed})")
 
 
 def _warned(answer: Answer, context: Context) -> Answer:

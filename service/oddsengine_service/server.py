@@ -90,7 +90,7 @@ class Service:
             options.connections, options.trusted, stalled=options.stalled, unread=options.unread_bytes
         )
         self.alerts = Alerts(node, node.records, sender, LISTS, node.clock.time, self.origin, self._in_share)
-        self.api = Api(node, ENDPOINTS, self.metrics, options.trusted, authenticate, self.alerts)
+        self.api = Api(node, ENDPOINTS, self.metrics, options.trusted, authenticate, self.alerts, strict=options.strict)
         self.metrics.add(Gauges(node, lambda: self.api.hub))
         self._metrics_token = secret(settings, "service.metrics_token_env", environ)
         if options.metrics_port and not is_loopback(options.metrics_host) and not self._metrics_token:

@@ -114,6 +114,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     connections: Count = 0  # per address; 0 is a quarter of what the process can hold
     origins: Origins = ()  # of web pages that may use the API from a browser
     quiet: OptionalSwitch = None  # log only requests with a server error; None: if the log goes to a terminal
+    strict: Switch = False  # refuse parameters that requests do not have, instead of ignoring them
     demo_hazards: Switch = False  # the demo's feeds have the errors of real ones
     heartbeat: Seconds = 30.0  # between two heartbeats of a stream
     stalled: Seconds = 30.0  # a stream or response whose client receives nothing for so long is closed

@@ -302,6 +302,22 @@ def test_only_orders_that_were_placed_are_counted() -> None:
     assert trader.trades().height == 0
 
 
+def test_orders_keep_to_the_rules_of_a_venue() -> None:
+    """Of a flat stake of 10: in its steps, and none below its minimum."""
+
+    def staked(**rules: float) -> list[float]:
+        engine = oe.Engine()
+        trader = Trader(engine, RULE)
+        trader.follow(engine.step([{**row, **rules} for row in look(0, 2.1)], now=NOON))
+        return trader.trades()["stake"].to_list()
+
+    (plain,) = staked()
+    assert plain == pytest.approx(10.0)
+    assert staked(bet_step=3.0) == [pytest.approx(9.0)]
+    assert staked(min_bet=10.0) == [pytest.approx(10.0)]
+    assert staked(min_bet=11.0) == []
+
+
 def test_results_in_a_frame_of_pandas() -> None:
     won = backtest(history(look(0, 2.1), look(1, 2.1)), RULE, results=scores(112, 110).to_pandas())
     assert won.bets["profit"].to_list() == pytest.approx([11.0])

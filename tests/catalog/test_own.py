@@ -100,6 +100,8 @@ def test_without_it_nothing_of_it_is_known() -> None:
         ("[books.a]\nname = 'A'\nsharp = 1", "books.a.sharp must be true or false, got 1"),
         ("[books.a]\nname = 'A'\ncommission = 5", "commission must be a fraction from 0 to less than 0.2, got 5"),
         ("[books.a]\nname = 'A'\ncommission = nan", "commission must be a fraction"),
+        ("[books.a]\nname = 'A'\nlive_fee = 0.5", "live_fee must be a fraction from 0 to less than 0.5, got 0.5"),
+        ("[books.a]\nname = 'A'\nfee_step = 0", "fee_step must be an amount above 0 of at most 1, got 0"),
         ("[books.a]\nname = 'A'\naliases = 'b'", "aliases must be a list of strings"),
         ("[books.a]\nname = 'A'\nzork = 1", "books.a.zork is not a key; allowed: name, display, regions"),
         ("[books.'A B']\nname = 'A'", "the id must be lower-case letters"),

@@ -11,6 +11,7 @@ from staking.test_stakes import bets
 
 import oddsengine as oe
 from oddsengine.maths.odds import charged
+from oddsengine.staking.rules import stake_rules
 
 
 def arbitrage(*legs: dict[str, Any]) -> pl.DataFrame:
@@ -82,6 +83,12 @@ def test_contracts_of_a_plan_are_whole_with_their_fee() -> None:
     taxed = leg("betfair_exchange", "A", 2.5, net_odds=2.45, bet_step=0.4)  # a commission leaves stakes as they are
     stake = oe.arbitrage_plan(arbitrage(taxed, legs[1]), bankroll=100, step=0.1)["stake"][0]
     assert stake / 0.4 == pytest.approx(round(stake / 0.4))
+
+
+def test_the_fee_of_bets_in_play_counts_where_there_is_none_before() -> None:
+    bet = {"sportsbook": "novig", "odds_decimal": 2.0, "net_odds": float(charged(2.0, 0.0, 0.03)), "bet_step": 0.005}
+    assert stake_rules(bet).step == pytest.approx(0.005 * (0.5 + 0.03 * 0.25) / 0.5)
+    assert stake_rules(bet | {"net_odds": 2.0}).step == pytest.approx(0.005)
 
 
 def test_a_portfolio_keeps_to_the_rules_of_venues() -> None:

@@ -208,6 +208,7 @@ class Session:
 
     async def _subscribe(self, received: ClientMessage, ignored: list[str]) -> None:
         api, caller = self._api, self._caller
+        api.refuse(ignored, _KNOWN)
         if not received.channels:
             raise invalid(f"channels is required: one or more of {', '.join(CHANNELS)}", "missing_channels")
         room = api.node.limits.count_request(caller.account, caller.rate)
@@ -218,6 +219,9 @@ class Session:
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         if not self._socket.gone:
             api.streams().change(self._socket, wants, [_subscribed(context, wants, missing)])
+
+
+_KNOWN = (*ClientMessage.__struct_fields__, *(f"filters.{name}" for name in Filters.__struct_fields__))
 
 
 def _ignored(text: str) -> list[str]:
