@@ -26,6 +26,7 @@ from oddsengine.sources.secrets import MARK
 
 FORMAT = "oddsengine recording 1"
 MOST_BYTES = 200_000_000
+LONGEST_S = 86_400.0  # it takes as long to play
 _HEADERS = re.compile(r"(?i)content-type|etag|last-modified|date|retry-after|(x-)?rate-?limit.*|x-requests-.*")
 _PRIVATE = (
     r"x-api-key|x-sx-api-key|x-application|x-authentication|api[_-]?key|app[_-]?key|session|jwt|"
@@ -175,10 +176,10 @@ class Recorder:
     def note(self, what: str, body: bytes, **more: Any) -> None:
         """Add an entry, as long as there is room."""
         self._size += len(body) + 200
-        if self._size > MOST_BYTES:
+        after = round(asyncio.get_running_loop().time() - self._began, 3)
+        if self._size > MOST_BYTES or after > LONGEST_S:
             self.left_out += 1
             return
-        after = round(asyncio.get_running_loop().time() - self._began, 3)
         text, raw = None, None
         if body:
             try:
@@ -389,6 +390,10 @@ def read(path: Path) -> Recording:
             entries.append(msgspec.json.decode(line, type=Entry))
         except msgspec.MsgspecError as error:
             raise ValueError(f"{path} is damaged: line {at} cannot be read: {error}") from None
+        if not 0.0 <= (after := entries[-1].after) <= LONGEST_S:
+            raise ValueError(
+                f"{path} is damaged: line {at} is of {after:g} s after the begin, not of 0 to {LONGEST_S:g}"
+            )
     else:
         raise ValueError(f"{path} is not whole: it ends after {len(entries)} entries without the line that counts them")
     for at, line in enumerate([msgspec.json.encode(head), *map(msgspec.json.encode, entries)], 1):

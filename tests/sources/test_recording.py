@@ -133,6 +133,8 @@ def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ([head, entry, {"end": 2}], "is not whole: line 3 counts 2 entries before it, got 1"),
         ([head, entry, {"end": 1}, entry], "is not whole"),
         ([head, {"what": 3}, {"end": 1}], "is damaged: line 2 cannot be read"),
+        ([head, entry | {"after": 1e9}, {"end": 1}], "is damaged: line 2 is of 1e+09 s after the begin"),
+        ([head | {"kind": "table", "settings": {"path": "/etc/hosts"}}, {"end": 0}], "its feed reads files"),
         ([head, entry | {"text": '{"appKey": "abcd"}'}, {"end": 1}], "has a secret in it: appKey in line 2"),
         ([head, entry | {"query": [["apiKey", "abcd"]]}, {"end": 1}], "has a secret in it: apiKey in line 2"),
         ([head, {"what": "sent", "after": 1, "text": '{"token":"abcd"}'}, {"end": 1}], "has a secret in it: token"),

@@ -30,6 +30,10 @@ def replay(path: Path) -> Checked:
     except ValueError as error:
         raise SettingsError(str(error)) from None
     head = recording.head
+    if "path" in head.settings:
+        raise SettingsError(
+            f"{path}: its feed reads files, which a recording does not have, and none here are read for it"
+        )
     feed = read_feed(SettingsTable(str(path), "settings", head.settings | {"kind": head.kind}, {}, set()), head.feed)
 
     async def play() -> Checked:
