@@ -104,6 +104,14 @@ def _market(row: Row) -> str:
     return text if not period or period == "full_game" or period in text else f"{period} {text}"
 
 
+def _bet(row: Row, one: Row) -> str:
+    """An outcome in words, in which a side of a game is a team."""
+    text = one["selection"]
+    side = {"home": "home", "1": "home", "away": "away", "2": "away"}.get(text.strip().lower())
+    team = row.get(f"{side}_team") if side else None
+    return bet(team or text, one["line"], row["player_name"], total_team(row))
+
+
 def _share(value: float | None) -> str:
     return _percent(None if value is None else value * 100.0, 0)
 
@@ -114,7 +122,7 @@ def _ev(row: Row) -> Cells:
     return [
         [
             _percent(row["ev_percentage"]), row["sportsbook"], row["event_name"], _market(row),
-            bet(row["selection"], row["line"], row["player_name"], total_team(row)),
+            _bet(row, row),
             format_american(row["odds_american"]), decimal(row["odds_decimal"]),
             "" if fair is None else decimal(1.0 / fair),
             row["reference"] if row["reference"] in ("close", "model") else row["sharp_book"] or "",
@@ -130,7 +138,7 @@ def _arbitrage(row: Row) -> Cells:
     old = age(row["oldest_odds_age_seconds"])
     return [
         [
-            *first, bet(leg["selection"], leg["line"], row["player_name"], total_team(row)), leg["sportsbook"],
+            *first, _bet(row, leg), leg["sportsbook"],
             format_american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), old,
             _notes(row, leg), row["id"],
         ]
@@ -144,7 +152,7 @@ def _low_hold(row: Row) -> Cells:
     sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), " ".join(side["books"]),
+            *first, _bet(row, side), " ".join(side["books"]),
             format_american(side["odds_american"]), decimal(side["odds_decimal"]),
             _percent(None if side["fair_probability"] is None else side["fair_probability"] * 100.0), old,
             _notes(row, side), row["id"],
@@ -165,7 +173,7 @@ def _middle(row: Row) -> Cells:
     last = [window, _percent(row["quality_score"], 0), row["probability_source"], age(row["odds_age_seconds"])]
     return [
         [
-            *first, bet(side["selection"], side["line"], row["player_name"], total_team(row)), side["sportsbook"],
+            *first, _bet(row, side), side["sportsbook"],
             format_american(side["odds_american"]), decimal(side["odds_decimal"]),
             _percent(side["stake_percent"]), *last, _notes(row, side), row["id"],
         ]
@@ -288,7 +296,8 @@ def with_same_bets(ev: pl.DataFrame, rows: int) -> tuple[pl.DataFrame, list[str]
     """Letter the first rows that are one bet with others, and say what to stake on each such bet in all."""
     letters, said = [""] * ev.height, []
     for at, one in enumerate(same_bets(ev, rows)):
-        what = ev["selection"][one.rows[0]]
+        first = ev.row(one.rows[0], named=True)
+        what = _bet(first, first | {"line": None})
         letter = ascii_uppercase[at % len(ascii_uppercase)] * (1 + at // len(ascii_uppercase))
         for row in one.rows:
             letters[row] = letter

@@ -49,6 +49,7 @@ _SUBJECT_SORTS = ("none", "team", "player")
 _NONE, _TEAM, _PLAYER = range(3)
 _TYPED_OVER_UNDER = {"o": "over", "u": "under"}
 _LABELS = {"home": HOME, "away": AWAY}
+_NUMBERED = {"1": HOME, "2": AWAY}  # of a 1X2
 
 # Numbers at the end of a text, matched from the end: with one start and no part that can be split in two ways, the
 # time is linear; a backtracking search from the front would be exponential. White space is Unicode's White_Space.
@@ -399,6 +400,8 @@ def read_wordings(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanin
     is_home, is_away = is_home | (short & by_city[0]), is_away | (short & by_city[1])
     named = np.where(is_home == is_away, -1, np.where(is_home, HOME, AWAY))
     named = np.where(named < 0, parts.selection.column(lambda value: team_word(*value), np.int8), named)
+    numbered = parts.selection.column(lambda value: _NUMBERED.get(catalog.normalise(value[1]), -1), np.int8)
+    named = np.where((named < 0) & positional, numbered, named)
     full = ((whole == home) | (whole == away) | (shorter == home) | (shorter == away)) & (shorter > 0) & apart
     word = np.where(full, -1, word)
     beside = (named >= 0) & (rest > 0) & ((rest == home) | (rest == away) | (short & (word >= 0)))

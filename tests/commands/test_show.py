@@ -72,3 +72,20 @@ def test_what_is_no_result(tmp_path: Path) -> None:
     for rows in (-1, 1.5, None):
         with pytest.raises(ValueError, match="rows must be a whole number"):
             oe.show(FOUND.ev, rows=rows)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("home", "away"), [("home", "Away"), ("1", "2")])
+def test_a_side_is_shown_as_its_team(home: str, away: str) -> None:
+    prices = {"pinnacle": (1.9, 1.95), "fanduel": (2.15, 1.75), "betmgm": (1.85, 2.05), "caesars": (1.88, 1.98)}
+    odds = pl.DataFrame(
+        [
+            {"book": book, "home": "Lakers", "away": "Celtics", "event_id": "e", "market": "moneyline",
+             "selection": side, "odds": price}
+            for book, pair in prices.items()
+            for side, price in zip((home, away), pair, strict=True)
+        ]
+    )  # fmt: skip
+    assert oe.rejected(odds).height == 0
+    for shown in (str(oe.show(oe.find_ev(odds))), str(oe.show(oe.find_arbitrage(odds)))):
+        assert "Lakers" in shown.replace("Celtics @ Lakers", "")
+        assert f" {home} " not in shown

@@ -242,6 +242,8 @@ def read_terms(row: Row, teams: Mapping[str, tuple[str, str]]) -> Terms:
 
     outcomes = THREE_WAY.outcomes if family is TWO_WAY else family.outcomes
     positional = "home" in outcomes
+    if positional and not team:
+        team = {"1": "home", "2": "away"}.get(normal(row["selection"]), "")
     said = word or (team if positional else "")
     type_said = (type_word or type_team) if positional else type_word
     if "none" in typed and positional:

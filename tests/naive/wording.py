@@ -275,6 +275,8 @@ def read(wording: Wording, line: float | None) -> Term:
     said = _said((sport, selection))
     teams = _name((sport, home)), _name((sport, away))
     heard = _heard(said, *teams)
+    if market.positional and heard.team < 0:
+        heard = heard._replace(team={"1": HOME, "2": AWAY}.get(catalog.normalise(selection or ""), -1))
     typed = _typed(selection_type)
     meant, conflict = _side(market, heard, typed)
     side, side_turned = market.place[meant], market.place[_other(meant)]
