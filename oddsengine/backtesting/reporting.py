@@ -185,7 +185,7 @@ def audit(
     >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
     >>> found = audit(pl.DataFrame(quotes, infer_schema_length=None))
     >>> found.table.filter(by="all").select("threshold", "n", pl.col("shown", "worth").round(2)).rows()
-    [(1.0, 138, 1.84, 0.87), (2.0, 59, 2.9, 1.37)]
+    [(1.0, 153, 1.79, 1.1), (2.0, 59, 2.9, 1.37)]
     """
     asked, rivals, more = read_delays(delays), read_rivals(against), included(include)
     if rivals and (method or sharp):
