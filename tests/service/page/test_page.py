@@ -1407,11 +1407,12 @@ def test_the_lowest_tier_compares_books(visit: Visiting) -> None:
     expect(page.locator("#tab-board")).to_have_attribute("aria-selected", "true")
 
 
-def test_a_key_in_the_address_is_used_and_does_not_stay_there(visit: Visiting) -> None:
+def test_a_key_in_the_address_is_used_and_does_not_stay_there(visit: Visiting, server: Running) -> None:
     v = visit()
     page = v.page
-    page.goto(f"{v.origin}/?list=board#key=demo_free")
-    expect(page.locator("#notice")).to_contain_text("delayed by 60 s")
+    key = keys_of(server).create("addressed", KeyTerms("hobby")).key
+    page.goto(f"{v.origin}/?list=board#key={key}")
+    expect(page.locator("#notice")).to_contain_text("The hobby tier does not include streaming")
     assert page.evaluate("location.hash") == ""
     assert "list=board" in page.url
 
