@@ -24,7 +24,7 @@ from oddsengine.detection.question import PreparedTable
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import NO_TIME, Groups
 from oddsengine.identity.table import identify
-from oddsengine.identity.wording import crossed, normalised_team, team_word
+from oddsengine.identity.wording import crossed, normalised_team, numbered_side, team_word
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.column_names import Columns
@@ -232,8 +232,9 @@ def _turned(joined: pl.DataFrame) -> pl.DataFrame:
     )
     across = pl.Series(crossed(home, away, first, second))
     words = [name for name in ("selection", "selection_type", "team_side") if name in joined.columns]
-    texts = zip(sports, joined["selection"].fill_null("").to_list(), strict=True)
+    texts = list(zip(sports, joined["selection"].fill_null("").to_list(), strict=True))
     by_word = pl.Series([team_word(*text) >= 0 for text in texts], dtype=pl.Boolean)
+    by_number = pl.Series([numbered_side(text) >= 0 for _, text in texts], dtype=pl.Boolean)
     other = [
         pl.col(name).str.replace_many(["home", "away"], ["away", "home"], ascii_case_insensitive=True) for name in words
     ]
@@ -241,6 +242,9 @@ def _turned(joined: pl.DataFrame) -> pl.DataFrame:
         pl.when(across & by_word if name == "selection" else across).then(new).otherwise(name).alias(name)
         for name, new in zip(words, other, strict=True)
     ]
+    at = words.index("selection")
+    number = pl.col("selection").str.replace_many(["1", "2"], ["2", "1"])
+    swapped[at] = pl.when(across & by_number).then(number).otherwise(swapped[at]).alias("selection")
     ours = [pl.when(across).then(f"{name}_of_prices").otherwise(name).alias(name) for name in teams[:2]]
     return joined.with_columns(*swapped, *ours)
 

@@ -174,6 +174,17 @@ def team_word(sport: str, text: str) -> int:
     return _LABELS.get(selection(sport, text).bare, -1)
 
 
+def numbered_side(text: str) -> int:
+    """Return the team that a number stands for in a market of sides, such as a 1X2: home or away, else -1.
+
+    Examples
+    --------
+    >>> SIDES[numbered_side(" 2 ")], numbered_side("12"), numbered_side("X")
+    ('away', -1, -1)
+    """
+    return _NUMBERED.get(catalog.normalise(text), -1)
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def selection_type(text: str) -> tuple[int, int]:
     """Parse a source's selection type, such as `home_over`, into team or draw, and the other word."""
@@ -400,7 +411,7 @@ def read_wordings(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanin
     is_home, is_away = is_home | (short & by_city[0]), is_away | (short & by_city[1])
     named = np.where(is_home == is_away, -1, np.where(is_home, HOME, AWAY))
     named = np.where(named < 0, parts.selection.column(lambda value: team_word(*value), np.int8), named)
-    numbered = parts.selection.column(lambda value: _NUMBERED.get(catalog.normalise(value[1]), -1), np.int8)
+    numbered = parts.selection.column(lambda value: numbered_side(value[1]), np.int8)
     named = np.where((named < 0) & positional, numbered, named)
     full = ((whole == home) | (whole == away) | (shorter == home) | (shorter == away)) & (shorter > 0) & apart
     word = np.where(full, -1, word)

@@ -422,6 +422,26 @@ def test_a_grid_of_penaltyblog_goes_in_as_it_is() -> None:
         assert over == pytest.approx(win / (win + lose)) == pytest.approx(slow_winning(True, line))
 
 
+def test_numbers_of_a_model_are_the_sides_of_its_own_teams() -> None:
+    """A model may name the teams the other way round than the prices."""
+    teams = {"event_id": "e", "sport": "soccer", "market_type": "moneyline_3way"}
+    given = [("1", 0.26), ("X", 0.34), ("2", 0.4)]
+    model = pl.DataFrame([(text, p) for text, p in given], ["selection", "probability"], orient="row").with_columns(
+        home_team=pl.lit("Chelsea"), away_team=pl.lit("Arsenal"), **{name: pl.lit(text) for name, text in teams.items()}
+    )
+    odds = pl.DataFrame(
+        [(book, side) for book in ("pinnacle", "fanduel") for side in ("Arsenal", "Draw", "Chelsea")],
+        ["sportsbook", "selection"], orient="row",
+    ).with_columns(
+        home_team=pl.lit("Arsenal"), away_team=pl.lit("Chelsea"), odds_decimal=pl.lit(2.9),
+        **{name: pl.lit(text) for name, text in teams.items()},
+    )  # fmt: skip
+    found = oe.find_ev(odds, model=model, min_ev=-100)
+    assert dict(found.select("selection", pl.col("fair_probability").round(6)).unique().rows()) == {
+        "Arsenal": 0.4, "Draw": 0.34, "Chelsea": 0.26,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", ["home_over", "HOME_OVER"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_side_of_a_team_total_is_of_the_models_teams(kind: str, turned: bool) -> None:
