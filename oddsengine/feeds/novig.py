@@ -12,7 +12,7 @@ it takes a stake of 1 - P cents for each contract of the bid.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -24,8 +24,7 @@ from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number,
 from oddsengine.feeds.depth import Ladder, ladder, own_fee, price_of
 from oddsengine.feeds.names import league, market, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.feeds.tracking import ListedIds
-from oddsengine.feeds.turns import Received, Turn
+from oddsengine.feeds.turns import GamePieces, ListedGames, Received, Turn
 from oddsengine.tables.levels import BET_STEP, MIN_BET
 
 BOOK = "novig"
@@ -52,7 +51,6 @@ _TOTALS = {
 TYPES = (*_WINNERS, *_SPREADS, *_TOTALS)
 """Its types of markets that are read."""
 _CENT = 0.01
-_LAST = datetime.max.replace(tzinfo=UTC)
 _SAME = 1e-9
 
 
@@ -90,17 +88,6 @@ class _Order(msgspec.Struct):
     qty: int
 
 
-class NovigGames(NamedTuple):
-    """The open games of some pages, and what was left out of them."""
-
-    games: Mapping[str, Game]
-    refused: Counter[str]
-
-    def by_start(self) -> list[str]:
-        """Their ids, the next start first."""
-        return [ident for ident, _ in sorted(self.games.items(), key=lambda one: (one[1].start or _LAST, one[0]))]
-
-
 class NovigMarket(NamedTuple):
     """A market that is to be read: its game, and the rows of its two outcomes by their ids."""
 
@@ -117,7 +104,7 @@ def next_place(body: bytes) -> str:
     return place if isinstance(place, str) else ""
 
 
-def read_events(pages: Sequence[bytes], now: datetime, within: float = 1e9) -> NovigGames:
+def read_events(pages: Sequence[bytes], now: datetime, within: float = 1e9) -> ListedGames:
     """Parse pages of events: those that are open and start at most so many seconds from now.
 
     Raises `FeedError` if a page is not valid.
@@ -136,10 +123,10 @@ def read_events(pages: Sequence[bytes], now: datetime, within: float = 1e9) -> N
                 refused["an event that is not a game of two"] += 1
             else:
                 games[game.id] = game
-    return NovigGames(games, refused)
+    return ListedGames(games, refused)
 
 
-def read_markets(pages: Sequence[bytes], listed: NovigGames, lines: int = 1_000) -> list[NovigMarket]:
+def read_markets(pages: Sequence[bytes], listed: ListedGames, lines: int = 1_000) -> list[NovigMarket]:
     """Parse pages of markets: the open ones of games, by their start, and of each type so many lines.
 
     Raises `FeedError` if a page is not valid.
@@ -155,29 +142,24 @@ def read_markets(pages: Sequence[bytes], listed: NovigGames, lines: int = 1_000)
                 by_type[one.eventId, one.marketType][one.marketId] = one
     short = {event: _short_names(by_type, event) for event in listed.games}
     found = []
-    for event in listed.by_start():
-        game = listed.games[event]
+    for game in listed.by_start():
         for kind in TYPES:
-            for one in _in_the_middle(by_type.get((event, kind), {}).values(), lines):
-                if (made := _market(one, game, short[event])) is None:
+            for one in _in_the_middle(by_type.get((game.id, kind), {}).values(), lines):
+                if (made := _market(one, game, short[game.id])) is None:
                     listed.refused["a market whose outcomes are not understood"] += 1
                 else:
                     found.append(made)
     return found
 
 
-class NovigPrices:
-    """What was listed before, by part of the exchange.
+class NovigPrices(GamePieces):
+    """Its prices, and what was listed before, by part of the exchange.
 
     Examples
     --------
     >>> NovigPrices().read("nfl", {}, [], {}).quotes
     []
     """
-
-    def __init__(self) -> None:
-        self._listed = ListedIds()
-        self._events: dict[str, set[str]] = {}  # by part
 
     def read(
         self, part: str, games: Mapping[str, Game], markets: Sequence[NovigMarket], books: Mapping[str, Received]
@@ -187,7 +169,6 @@ class NovigPrices:
         Raises `FeedError` if one is not valid; the state is unchanged.
         """
         turn = Turn()
-        turn.games.update(games)
         for one in markets:
             if one.id not in books:
                 turn.refused["a market without an order book"] += 1
@@ -201,17 +182,7 @@ class NovigPrices:
                     if one.game.start is not None and book.at >= one.game.start:  # the list may be older
                         row |= {"is_live": True} | own_fee(BOOK, one.live_fee)
                     turn.put(row, in_catalog=one.in_catalog)
-        self._events.setdefault(part, set()).update(games)
-        return turn.payload(self._listed, part, frozenset(games))
-
-    def end(self, part: str, listed: NovigGames) -> Payload:
-        """Return what a turn ends with: its games, what was left out of its lists, and the prices of other games."""
-        turn = Turn()
-        turn.refused.update(listed.refused)
-        turn.games.update(listed.games)
-        gone = self._events.get(part, set()) - set(listed.games)
-        self._events[part] = set(listed.games)
-        return turn.payload(self._listed, part, frozenset(gone))
+        return self.piece(part, games, turn)
 
 
 def _items(body: bytes, what: str, level: Level, refused: Counter[str]) -> list[Any]:

@@ -23,8 +23,7 @@ from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, n
 from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
 from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.feeds.tracking import ListedIds
-from oddsengine.feeds.turns import Received, Turn
+from oddsengine.feeds.turns import GamePieces, ListedGames, Received, Turn
 from oddsengine.tables.levels import BET_DELAY
 
 BOOK = "smarkets"
@@ -125,16 +124,9 @@ class SmarketsMarket(NamedTuple):
     delay: float | None  # seconds until a bet is accepted, now
 
 
-class SmarketsGames(NamedTuple):
-    """The games of some pages, and what was left out of them."""
-
-    games: Mapping[str, Game]
-    refused: Counter[str]
-
-
 def read_events(
     pages: Sequence[bytes], now: datetime, *, league: str = "", within: float = 1e9
-) -> SmarketsGames:  # fmt: skip
+) -> ListedGames:  # fmt: skip
     """Parse pages of events: those of one of our leagues, if it is given, that start at most so many seconds from now.
 
     Raises `FeedError` if a page is not valid.
@@ -153,7 +145,7 @@ def read_events(
                 refused["an event that is not a game of two"] += 1
             elif (not league or game.league == league) and (game.start is None or game.start <= until):
                 games[game.id] = game
-    return SmarketsGames(games, refused)
+    return ListedGames(games, refused)
 
 
 def next_page(body: bytes, seen: set[str]) -> list[tuple[str, str]]:
@@ -174,7 +166,7 @@ def next_page(body: bytes, seen: set[str]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in parse_qsl(urlsplit(place).query) if name.startswith("pagination_")]
 
 
-def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence[str]) -> list[SmarketsMarket]:
+def read_markets(bodies: Sequence[bytes], listed: ListedGames, kinds: Sequence[str]) -> list[SmarketsMarket]:
     """Parse lists of the markets of games: the open ones of some types. Raises `FeedError` if one is not valid."""
     out: dict[str, SmarketsMarket] = {}
     for body in bodies:
@@ -191,18 +183,14 @@ def read_markets(bodies: Sequence[bytes], listed: SmarketsGames, kinds: Sequence
     return list(out.values())
 
 
-class SmarketsPrices:
-    """What was listed before, by part of the exchange.
+class SmarketsPrices(GamePieces):
+    """Its prices, and what was listed before, by part of the exchange.
 
     Examples
     --------
     >>> SmarketsPrices().read("nfl", {}, [], [], []).quotes
     []
     """
-
-    def __init__(self) -> None:
-        self._listed = ListedIds()
-        self._events: dict[str, set[str]] = {}  # by part
 
     def read(
         self, part: str, games: Mapping[str, Game], markets: Sequence[SmarketsMarket], contracts: Sequence[bytes],
@@ -213,7 +201,6 @@ class SmarketsPrices:
         Raises `FeedError` if one is not valid; the state is unchanged.
         """
         turn = Turn()
-        turn.games.update(games)
         books = _books(quotes, turn.refused)
         of_market: dict[str, dict[str, _Contract]] = {}
         for body in contracts:
@@ -221,17 +208,7 @@ class SmarketsPrices:
                 of_market.setdefault(str(one.market_id), {})[str(one.id)] = one
         for market_ in markets:
             self._prices(market_, of_market.get(market_.id, {}), books, turn)
-        self._events.setdefault(part, set()).update(games)
-        return turn.payload(self._listed, part, frozenset(games))
-
-    def end(self, part: str, listed: SmarketsGames) -> Payload:
-        """Return what a turn ends with: its games, what was left out of its lists, and the prices of other games."""
-        turn = Turn()
-        turn.refused.update(listed.refused)
-        turn.games.update(listed.games)
-        gone = self._events.get(part, set()) - set(listed.games)
-        self._events[part] = set(listed.games)
-        return turn.payload(self._listed, part, frozenset(gone))
+        return self.piece(part, games, turn)
 
     @staticmethod
     def _prices(

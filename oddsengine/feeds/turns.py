@@ -4,12 +4,14 @@ Prices of an earlier turn that are no longer listed are removed.
 """
 
 from collections import Counter
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 
+_LAST = datetime.max.replace(tzinfo=UTC)
 _BET = (
     "sportsbook", "event_id", "market_type", "selection", "line", "player_name", "stat_category", "team_side",
     "market_segment", "is_live",
@@ -76,3 +78,37 @@ class Turn:
         return Payload(
             list(self.games.values()), list(rows.values()), (), removed, self.unmapped, +self.refused
         )  # fmt: skip
+
+
+class ListedGames(NamedTuple):
+    """The games of some pages that are to be read, and what was left out of the pages."""
+
+    games: Mapping[str, Game]
+    refused: Counter[str]
+
+    def by_start(self) -> list[Game]:
+        """The games, the next start first."""
+        return sorted(self.games.values(), key=lambda game: game.start or _LAST)
+
+
+class GamePieces:
+    """What was listed before, by part, of a source whose turns are delivered some games at a time."""
+
+    def __init__(self) -> None:
+        self._listed = ListedIds()
+        self._events: dict[str, set[str]] = {}  # by part
+
+    def piece(self, part: str, games: Mapping[str, Game], turn: Turn) -> Payload:
+        """Return all prices of some games, and the ids of their earlier prices that are gone."""
+        turn.games.update(games)
+        self._events.setdefault(part, set()).update(games)
+        return turn.payload(self._listed, part, frozenset(games))
+
+    def end(self, part: str, listed: ListedGames) -> Payload:
+        """Return what a turn ends with: its games, what was left out of its lists, and the prices of other games."""
+        turn = Turn()
+        turn.refused.update(listed.refused)
+        turn.games.update(listed.games)
+        gone = self._events.get(part, set()) - set(listed.games)
+        self._events[part] = set(listed.games)
+        return turn.payload(self._listed, part, frozenset(gone))

@@ -57,7 +57,7 @@ class _Exchange:
         wanted = await web.parsed(markets, lambda: read_markets(markets, listed, feed.lines))
         self._requests[part] = len(events) + len(markets) + len(wanted)
         web.takes(sum(self._requests.values()) / feed.rate)
-        of_game: dict[str, list[NovigMarket]] = {ident: [] for ident in listed.by_start()}
+        of_game: dict[str, list[NovigMarket]] = {game.id: [] for game in listed.by_start()}
         for market in wanted:
             of_game[market.game.id].append(market)
         for ident, own in of_game.items():  # also those without an open market, whose prices go

@@ -5,19 +5,18 @@ that start first are read first, and each answer is delivered at once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.smarkets import (
     TYPES,
-    SmarketsGames,
     SmarketsMarket,
     SmarketsPrices,
     next_page,
     read_events,
     read_markets,
 )
-from oddsengine.feeds.turns import Received
+from oddsengine.feeds.turns import ListedGames, Received
 from oddsengine.sources.parts import sport_and_league
 from oddsengine.sources.polling import PacedWeb, PolledSource, Query, RequestWindow, chunks
 from oddsengine.sources.secrets import Secrets
@@ -25,7 +24,6 @@ from oddsengine.sources.settings import SmarketsSettings
 
 _EVENTS, _IDS = 20, 50  # of one request
 _MINUTE = 60.0
-_LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def source(feed: SmarketsSettings, _: Mapping[str, str], secrets: Secrets) -> PolledSource:
@@ -77,7 +75,7 @@ class _Exchange:
 
 
 def _groups(
-    listed: SmarketsGames, markets: Sequence[SmarketsMarket]
+    listed: ListedGames, markets: Sequence[SmarketsMarket]
 ) -> Iterator[tuple[dict[str, Game], list[SmarketsMarket]]]:  # fmt: skip
     """Divide the markets by requests, those of a game together; games that start first come first."""
     of_game: dict[str, list[SmarketsMarket]] = {ident: [] for ident in listed.games}
@@ -85,11 +83,11 @@ def _groups(
         of_game[market.game.id].append(market)
     games: dict[str, Game] = {}
     group: list[SmarketsMarket] = []
-    for ident, game in sorted(listed.games.items(), key=lambda one: one[1].start or _LAST):
-        if group and len(group) + len(of_game[ident]) > _IDS:
+    for game in listed.by_start():
+        if group and len(group) + len(of_game[game.id]) > _IDS:
             yield games, group
             games, group = {}, []
-        games[ident] = game
-        group += of_game[ident]
+        games[game.id] = game
+        group += of_game[game.id]
     if games:
         yield games, group

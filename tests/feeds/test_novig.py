@@ -12,8 +12,8 @@ from support.novig import START, book, event, market, page, spread, total, winne
 import oddsengine as oe
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.contract import load
-from oddsengine.feeds.novig import NovigGames, NovigPrices, next_place, read_events, read_markets
-from oddsengine.feeds.turns import Received
+from oddsengine.feeds.novig import NovigPrices, next_place, read_events, read_markets
+from oddsengine.feeds.turns import ListedGames, Received
 
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)
@@ -21,7 +21,7 @@ CONTRACT = load("novig")
 BIDS = ([("0.48", 25_000), ("0.475", 4_000)], [("0.5", 10_000)])
 
 
-def games(*events: Any, **more: Any) -> NovigGames:
+def games(*events: Any, **more: Any) -> ListedGames:
     return read_events([encoded(page(*(events or [event()])))], NOW, **more)
 
 
@@ -146,7 +146,7 @@ def test_what_is_no_longer_there_is_removed() -> None:
     reader = NovigPrices()
     read(winner(), total(), reader=reader)
     assert read(winner(), reader=reader).removed == ["t/0", "t/1"]
-    assert sorted(reader.end("nfl", NovigGames({}, games().refused)).removed) == ["w/0", "w/1"]
+    assert sorted(reader.end("nfl", ListedGames({}, games().refused)).removed) == ["w/0", "w/1"]
 
 
 def test_pages() -> None:
