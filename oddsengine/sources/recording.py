@@ -42,7 +42,7 @@ _VALUE = r"\"(?:[^\"\\]|\\.)*\"|-?\d[\d.eE+-]*"
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
-    """A line: an answer to a request (`http`), or of a connection `open`, `sent`, `got` or `closed`."""
+    """A line: an answer to a request (`http`), or of a connection `open`, `sent` or `got`."""
 
     what: str
     after: float  # seconds after the begin
@@ -89,7 +89,7 @@ class Recording(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A complete body with its headers."""
+    """A complete body, and its headers, whose names are asked for in lower case."""
 
     body: bytes
     headers: Mapping[str, str]

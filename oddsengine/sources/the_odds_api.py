@@ -20,10 +20,11 @@ from oddsengine.sources.credits import Target, nearness, plan, until_renewal
 from oddsengine.sources.failure import HTTP_UNAUTHORIZED, RATE_LIMITED, TIMEOUT, Failure
 from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.receiver import Receiver
+from oddsengine.sources.recording import Answer
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import TheOddsApiSettings
-from oddsengine.sources.web import HttpBody, Web
+from oddsengine.sources.web import Web
 
 _log = logging.getLogger("oddsengine.feeds")
 _EVENTS_S = 1800.0  # between two lists of events
@@ -168,7 +169,7 @@ class TheOddsApiSource:
         payload = await parsed(self.feed, receiver, body, self._scores.read, body, sport)
         await receiver.deliver(self.feed.name, payload, _part(name))
 
-    async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> HttpBody:
+    async def _get(self, web: Web, path: str, query: dict[str, str | int]) -> Answer:
         try:
             answer = await web.get(self.feed.url.rstrip("/") + path, {"apiKey": self._key, **query})
         except Failure as failure:

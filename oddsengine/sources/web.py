@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import httpx2
 
@@ -24,13 +24,6 @@ from oddsengine.sources.settings import FeedSettings
 _AGENT = "oddsengine"
 _SHOWN = 200  # bytes of an error body that are logged
 Query = Mapping[str, str | int] | list[tuple[str, str | int | float | bool | None]]
-
-
-class HttpBody(NamedTuple):
-    """A complete body, and its headers."""
-
-    body: bytes
-    headers: httpx2.Headers
 
 
 class Web:
@@ -53,10 +46,10 @@ class Web:
     ) -> None:
         await self._client.aclose()
 
-    async def get(self, url: str, query: Query | None = None) -> HttpBody:
+    async def get(self, url: str, query: Query | None = None) -> Answer:
         return await self._whole(self._client.build_request("GET", url, params=query or None))
 
-    async def post(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | bytes) -> HttpBody:
+    async def post(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | bytes) -> Answer:
         """Send a form, or a body, and get a body."""
         request = (
             self._client.build_request("POST", url, headers=headers, content=form)
@@ -65,21 +58,17 @@ class Web:
         )
         return await self._whole(request)
 
-    async def _whole(self, request: httpx2.Request) -> HttpBody:
+    async def _whole(self, request: httpx2.Request) -> Answer:
         """Send a request, and return the complete body."""
         if (through := wire()) is None:
             whole = await self._asked(request)
         else:
-
-            async def ask() -> Answer:
-                return Answer(*await self._asked(request))
-
-            given = await through.answer(request.method, request.url.path, query_of(request.url.query), ask)
-            whole = HttpBody(given.body, httpx2.Headers(dict(given.headers)))
+            query = query_of(request.url.query)
+            whole = await through.answer(request.method, request.url.path, query, lambda: self._asked(request))
         await self._receiver.received(self._feed.name, f"{request.method} {request.url.path}", whole.body)
         return whole
 
-    async def _asked(self, request: httpx2.Request) -> HttpBody:
+    async def _asked(self, request: httpx2.Request) -> Answer:
         body = bytearray()
         try:
             async with asyncio.timeout(self._feed.timeout), self._opened(request) as response:
@@ -89,7 +78,7 @@ class Web:
                         raise Failure(f"response body of more than {self._feed.body_bytes} bytes")
         except TimeoutError:
             raise Failure(f"no complete response within {self._feed.timeout:g} s", kind=TIMEOUT) from None
-        return HttpBody(bytes(body), response.headers)
+        return Answer(bytes(body), response.headers)
 
     @asynccontextmanager
     async def stream(
