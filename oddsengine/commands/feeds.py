@@ -45,9 +45,10 @@ def feeds_command(arguments: argparse.Namespace) -> None:
         file = settings.file if Path(settings.file).exists() else f"{settings.file} (which does not exist)"
         raise ValueError(f"no feeds are configured; add a [feeds.NAME] table with a kind to {file}")
     folder = Path(arguments.record) if arguments.record else None
-    for name in settings.feeds if folder else ():
-        if (path := _file(folder, name)).exists():
-            raise ValueError(f"{path} exists already; --record overwrites nothing")
+    if folder is not None:
+        for path in (_file(folder, name) for name in settings.feeds):
+            if path.exists():
+                raise ValueError(f"{path} exists already; --record overwrites nothing")
     checked, recorded = check.check(settings, os.environ, arguments.seconds, record=folder is not None)
     check.store(settings, checked)
     _checked(checked, arguments)
@@ -61,8 +62,8 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _file(folder: Path | None, name: str) -> Path:
-    return (folder or Path()) / f"{name}.jsonl"
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.jsonl"
 
 
 def _write(recorded: Mapping[str, Any], folder: Path, *, yes: bool) -> None:

@@ -19,6 +19,7 @@ import polars as pl
 from oddsengine.commands.layout import Column
 from oddsengine.commands.layout import table as text_table
 from oddsengine.detection.results import bet, number, total_team
+from oddsengine.identity.wording import SIDES, numbered_side
 from oddsengine.maths.odds import format_american
 from oddsengine.staking.same_bets import same_bets
 from oddsengine.tables.schema import row_column
@@ -107,8 +108,9 @@ def _market(row: Row) -> str:
 def _bet(row: Row, one: Row) -> str:
     """An outcome in words, in which a side of a game is a team."""
     text = one["selection"]
-    side = {"home": "home", "1": "home", "away": "away", "2": "away"}.get(text.strip().lower())
-    team = row.get(f"{side}_team") if side else None
+    at = numbered_side(text)
+    side = SIDES[at] if at >= 0 else text.strip().lower()
+    team = row.get(f"{side}_team")  # of a game, and not of other words
     return bet(team or text, one["line"], row["player_name"], total_team(row))
 
 

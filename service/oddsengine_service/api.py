@@ -19,13 +19,12 @@ from oddsengine_service.http.middleware import Authenticate, RequestLog
 from oddsengine_service.http.params import parse
 from oddsengine_service.http.pool import OutgoingPool, Pool
 from oddsengine_service.http.problems import invalid, quoted, wrong_method
-from oddsengine_service.http.request import Request
+from oddsengine_service.http.request import V4, Request
 from oddsengine_service.http.responses import CachedResponse, warning_of
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.stream.hub import StreamHub
 
-_OTHERS = "/v4"  # an API of others, which ignores what it does not know
 HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
 
 
@@ -102,7 +101,7 @@ class Api:
         query, ignored = parse(request.query, endpoint.query)
         if ignored and endpoint.query_key:
             ignored = [name for name in ignored if name != "api_key"]
-        if not endpoint.path.startswith(_OTHERS):
+        if not endpoint.path.startswith(V4):  # which ignores what it does not know, as others do
             self.refuse(ignored, endpoint.query.declared)
         board = node.board(caller.tier) if node.ready else node.engine
         return Context(caller, query, request.values, body, board, node, ignored, request.root, self.targets)
