@@ -278,6 +278,11 @@ def load(venue: str) -> Contract:
     return read(venue, (_FOLDER / f"{venue}.toml").read_text(encoding="utf-8"))
 
 
+def find(kind: str) -> Contract | None:
+    """Return the contract of a kind of feed, if it has one."""
+    return load(kind) if kind in venues() else None
+
+
 def needs_of(kind: str) -> str:
     """Return what a user of a kind of feed must have first, in words.
 
@@ -286,9 +291,9 @@ def needs_of(kind: str) -> str:
     >>> needs_of("smarkets")[:38]
     'Smarkets needs: a verified account, an'
     """
-    if kind not in venues():
+    table = find(kind)
+    if table is None:
         return "check whether it needs an account"
-    table = load(kind)
     return f"{table.name} needs: {', '.join(table.needs)}"
 
 

@@ -13,7 +13,7 @@
 | `comma list of T up to 50` | a text with values between commas |
 | `map of T` | an object with any names |
 | `encoded T` | a text that is JSON |
-| `T or T` | either, which binds weakest |
+| `T or T` | either; `?` is of both, and an enumeration needs a name |
 | `T?` | null, or no field at all |
 | a name | another table of the contract |
 """

@@ -34,7 +34,7 @@ class Drift:
     """
 
     def __init__(self, kind: str) -> None:
-        self._contract = contract.load(kind) if kind in contract.venues() else None
+        self._contract = contract.find(kind)
         self._looked: Counter[str] = Counter()
         self._due: dict[str, float] = {}
         self.seen: Counter[Difference] = Counter()

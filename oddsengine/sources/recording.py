@@ -232,17 +232,13 @@ def cleaned(recording: Recording, secrets: Iterable[str], left_out: int = 0) -> 
     head = msgspec.json.decode(clean(msgspec.json.encode(recording.head).decode()))
     lines = [msgspec.json.encode(head)]
     for entry in recording.entries:
-        raw = entry.base64
-        for value in known if raw else ():
-            if raw and (count := raw.count(value.encode())):
-                removed["values of the settings"] += count
-                raw = raw.replace(value.encode(), MARK.encode())
+        raw = entry.base64 and entry.base64.decode("latin-1")
         plain = msgspec.structs.replace(
             entry,
             path=clean(entry.path),
             query=[(clean(name), _private_query(name, clean(value), removed)) for name, value in entry.query],
             text=entry.text and clean(entry.text, sent=entry.answers_what_was_sent),
-            base64=raw and clean(raw.decode("latin-1"), sent=entry.answers_what_was_sent).encode("latin-1", "replace"),
+            base64=raw and clean(raw, sent=entry.answers_what_was_sent).encode("latin-1", "replace"),
             headers={name: clean(value) for name, value in entry.headers.items()},
             failure=clean(entry.failure),
         )
@@ -259,15 +255,24 @@ def _known(secrets: Iterable[str]) -> list[str]:
             found |= {value, quote(value, safe=""), urlencode({"": value})[1:]}
             found |= {base64.b64encode(value.encode()).decode(), value.replace("/", r"\/")}  # JSON may write it so
     found |= {msgspec.json.encode(value).decode()[1:-1] for value in found}
+    found |= {value.encode().decode("latin-1") for value in found}  # in a body that is no text
     return sorted(found, key=lambda each: (-len(each), each))
 
 
-def _fields(names: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a private field in JSON, and in JSON that is a text of JSON."""
+class _Fields(NamedTuple):
+    """Patterns of a private field in JSON, and in JSON that is a text of JSON; and of its name."""
+
+    plain: re.Pattern[str]
+    inner: re.Pattern[str]
+    name: re.Pattern[str]
+
+
+def _fields(names: str) -> _Fields:
     inner = r"\\\"(?:[^\"\\]|\\\\.)*\\\"|-?\d[\d.eE+-]*"
-    return (
+    return _Fields(
         re.compile(rf"(?i)(\"({names})\"\s*:\s*)(?:{_VALUE})"),
         re.compile(rf"(?i)(\\\"({names})\\\"\s*:\s*)(?:{inner})"),
+        re.compile(rf"(?i){names}"),
     )
 
 
@@ -278,8 +283,8 @@ _FORM = re.compile(rf"(?i)(^|[?&;\s])((?:{_PRIVATE_WHEN_SENT})=)([^&#\s\"'\\]+)"
 
 
 def _without_private(text: str, removed: Counter[str], *, sent: bool) -> str:
-    plain, inner = _OF_SENT if sent else _OF_GOT
-    for pattern, mark in ((plain, f'"{MARK}"'), (inner, rf"\"{MARK}\"")):
+    fields = _OF_SENT if sent else _OF_GOT
+    for pattern, mark in ((fields.plain, f'"{MARK}"'), (fields.inner, rf"\"{MARK}\"")):
 
         def hide(match: re.Match[str], mark: str = mark) -> str:
             if match[0] != match[1] + mark and not match[0].endswith(('""', '\\"\\"')):
@@ -288,7 +293,7 @@ def _without_private(text: str, removed: Counter[str], *, sent: bool) -> str:
             return match[0]
 
         text = pattern.sub(hide, text)
-    text = _without_private_parts(text, removed, _PRIVATE_WHEN_SENT if sent else _PRIVATE)
+    text = _without_private_parts(text, removed, fields.name)
 
     def hide_bearer(match: re.Match[str]) -> str:
         removed["bearer"] += 1
@@ -305,16 +310,15 @@ def _without_private(text: str, removed: Counter[str], *, sent: bool) -> str:
     return _FORM.sub(hide_form, text)
 
 
-def _without_private_parts(text: str, removed: Counter[str], names: str) -> str:
+def _without_private_parts(text: str, removed: Counter[str], names: re.Pattern[str]) -> str:
     """Return JSON, or a text with lines of it, without private values that patterns do not see: lists and objects.
 
     A text that has none is unchanged.
     """
-    pattern = re.compile(rf"(?i){names}")
 
     def hidden(given: str) -> str:
         found: Counter[str] = Counter()
-        plain = _hidden(msgspec.json.decode(given), "", pattern, found)
+        plain = _hidden(msgspec.json.decode(given), "", names, found)
         removed.update(found)
         return msgspec.json.encode(plain).decode() if found else given
 
@@ -346,14 +350,14 @@ def _hidden(value: Any, name: str, names: re.Pattern[str], removed: Counter[str]
 
 
 def _private_query(name: str, value: str, removed: Counter[str]) -> str:
-    if value in ("", MARK) or not re.fullmatch(rf"(?i){_PRIVATE_WHEN_SENT}", name):
+    if value in ("", MARK) or not _OF_SENT.name.fullmatch(name):
         return value
     removed[name] += 1
     return MARK
 
 
 def _public(query: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in query if not re.fullmatch(rf"(?i){_PRIVATE_WHEN_SENT}", name))
+    return tuple((name, value) for name, value in query if not _OF_SENT.name.fullmatch(name))
 
 
 # ---- reading a recording ----

@@ -13,6 +13,7 @@ not known. On a live board all are texts.
 """
 
 from collections.abc import Iterable, Mapping
+from math import nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,14 +23,17 @@ import polars as pl
 LEVELS, COMMISSION, FEE = "levels", "commission", "contract_fee"
 MIN_BET, BET_STEP, BET_DELAY = BET_RULES = "min_bet", "bet_step", "bet_delay"
 LEVELS_TYPE = pl.List(pl.Struct({"odds_decimal": pl.Float64(), "stake": pl.Float64()}))
-_NUMBERS = (COMMISSION, FEE, *BET_RULES)
-DEPTH_SCHEMA: dict[str, pl.DataType] = {LEVELS: LEVELS_TYPE} | dict.fromkeys(_NUMBERS, pl.Float64())
 MOST_LEVELS = 100
 """Maximum number of levels of a price."""
 MOST_STAKE = 1e12
 """Largest stake of a level, smallest stake or step."""
 MOST_DELAY = 3600.0
 """Largest delay, in seconds."""
+_LIMITS = {  # the smallest and the largest value
+    COMMISSION: (0.0, nextafter(1.0, 0.0)), FEE: (0.0, 1.0), MIN_BET: (0.0, MOST_STAKE),
+    BET_STEP: (nextafter(0.0, 1.0), MOST_STAKE), BET_DELAY: (0.0, MOST_DELAY),
+}  # fmt: skip
+DEPTH_SCHEMA: dict[str, pl.DataType] = {LEVELS: LEVELS_TYPE} | dict.fromkeys(_LIMITS, pl.Float64())
 BAD_LEVELS = (
     f"not up to {MOST_LEVELS} levels, each with odds_decimal above 1 and a stake from 0 to {MOST_STAKE:g}, as structs "
     "or as text such as 2.2:100 2.16:200"
@@ -96,22 +100,13 @@ def _exploded(column: pl.Series) -> pl.DataFrame:
 
 def bad_numbers(name: str, column: pl.Series) -> pl.Series:
     """Where a column of numbers is not valid."""
-    most = {BET_DELAY: MOST_DELAY, MIN_BET: MOST_STAKE, BET_STEP: MOST_STAKE}.get(name, 1.0)
-    above = column > 0.0 if name == BET_STEP else column >= 0.0
-    fine = above & (column < most if name == COMMISSION else column <= most)
-    return ~fine.fill_null(True)  # noqa: FBT003
+    return ~column.is_between(*_LIMITS[name]).fill_null(True)  # noqa: FBT003
 
 
 def valid_numbers(numbers: Iterable[float | None]) -> bool:
     """Whether the numbers of one price, in the order of their columns, are valid."""
-    commission, fee, least, step, delay = numbers
-    return (
-        (commission is None or 0.0 <= commission < 1.0)
-        and (fee is None or 0.0 <= fee <= 1.0)
-        and (least is None or 0.0 <= least <= MOST_STAKE)
-        and (step is None or 0.0 < step <= MOST_STAKE)
-        and (delay is None or 0.0 <= delay <= MOST_DELAY)
-    )
+    limits = zip(numbers, _LIMITS.values(), strict=True)
+    return all(number is None or least <= number <= most for number, (least, most) in limits)
 
 
 def most_of_levels(table: pl.DataFrame) -> pl.Series:

@@ -10,7 +10,7 @@ import msgspec
 import polars as pl
 
 import oddsengine
-from oddsengine.feeds.contract import load, venues
+from oddsengine.feeds.contract import find
 from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
@@ -159,8 +159,8 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, made: Any, *, in_time: boo
     if isinstance(feed, PolledSettings) and in_time and track.requests:
         a_day = 86_400.0 * min(track.requests / feed.interval, feed.rate)
         notes.append(f"about {round(a_day, -1):,.0f} requests a day: {track.requests} every {feed.interval:g} s")
-    if feed.kind in venues() and (needs := load(feed.kind).needs):
-        notes.append(f"a user needs {', '.join(needs)}")
+    if (contract := find(feed.kind)) is not None and contract.needs:
+        notes.append(f"a user needs {', '.join(contract.needs)}")
     notes += _unknown(track.drift)
     return FeedCheck(
         feed.name, feed.kind, status.status, status.reason, status.events, status.quotes, status.books,
