@@ -8,7 +8,7 @@ WORKERS ?= 3
 BENCH ?= benchmarks
 RUNS ?= $(shell ls -tr .benchmarks/*/*.json 2>/dev/null | tail -n 2)
 BIN := $(VENV)/bin
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 # Modules are compiled to bytecode when they are first imported: most of numba, numpy and polars never are.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE

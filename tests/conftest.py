@@ -1,4 +1,4 @@
-"""Which tests run and in which order, and what all of them share.
+"""Which tests run, and what all of them share.
 
 Hypothesis profiles have more and more examples; HYPOTHESIS_PROFILE chooses one. The first three draw the same examples
 every time, so that a change is judged by what it changed; the others explore. `support/effort.py` says how much runs.
@@ -6,18 +6,18 @@ every time, so that a change is judged by what it changed; the others explore. `
 
 import gc
 import os
-import random
 import shutil
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from support import times
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
+from support import sharing, times
 from support.effort import ALL, LEVEL
 
 import oddsengine
@@ -47,9 +47,13 @@ for name, examples in {"few": 10, "quick": 12, "dev": 50, "ci": 500, "nightly": 
         ],  # mutation tests need no small example
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev" if ALL else "quick"))
+if settings().derandomize:
+    # Hypothesis also draws what is written in our modules, as far as they are loaded: the examples would depend on the
+    # files that ran before, and reading the modules takes each worker seconds.
+    assert callable(providers._get_local_constants)
+    providers._get_local_constants = Constants
 
 
-TESTS = Path(__file__).parent
 TIMES = times.read()
 RECORDER = times.Recorder()
 PASSED = "oddsengine/passed"  # in pytest's cache: the tests that passed in the last run of `make test`
@@ -62,6 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Measure each test, and give kernels that are compiled a folder of their own: none of the package may be in it."""
+    config.pluginmanager.register(sharing)
     config.pluginmanager.register(RECORDER)
     if not hasattr(config, "workerinput") and _watches_kernels():
         folder = tempfile.mkdtemp(prefix="oddsengine-tests-")
@@ -84,17 +89,10 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow, choose what runs, and put the longest files first, so that none is left at the end."""
-    took: defaultdict[Path, float] = defaultdict(float)
+    """Mark what is slow, and choose what runs."""
     for item in items:
-        took[item.path] += TIMES.get(item.nodeid, 0.0)
-        if TIMES.get(item.nodeid, 0.0) >= times.SLOW_S and item.path.name != "test_golden.py":
+        if times.slow(item.nodeid, TIMES.get(item.nodeid, 0.0)):
             item.add_marker("slow")
-    files = sorted(took, key=lambda path: -took[path])
-    if seed := config.getoption("--shuffle"):
-        random.Random(seed).shuffle(files)
-    order = {path: at for at, path in enumerate(files)}
-    items.sort(key=lambda item: order[item.path])
     passed = set(config.cache.get(PASSED, [])) if LEVEL == "rest" and config.cache is not None else set()
     marks = {"quick": ("exhaustive", "slow"), "all": ()}.get(LEVEL, ("exhaustive",))
     left_out = [item for item in items if item.nodeid in passed or any(map(item.get_closest_marker, marks))]

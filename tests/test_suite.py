@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import affected, times
+from support import affected, sharing, times
 
 ROOT = Path(__file__).parents[1]
 FILE = """
@@ -63,6 +63,47 @@ def test_a_comparison_knows_that_one_run_was_slower() -> None:
     assert lines[0] == "13 s in all; 2.00 times as long as in the record, in the median"
     assert lines[1:3] == ["  -1.0 s  1.0 -> 0.0  b/y::4", "  +0.9 s  0.0 -> 0.9  b/y::5"]
     assert lines[-2:] == ["    6.9 s  b", "    6.0 s  a"]
+
+
+def test_each_file_is_imported_in_one_worker(tmp_path: Path) -> None:
+    imported = tmp_path / "imported"
+    for name in "abcd":
+        (tmp_path / f"test_{name}.py").write_text(
+            f"from pathlib import Path\nPath({str(imported)!r}).open('a').write('{name}')\n"
+            "def test_one(): pass\ndef test_two(): pass\n"
+        )
+    (tmp_path / "conftest.py").write_text(
+        "from support import sharing\n"
+        "def pytest_addoption(parser): parser.addoption('--shuffle')\n"
+        "def pytest_configure(config): config.pluginmanager.register(sharing)\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:schemathesis", "-n", "3", "--shuffle", "1",
+         "test_a.py", "test_b.py::test_two", "test_c.py", "test_d.py"], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_ADDOPTS": ""}, check=True,
+    ).stdout  # fmt: skip
+    assert sorted(imported.read_text()) == ["a", "b", "c", "d"]
+    assert "[100%]" in said
+    assert " 7 passed" in said
+
+
+def test_workers_have_about_the_same_to_do() -> None:
+    seconds = {Path(name): took for name, took in {"a": 5.0, "b": 4.0, "c": 3.0, "d": 1.0, "e": 0.5}.items()}
+    parts = sharing.divide(seconds, seconds, 2)
+    assert [[path.name for path in part] for part in parts] == [["a", "d", "e"], ["b", "c"]]
+    assert sharing.divide(seconds, seconds, 7)[5:] == [[], []]
+
+
+def test_what_a_file_takes_is_what_this_run_does_of_it() -> None:
+    recorded = {"tests/x.py::slow": 2.0, "tests/x.py::quick": 0.2, "tests/x.py": 0.7, "tests/test_golden.py::a": 3.0}
+    assert times.by_file(recorded, "quick") == {"tests/x.py": pytest.approx(0.9), "tests/test_golden.py": 3.0}
+    assert times.by_file(recorded, "rest") == {"tests/x.py": 2.0}
+    assert times.by_file(recorded, "most") == {"tests/x.py": pytest.approx(2.9), "tests/test_golden.py": 3.0}
+
+
+def test_small_tests_of_a_file_are_recorded_together(tmp_path: Path) -> None:
+    times.write({"a.py::1": 0.06, "a.py::2": 0.06, "a.py::3": 0.3, "b.py::1": 0.01}, tmp_path / "times")
+    assert times.read(tmp_path / "times") == {"a.py": 0.1, "a.py::3": 0.3}
 
 
 def test_the_record_is_of_files_that_there_are() -> None:

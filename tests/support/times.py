@@ -2,7 +2,7 @@
 
 `tests/times.tsv` has a line for each test that takes a tenth of a second or more: processor seconds of the test, its
 fixtures and the processes that it ended, and its id. What a fixture of a file, a folder or a run takes is divided among
-the tests that use it. `make times` writes the record; nobody edits it.
+the tests that use it. A file's other tests have one line together. `make times` writes the record; nobody edits it.
 
     PYTHONPATH=tests python -m support.times OLD NEW ...      the ten tests that moved most, and the seconds of folders
 """
@@ -19,7 +19,7 @@ import pytest
 
 RECORD = Path(__file__).parents[1] / "times.tsv"
 SLOW_S = 0.5
-"""Tests that take so long are left to `.ci/run` and `make test-slow`."""
+GOLDEN = "tests/test_golden.py"
 _LEAST_S = 0.1  # of a line of the record
 _MOVED = 10  # lines of a comparison
 Times = Mapping[str, float]
@@ -38,9 +38,26 @@ def read(path: Path = RECORD) -> dict[str, float]:
 
 def write(times: Times, path: Path = RECORD) -> None:
     """Write a record, in order of the ids."""
-    lines = [f"{seconds:.1f}\t{test}\n" for test, seconds in sorted(times.items()) if seconds >= _LEAST_S]
+    kept: defaultdict[str, float] = defaultdict(float)
+    for test, seconds in times.items():
+        kept[test if seconds >= _LEAST_S else test.partition("::")[0]] += seconds
+    lines = [f"{seconds:.1f}\t{test}\n" for test, seconds in sorted(kept.items()) if seconds >= _LEAST_S / 2]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(lines), encoding="utf-8")
+
+
+def slow(test: str, seconds: float) -> bool:
+    """Whether a test is left to `.ci/run` and `make test-slow`; golden tapes never are."""
+    return "::" in test and seconds >= SLOW_S and not test.startswith(GOLDEN)
+
+
+def by_file(times: Times, level: str) -> dict[str, float]:
+    """Seconds of the tests of a file that a level of effort runs."""
+    total: defaultdict[str, float] = defaultdict(float)
+    for test, seconds in times.items():
+        if level not in ("quick", "rest") or slow(test, seconds) == (level == "rest"):
+            total[test.partition("::")[0]] += seconds
+    return dict(total)
 
 
 def by_folder(times: Times) -> dict[str, float]:
