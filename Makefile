@@ -19,8 +19,16 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Said first where nothing is installed yet: what a target does before its own work, and how long that takes.
+ifeq ($(wildcard $(VENV)/.library),)
+FIRST_demo := installs the library (0.5 GB) in $(VENV) and compiles the kernels of a scan: two to three minutes, then never again
+FIRST_serve := installs the library and the service (0.6 GB) in $(VENV) and compiles all kernels: three to four minutes, then never again
+FIRST_test := installs all that the tests need (1.3 GB) in $(VENV) and compiles all kernels: four minutes, then never again
+$(foreach goal,$(MAKECMDGOALS),$(if $(FIRST_$(goal)),$(info make $(goal) first $(FIRST_$(goal)))))
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt check test pytest test-slow test-all affected times mutate coverage bench bench-compare soak demo serve page site dist clean
+.PHONY: help setup fmt check test pytest test-slow test-all affected times mutate coverage kernels-current bench bench-compare soak demo serve page site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +109,9 @@ mutate: setup ## change the program at 200 places, one at a time, and run the te
 
 coverage: setup ## the tests once more, kernels as plain Python, and which lines they reach
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --cov=oddsengine --cov-report=term-missing:skip-covered
+
+kernels-current: ## does the newest numba differ from the pinned one? if so, make the kernels with it and test them (NUMBA=0.68.0: with that)
+	@.ci/kernels-current $(NUMBA)
 
 # Each run is also kept in .benchmarks, by machine and commit.
 bench: $(VENV)/.bench ## measure speed, ours beside the others': build/bench.json and a page of it, build/bench.md

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from oddsengine import _installation
-from oddsengine._installation import PORTABLE, VARIABLE, content, lasting, unsupported
+from oddsengine._installation import VARIABLE, content, lasting, least_processor, platform, unsupported
 
 PREBUILT = Path(_installation.PREBUILT)
 _DIGEST = 32  # bytes
@@ -109,7 +109,7 @@ class Folders:
 
     @classmethod
     def to_make(cls, folder: Path, *, portable: bool) -> "Folders":
-        """One folder that all kernels are made in, for every processor that runs `PORTABLE` or for this one."""
+        """One folder that all kernels are made in, for every processor of this platform or for this one."""
         made = cls.__new__(cls)
         made.read, made.write, made.prebuilt = ([], None, folder) if portable else ([folder], folder, None)
         made.making, made.used = True, set()
@@ -277,7 +277,7 @@ class KernelCache:
         target = target_context.codegen().magic_tuple()
         places = [(folder, self._file(sig, target), self._stamp) for folder in self._folders.read]
         if self._folders.prebuilt is not None:
-            places.append((self._folders.prebuilt, self._file(sig, _portable(target)), self._portable))
+            places.append((self._folders.prebuilt, self._file(sig, _package()), self._portable))
         for folder, name, key in places:
             stored = content(folder / name)
             if len(stored) > _DIGEST and stored[:_DIGEST] == _digest(key, name, stored[_DIGEST:]):
@@ -297,7 +297,7 @@ class KernelCache:
             return
         target, code = compiled.codegen.magic_tuple(), dumps(compiled._reduce())  # type: ignore[no-untyped-call]
         portable = self._folders.making and self._folders.prebuilt is not None
-        name = self._file(sig, _portable(target) if portable else target)
+        name = self._file(sig, _package() if portable else target)
         key = self._portable if portable else self._stamp
         self._folders.save(name, _digest(key, name, code) + code)
 
@@ -316,9 +316,9 @@ class KernelCache:
         return f"{self._name}-{hashlib.blake2b(key.encode(), digest_size=10).hexdigest()}.nbc"
 
 
-def _portable(target: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The target of a kernel of the package, given that of this machine: triple, processor, features."""
-    return target[0], PORTABLE, ""
+def _package() -> tuple[str, ...]:
+    """The target of a kernel that comes with the package."""
+    return *platform(), least_processor()
 
 
 def _digest(key: bytes, name: str, content: bytes) -> bytes:

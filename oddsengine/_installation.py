@@ -18,16 +18,19 @@ from typing import Any
 __version__ = "0.3.0"
 
 VARIABLE = "ODDSENGINE_CACHE"
-PORTABLE = "x86-64-v3"
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 PREBUILT = os.path.join(PACKAGE, "kernels")  # those that come with the package
 PREBUILT_MANIFEST = "kernels.json"
-# Flags of a processor that runs `PORTABLE`.
+# The least processor that the kernels of a package are made for, in LLVM's words, by system and machine.
+_PORTABLE = {("linux", "x86_64"): "x86-64-v3", ("linux", "aarch64"): "generic", ("darwin", "arm64"): "apple-m1"}
+# Flags of a processor that runs x86-64-v3.
 _FLAGS = ("abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "popcnt", "sse4_2")
 _PROCESSOR = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "CPU variant", "Features")
 # Settings of numba that machine code depends on, with the values that change nothing.
 _SETTINGS = {"NUMBA_BOUNDSCHECK": ("",), "NUMBA_DEBUGINFO": ("", "0"), "NUMBA_OPT": ("", "3")}
 _OWN_SETTINGS = ("NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME")
+_COMPARED = {"python": "Python", "processor": "the processor", "numba": "numba", "llvmlite": "llvmlite"}
+_PIN = "`pip install 'oddsengine[kernels]'`"
 _NONE = "there are no prebuilt ones in this installation"
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe is not waited for
 _MANIFEST = {"made_for": dict, "sources": str, "use": str, "files": list}
@@ -52,10 +55,22 @@ def _cpuinfo() -> dict[str, str]:
     return found
 
 
+def platform() -> tuple[str, str]:
+    """Return the system and the machine."""
+    return sys.platform, os.uname().machine if hasattr(os, "uname") else ""
+
+
+def least_processor() -> str:
+    """Return the least processor that kernels of a package for this platform are made for; empty if none are made."""
+    return _PORTABLE.get(platform(), "")
+
+
 def unsupported() -> str:
-    """Say why this machine does not run the kernels that come with the package; empty if it does."""
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
-        return "the prebuilt ones are for Linux on x86-64"
+    """Say why this machine does not run the kernels that come with a package; empty if it does."""
+    if not least_processor():
+        return "prebuilt ones are made for Linux on x86-64 and ARM, and for macOS on ARM"
+    if least_processor() != "x86-64-v3":
+        return ""
     flags = _cpuinfo().get("flags", "").split()
     lacking = [flag for flag in _FLAGS if flag not in flags]
     return f"the prebuilt ones need a processor with {', '.join(lacking)}" if lacking else ""
@@ -92,7 +107,7 @@ def target(*, portable: bool) -> dict[str, str]:
     numba, llvmlite = _installed("numba"), _installed("llvmlite")
     if portable:
         python = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
-        return {"python": python, "numba": numba, "llvmlite": llvmlite, "processor": PORTABLE}
+        return {"python": python, "numba": numba, "llvmlite": llvmlite, "processor": least_processor()}
     processor = " ".join(_cpuinfo().get(name, "") for name in _PROCESSOR) if sys.platform == "linux" else sys.platform
     return {
         "python": sys.version, "numpy": _installed("numpy"), "numba": numba, "llvmlite": llvmlite,
@@ -166,7 +181,7 @@ def content(file: str | os.PathLike[str]) -> bytes:
 
 def manifest_of(made_for: dict[str, str]) -> str:
     """Return the name of the manifest of kernels; a folder may have those of several machines."""
-    if made_for["processor"] == PORTABLE:
+    if made_for["processor"] == least_processor():
         return PREBUILT_MANIFEST
     return f"kernels-{zlib.crc32(json.dumps(made_for).encode()):08x}.json"
 
@@ -218,20 +233,21 @@ def misfit(folder: str = PREBUILT) -> str:
     if not manifest:
         return unsupported() or _NONE
     made_for, here = manifest["made_for"], target(portable=True)
-    for name, text in (("python", "Python"), ("numba", "numba"), ("llvmlite", "llvmlite")):
+    for name, text in _COMPARED.items():
         if made_for.get(name) != here[name]:
-            return f"the prebuilt ones are for {text} {made_for.get(name)}, and this is {text} {here[name] or '(none)'}"
+            theirs, ours = made_for.get(name), here[name] or "(none)"
+            reason = f"the prebuilt ones are for {text} {theirs}, and this is {text} {ours}"
+            return f"{reason}; {_PIN} installs theirs" if name in ("numba", "llvmlite") else reason
     settings = _settings(_SETTINGS)
     return unsupported() or (f"the prebuilt ones are not for {settings}" if settings else "")
 
 
 def why_compiled() -> str:
-    """Say why kernels that come with this installation do not spare the compiler; empty if none come with it."""
-    manifest = read_manifest(PREBUILT, PREBUILT_MANIFEST)
-    if not manifest:
-        return ""
-    outdated = _outdated(PREBUILT, manifest)
-    return misfit() or (f"the prebuilt ones are {outdated}" if outdated else "")
+    """Say why the compiler is not spared; empty if kernels that fit come with this installation."""
+    if reason := misfit():
+        return reason
+    outdated = _outdated(PREBUILT, read_manifest(PREBUILT, PREBUILT_MANIFEST))
+    return f"the prebuilt ones are {outdated}" if outdated else ""
 
 
 def kernels() -> str:
@@ -244,7 +260,7 @@ def kernels() -> str:
     if not reason:
         manifest = read_manifest(PREBUILT, PREBUILT_MANIFEST)
         its = manifest["made_for"]
-        versions = f"Python {its['python']}, numba {its['numba']}, llvmlite {its['llvmlite']}, {PORTABLE}"
+        versions = f"Python {its['python']}, numba {its['numba']}, llvmlite {its['llvmlite']}, {its['processor']}"
         made.append((PREBUILT, manifest, f"prebuilt ({versions})"))
     if not made:
         return f"compiled on first use ({reason})"

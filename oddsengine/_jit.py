@@ -12,9 +12,11 @@ and `inlined` inlines the body into its callers. No option allows reassociation 
 NaN, which means "no answer" here.
 """
 
+import atexit
 import gc
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -27,7 +29,8 @@ from oddsengine._installation import why_compiled
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
-_COMPILING = "compiling kernels, once per machine (about half a minute)"
+_COMPILING = "compiling kernels, once on this machine: about a minute"
+_QUIET_S = 2.0  # without a compilation, after which they have ended
 
 
 class _Kernel:
@@ -103,6 +106,46 @@ class Reporter:
     def __init__(self) -> None:
         self.send: Callable[[str], None] | None = None
         self.compiled = 0  # kernels compiled by this process
+        self._reported = 0
+        self._busy = 0  # compilations that go on
+        self._began = self._ended = 0.0
+        self._lock = threading.Lock()
+
+    def compiling(self) -> None:
+        """Say before the first kernel is compiled what happens, why, and how long it takes."""
+        with self._lock:
+            if self.compiled == self._reported:
+                self._began = time.monotonic()
+                threading.Thread(target=self._wait, daemon=True).start()
+            if not self.compiled:
+                atexit.register(self.say)
+                why = why_compiled()
+                self.report(f"{_COMPILING} ({why}) ..." if why else f"{_COMPILING} ...")
+            self.compiled += 1
+
+    def begin(self) -> None:
+        """Until it ends, more may be compiled: nothing is said of how much it was."""
+        self._busy += 1
+
+    def end(self) -> None:
+        """Note when the last compilation ended."""
+        self._busy -= 1
+        self._ended = time.monotonic()
+
+    def say(self) -> None:
+        """Say what was compiled since the last time."""
+        with self._lock:
+            count, took = self.compiled - self._reported, self._ended - self._began
+            if count and (took >= 1.0 or not self._reported):  # of a few that follow later nothing was said before
+                kept = f"; they are kept in {folders().write}" if caching() else ""
+                self.report(f"compiled {count} kernel{'s' * (count > 1)} in {took:.0f} s{kept}")
+            self._reported = self.compiled
+
+    def _wait(self) -> None:
+        """Say it when nothing has been compiled for a while: no call knows whether it is the last that compiles."""
+        while self._busy or (left := self._ended + _QUIET_S - time.monotonic()) > 0.0:
+            time.sleep(_QUIET_S if self._busy else left)
+        self.say()
 
     def report(self, text: str) -> None:
         """Report one message."""
@@ -153,17 +196,16 @@ def _numba() -> Any:
                 self.collects = gc.isenabled()
                 gc.disable()
             options = getattr(event.data["dispatcher"], "options", None)  # None: not a kernel, but perhaps part of one
+            REPORTER.begin()
             if options is None:
                 resolved.append(resolved[-1] if resolved else None)
             else:
                 resolved.append(by_options.setdefault(options, {}))
-            if not REPORTER.compiled:
-                reason = why_compiled()
-                REPORTER.report(f"{_COMPILING}: {reason} ..." if reason else f"{_COMPILING} ...")
-            REPORTER.compiled += 1
+                REPORTER.compiling()
 
         def on_end(self, event: Any) -> None:
             resolved.pop()
+            REPORTER.end()
             if self.collects and not resolved:
                 gc.enable()
 

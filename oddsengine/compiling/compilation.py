@@ -19,7 +19,7 @@ from typing import IO
 
 from oddsengine import _installation, _jit, query
 from oddsengine._cache import PREBUILT, Folders, _replace, first_writable
-from oddsengine._installation import PORTABLE, VARIABLE, interpreted, lasting, unsupported
+from oddsengine._installation import VARIABLE, interpreted, lasting, unsupported
 from oddsengine.compiling import loading as warm
 from oddsengine.detection.finders import find_all, markets, rejected
 from oddsengine.feeds.reading import read_odds
@@ -132,7 +132,7 @@ def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callabl
     env, paths = dict(os.environ), [str(Path(each).absolute()) for each in sys.path if each]
     if portable:
         plain = {name: value for name, value in env.items() if not name.startswith("NUMBA_")}
-        env = {**plain, "NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
+        env = {**plain, "NUMBA_CPU_NAME": _installation.least_processor(), "NUMBA_CPU_FEATURES": ""}
     with ExitStack() as stack:
         running = []
         for parts in jobs:
@@ -218,8 +218,8 @@ def prebuild(report: Callable[[str], None], folder: Path = PREBUILT, use: str = 
     OSError
         If this machine does not run them, or a kernel cannot be made.
     """
-    if unsupported():
-        raise OSError(f"kernels are made on Linux, on a processor that runs {PORTABLE}")
+    if reason := unsupported():
+        raise OSError(f"no kernels are made: {reason}")
     make(folder, report, portable=True, use=use)
 
 

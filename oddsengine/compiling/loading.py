@@ -9,7 +9,6 @@ import contextlib
 import gc
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,17 +49,17 @@ def load_kernels(report: Callable[[str], None] | None = None) -> None:
     REPORTER.send = report
     if _done:
         return
-    began, before = time.monotonic(), REPORTER.compiled
     collects = gc.isenabled()
     gc.disable()  # compilation creates many objects and little garbage
+    REPORTER.begin()
     try:
         _compile()
     finally:
+        REPORTER.end()
         if collects:
             gc.enable()
     _done.append(True)
-    if REPORTER.compiled > before:
-        REPORTER.report(f"compiled {REPORTER.compiled - before} kernels in {time.monotonic() - began:.0f} s")
+    REPORTER.say()
 
 
 def _compile() -> None:

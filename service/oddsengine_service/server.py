@@ -65,6 +65,7 @@ _TRIM_EVERY = 3  # sweeps
 _SETTLE_EVERY = 10.0  # s
 _TIDY_EVERY = 3600.0  # for records of revoked keys
 _TICK = 1.0  # seconds between two steps without quotes
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where this machine finds what listens on all addresses
 _AGAIN_S = 5.0  # minimum time between the starts of two nodes
 _CURLS = """  curl -H 'X-API-Key: demo_pro' '{at}/odds?market=main&limit=3'
   curl -H 'X-API-Key: demo_pro' '{at}/opportunities/ev?min_ev=1&limit=3'
@@ -341,7 +342,7 @@ def build(
 
 
 def build_demo(settings: Settings, environ: Mapping[str, str], *, owns_process: bool = False) -> Service:
-    """Build the demo of `oddsengine serve`, which offers live prediction markets."""
+    """Build the demo of `oddsengine serve` for this machine, which offers live prediction markets."""
 
     def make(league: str) -> Service:
         feeds = with_sources(SOURCES, [league], environ).feeds
@@ -368,9 +369,10 @@ def serve(
     settings: Settings, environ: Mapping[str, str], *, demonstration: bool, announce: Callable[[str], None]
 ) -> None:
     """Serve until a signal stops the process."""
-    if demonstration and not is_loopback(settings.service.host):
+    if demonstration and settings.feeds and not is_loopback(settings.service.host):
         raise ValueError(
-            f"--demo and --live use public keys and must bind to a loopback address, got host {settings.service.host}"
+            "--live uses public keys, with which anybody could spend what the sources allow you: it must bind to a "
+            f"loopback address, got host {settings.service.host}"
         )
     sys.setswitchinterval(_SWITCH)
     began = time.monotonic()
@@ -390,7 +392,8 @@ def _serve(
     listeners = _listeners(settings)
     try:
         share_arenas()
-        if demonstration and not settings.feeds:
+        local = is_loopback(options.host)
+        if demonstration and not settings.feeds and local:
             service = build_demo(settings, environ, owns_process=True)
         else:
             service = build(settings, environ, demonstration=demonstration, owns_process=True)
@@ -400,7 +403,7 @@ def _serve(
                 note_address(settings, f"{at}{BASE}/health")
             except OSError as error:
                 log.event("lock", error=f"the address is not noted: {error.strerror or error}")
-            announce(_hello(at, demonstration=demonstration, feeds=list(settings.feeds)))
+            announce(_hello(at, demonstration=demonstration, feeds=list(settings.feeds), local=local))
 
         server = Server(service, options.host, options.port, listens)
         if options.metrics_port:
@@ -483,7 +486,7 @@ class Server(uvicorn.Server):
             await self.lifespan.shutdown()
             raise
         if self.started:
-            host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
+            host, port = _HERE.get(self.config.host, self.config.host), self.servers[0].sockets[0].getsockname()[1]
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def on_tick(self, counter: int) -> bool:
@@ -507,11 +510,13 @@ def _market(feeds: Sequence[str]) -> str:
     return f"Live prices of {', '.join(feeds)}" if feeds else "Simulated market in real time"
 
 
-def _hello(at: str, *, demonstration: bool, feeds: Sequence[str]) -> str:
+def _hello(at: str, *, demonstration: bool, feeds: Sequence[str], local: bool) -> str:
     lines = [f"Page: {at}/", f"API: {at}{BASE}; reference: {at}/docs"]
     if demonstration:
         lines += [
             f"{_market(feeds)}; API keys: demo_free, demo_hobby, demo_pro, demo_sharp, demo_enterprise",
             _CURLS.format(at=at + BASE),
         ]
+    if demonstration and not local:
+        lines.append("Anyone who reaches this port can use the demo: its keys are public. It offers no live markets.")
     return "\n".join(lines) + "\n"

@@ -53,12 +53,9 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def command(*words: str) -> tuple[int, str, str]:
         status = main(words)
         out, err = capsys.readouterr()
-        return status, out, err.replace(_COMPILING, "")
+        return status, out, err
 
     return command
-
-
-_COMPILING = "oddsengine: compiling kernels, once per machine (about half a minute) ...\n"
 
 
 def sentence(err: str) -> str:

@@ -213,7 +213,7 @@ def test_a_node_by_the_steps_of_the_page(tmp_path: Path) -> None:
     with python(CLI, *serve, env=env, stdout=PIPE, stderr=PIPE) as process:
         try:
             assert process.stdout is not None
-            origin = re.search(r"http://0\.0\.0\.0:(\d+)", process.stdout.readline())
+            origin = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
             assert origin is not None
             created = ran(CLI, *create, env=env)
             assert created.returncode == 0, created.stderr

@@ -886,11 +886,12 @@ def _asked(node: Running) -> str:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
-def test_a_demonstration_is_for_this_machine_only(
+def test_live_prices_with_public_keys_are_for_this_machine_only(
     tmp_path: Path, host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["serve", "--demo", "--host", host, "--port", "0"]) != 0
+    words = ["serve", "--live", "kalshi", "--sport", "nfl", "--host", host, "--port", "0"]
+    assert cli.main(words) != 0
     said = capsys.readouterr().err
     assert "loopback" in said
     assert host in said
