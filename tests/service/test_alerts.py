@@ -93,8 +93,9 @@ def client(server: Running) -> Iterator[httpx2.Client]:
 
 
 @pytest.fixture
-def alerts(server: Running) -> Iterator[rules.Alerts]:
-    """Alerts of the server with the operator's permission for this machine."""
+def alerts(server: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[rules.Alerts]:
+    """Alerts of the server with the operator's permission for this machine, and all the time they need."""
+    monkeypatch.setattr(rules, "SHARE_S", PATIENCE_S)
     assert server.service.alerts is not None
     server.service.alerts.sender.private = True
     server.service.alerts._clock = server.clock

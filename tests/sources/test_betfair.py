@@ -21,7 +21,7 @@ from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.node import Writer
 
-QUICK: dict[str, Any] = dict(timeout=1.0, backoff=0.01, backoff_cap=0.05, down_after=0.3, silence=0.5)
+QUICK: dict[str, Any] = dict(timeout=20.0, backoff=0.01, backoff_cap=0.05, down_after=0.3, silence=20.0)
 LIMIT = "SUBSCRIPTION_LIMIT_EXCEEDED"
 
 

@@ -22,7 +22,7 @@ from oddsengine.sources.settings import PolymarketSettings, SettingsError, Setti
 from oddsengine.tables.schema import OddsWarning
 from oddsengine_service.feeds.hub import Hub
 
-QUICK: dict[str, Any] = dict(timeout=2.0, backoff=0.01, backoff_cap=0.05, down_after=0.5)
+QUICK: dict[str, Any] = dict(timeout=20.0, backoff=0.01, backoff_cap=0.05, down_after=0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def source(where: dict[str, str], **more: Any) -> PolymarketSource:
-    given: dict[str, Any] = dict(name="pm", kind="polymarket", sports=("nfl",), silence=1.0, **QUICK)
+    given: dict[str, Any] = dict(name="pm", kind="polymarket", sports=("nfl",), silence=20.0, **QUICK)
     return PolymarketSource(PolymarketSettings(**{**given, **where, **more}), {}, Secrets())
 
 

@@ -43,7 +43,7 @@ def feed(url: str, **more: Any) -> InterfaceSettings:
         "name": "up",
         "kind": "interface",
         "url": url + "/api/v1",
-        "silence": 0.4,
+        "silence": 20.0,
         "freshen": 60.0,
         "interval": 0.02,
     }
@@ -260,7 +260,7 @@ def test_an_optic_stream_is_resumed_after_its_last_entry() -> None:
         hub = new_hub()
         declared = OpticSettings(
             **QUICK, name="optic", kind="optic", key_env="K", sports=("basketball",), books=("DraftKings",),
-            silence=1.0, url="",
+            silence=20.0, url="",
         )  # fmt: skip
         async with http(Checked("optic", serve)) as url:
             source = OpticSource(msgspec.structs.replace(declared, url=url), {"key_env": "sekret"}, Secrets())
