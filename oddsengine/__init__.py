@@ -8,7 +8,6 @@ commands.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from oddsengine import _moved
 from oddsengine._installation import __version__
 from oddsengine.catalog.reasons import GUARDS
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes
@@ -75,8 +74,6 @@ if TYPE_CHECKING:
     from oddsengine.staking.parlays import DependentLegs, PricedParlay, parlay
     from oddsengine.staking.stakes import COVER_SCHEMA, PLAN_SCHEMA, Portfolio, arbitrage_plan, cover, kelly_portfolio
     from oddsengine.tape import Tape, TapeError, replay, resume
-
-_moved.install()
 
 __all__ = [
     "ARBITRAGE_SCHEMA",

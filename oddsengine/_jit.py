@@ -12,11 +12,8 @@ and `inlined` inlines the body into its callers. No option allows reassociation 
 NaN, which means "no answer" here.
 """
 
-import atexit
 import gc
-import sys
 import threading
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -25,12 +22,11 @@ import numpy as np
 
 from oddsengine._cache import Folders, KernelCache
 from oddsengine._installation import why_compiled
+from oddsengine.progress import Reporter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
-_COMPILING = "compiling kernels, once on this machine: about a minute"
-_QUIET_S = 2.0  # without a compilation, after which they have ended
 
 
 class _Kernel:
@@ -100,62 +96,7 @@ def _without_literals(numba: Any, dispatcher: Any) -> None:
     dispatcher.get_call_template = get_call_template
 
 
-class Reporter:
-    """Reports compilation, to standard error or to `send` if that is set."""
-
-    def __init__(self) -> None:
-        self.send: Callable[[str], None] | None = None
-        self.compiled = 0  # kernels compiled by this process
-        self._reported = 0
-        self._busy = 0  # compilations that go on
-        self._began = self._ended = 0.0
-        self._lock = threading.Lock()
-
-    def compiling(self) -> None:
-        """Say before the first kernel is compiled what happens, why, and how long it takes."""
-        with self._lock:
-            if self.compiled == self._reported:
-                self._began = time.monotonic()
-                threading.Thread(target=self._wait, daemon=True).start()
-            if not self.compiled:
-                atexit.register(self.say)
-                why = why_compiled()
-                self.report(f"{_COMPILING} ({why}) ..." if why else f"{_COMPILING} ...")
-            self.compiled += 1
-
-    def begin(self) -> None:
-        """Until it ends, more may be compiled: nothing is said of how much it was."""
-        self._busy += 1
-
-    def end(self) -> None:
-        """Note when the last compilation ended."""
-        self._busy -= 1
-        self._ended = time.monotonic()
-
-    def say(self) -> None:
-        """Say what was compiled since the last time."""
-        with self._lock:
-            count, took = self.compiled - self._reported, self._ended - self._began
-            if count and (took >= 1.0 or not self._reported):  # of a few that follow later nothing was said before
-                kept = f"; they are kept in {folders().write}" if caching() else ""
-                self.report(f"compiled {count} kernel{'s' * (count > 1)} in {took:.0f} s{kept}")
-            self._reported = self.compiled
-
-    def _wait(self) -> None:
-        """Say it when nothing has been compiled for a while: no call knows whether it is the last that compiles."""
-        while self._busy or (left := self._ended + _QUIET_S - time.monotonic()) > 0.0:
-            time.sleep(_QUIET_S if self._busy else left)
-        self.say()
-
-    def report(self, text: str) -> None:
-        """Report one message."""
-        if self.send is not None:
-            self.send(text)
-        else:
-            print(f"oddsengine: {text}", file=sys.stderr, flush=True)
-
-
-REPORTER = Reporter()
+REPORTER = Reporter(why_compiled, lambda: _kept())
 
 
 making: list[Folders] = []  # the folder of a process that makes all kernels
@@ -165,6 +106,10 @@ making: list[Folders] = []  # the folder of a process that makes all kernels
 def folders() -> Folders:
     """Cache folders; looked up once, when the first kernel is called."""
     return making[0] if making else Folders(REPORTER.report)
+
+
+def _kept() -> str:
+    return str(folders().write or "")
 
 
 def caching() -> bool:

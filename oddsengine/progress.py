@@ -1,8 +1,10 @@
-"""Progress on a terminal or in a notebook; no output elsewhere."""
+"""Progress on a terminal or in a notebook, and of the compiler everywhere."""
 
+import atexit
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,10 +14,12 @@ from typing import Self
 _EVERY = 0.1  # seconds between updates
 _LEAST = 8  # minimum width of a bar
 _CLEAR = "\r\x1b[K"
+_COMPILING = "compiling kernels, once on this machine: about a minute"
+_QUIET_S = 2.0  # without a compilation, after which they have ended
 
 
 class Progress:
-    """Progress on standard error if it is a terminal; erased at the end.
+    """Progress on standard error if it is a terminal or a notebook; erased at the end.
 
     Examples
     --------
@@ -74,6 +78,70 @@ def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) ->
             bar((now - first) / max(last - first, 1), count, f"{datetime.fromtimestamp(now / 1e6, UTC):%Y-%m-%d %H:%M}")
 
         yield show
+
+
+class Reporter:
+    """Reports compilation, to standard error or to `send` if that is set.
+
+    Parameters
+    ----------
+    why
+        Returns the reason why kernels have to be compiled; empty if there is none.
+    kept
+        Returns the folder that keeps them; empty if nothing does.
+    """
+
+    def __init__(self, why: Callable[[], str], kept: Callable[[], str]) -> None:
+        self._why, self._kept = why, kept
+        self.send: Callable[[str], None] | None = None
+        self.compiled = 0  # kernels compiled by this process
+        self._reported = 0
+        self._busy = 0  # compilations that go on
+        self._began = self._ended = 0.0
+        self._lock = threading.Lock()
+
+    def compiling(self) -> None:
+        """Say before the first kernel is compiled what happens, why, and how long it takes."""
+        with self._lock:
+            if self.compiled == self._reported:
+                self._began = time.monotonic()
+                threading.Thread(target=self._wait, daemon=True).start()
+            if not self.compiled:
+                atexit.register(self.say)
+                why = self._why()
+                self.report(f"{_COMPILING} ({why}) ..." if why else f"{_COMPILING} ...")
+            self.compiled += 1
+
+    def begin(self) -> None:
+        """Until it ends, more may be compiled: nothing is said of how much it was."""
+        self._busy += 1
+
+    def end(self) -> None:
+        """Note when the last compilation ended."""
+        self._busy -= 1
+        self._ended = time.monotonic()
+
+    def say(self) -> None:
+        """Say what was compiled since the last time."""
+        with self._lock:
+            count, took = self.compiled - self._reported, self._ended - self._began
+            if count and (took >= 1.0 or not self._reported):  # of a few that follow later nothing was said before
+                kept = f"; they are kept in {folder}" if (folder := self._kept()) else ""
+                self.report(f"compiled {count} kernel{'s' * (count > 1)} in {took:.0f} s{kept}")
+            self._reported = self.compiled
+
+    def _wait(self) -> None:
+        """Say it when nothing has been compiled for a while: no call knows whether it is the last that compiles."""
+        while self._busy or (left := self._ended + _QUIET_S - time.monotonic()) > 0.0:
+            time.sleep(_QUIET_S if self._busy else left)
+        self.say()
+
+    def report(self, text: str) -> None:
+        """Report one message."""
+        if self.send is not None:
+            self.send(text)
+        else:
+            print(f"oddsengine: {text}", file=sys.stderr, flush=True)
 
 
 def line(done: float | None, text: str, width: int) -> str:

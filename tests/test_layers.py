@@ -1,8 +1,6 @@
 """Who may import whom: arrows go one way, from the top of this list to its bottom."""
 
 import ast
-import importlib
-import importlib.util
 import re
 from functools import cache
 from pathlib import Path
@@ -10,13 +8,12 @@ from pathlib import Path
 import pytest
 
 import oddsengine
-from oddsengine._moved import MOVED
 
 ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"__main__", "_installation", "_moved", "catalog", "columns", "progress"},
+    {"__main__", "_installation", "catalog", "columns", "progress"},
     {"_cache"},
     {"_jit"},
     {"maths"},
@@ -215,16 +212,3 @@ def test_the_page_of_modules_has_the_order_of_imports() -> None:
     text = (ROOT.parent / "docs" / "modules.md").read_text(encoding="utf-8")
     folders = re.findall(r"^\| `(\w+)/` \|", text.partition("\nThe service")[0], re.MULTILINE)
     assert [level(folder) for folder in folders] == sorted(level(folder) for folder in folders)
-
-
-# ---- old names ----
-
-
-def test_an_old_name_says_where_the_module_is() -> None:
-    for old, new in MOVED.items():
-        assert importlib.util.find_spec(f"oddsengine.{new}") is not None
-        with pytest.raises(ImportError, match=f"^oddsengine.{old} is now oddsengine.{new}$"):
-            importlib.import_module(f"oddsengine.{old}")
-    with pytest.raises(ImportError, match=r"^oddsengine.scoring is now oddsengine.maths.scoring$"):
-        exec("from oddsengine import scoring", {})
-    assert importlib.util.find_spec("oddsengine.nothing") is None

@@ -178,30 +178,8 @@ def _different(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
     return out
 
 
-_EARLIER: dict[str, Any] = {
-    "alone": [],
-    "momentum": {"beside_sharp": 1.0},
-    "fresh": {"beside_sharp": 1.0},
-    "close": {"scale": 1.0, "degrees": 0.0},
-    "props": {"suspect_ev": 0.0, "suspect_others": 0.0},
-    "flags": {"scale": {"one_reference": 1.0}},
-    "confidence": {"factor": {"one_reference": 1.0}},
-}
-"""Entries that tapes of before 2026-11-27 lack, with the values that give the fair prices of then."""
-
-
 def read_fair_table(content: Mapping[str, Any]) -> FairTable:
-    """Parse and check a table in the form of fair.toml, or as on a tape of an earlier version."""
-    if "stands" not in content:  # a tape of before 2026-11-27
-        usual = files.toml("fair.toml")
-        same = {"stands": usual["stands"], "close": {"hours": usual["close"]["hours"]}}
-        content = _filled(_filled(content, _EARLIER), same)
-    if "margin" not in content:  # a tape of before 2026-11-28: the rest of the table is the same
-        usual, flag = files.toml("fair.toml"), "one_sided"
-        by_flag = {"flags": "scale", "confidence": "factor"}
-        same = {name: {of: {flag: usual[name][of][flag]}} for name, of in by_flag.items()}
-        content = _filled(content, {"margin": usual["margin"], **same})
-    content = _filled(content, {"alone": files.toml("fair.toml")["alone"]})
+    """Parse and check a table in the form of fair.toml."""
     numbers = {}
     for field in Constants._fields:
         section, _, name = field.partition("_")
@@ -218,10 +196,6 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
     scale, factor = (tuple(_number(of[f], f"{name}.{f}") for f in FLAGS) for name, of in flagged.items())
     hours = _increasing(content["close"]["hours"], "close.hours")
     sigma = content["close"]["sigma"]
-    if not isinstance(sigma, Mapping):  # of an earlier version: one for all leagues and hours
-        one = _number(sigma, "close.sigma")
-        leagues = files.toml("fair.toml")["close"]["sigma"]  # so that none keeps its own in a table that is amended
-        numbers["close_scale"], sigma = 1.0, dict.fromkeys(leagues, [one] * len(hours))
     return FairTable(
         name=str(content["name"]),
         date=str(content["date"]),
@@ -249,14 +223,6 @@ def read_fair_table(content: Mapping[str, Any]) -> FairTable:
 
 _MOST_ALONE = 64  # a bit for each
 _SIGNED = frozenset({"stands_base", "stands_stood", "stands_hours", "stands_ev", "stands_momentum"})
-
-
-def _filled(content: Mapping[str, Any], missing: Mapping[str, Any]) -> dict[str, Any]:
-    """Add entries that are missing."""
-    out = dict(content)
-    for name, value in missing.items():
-        out[name] = _filled(out.get(name, {}), value) if isinstance(value, Mapping) else out.get(name, value)
-    return out
 
 
 def _alone(content: Any) -> tuple[Alone, ...]:
@@ -313,9 +279,6 @@ def _merged(content: Mapping[str, Any], changes: Mapping[str, Any], path: str) -
         if name not in content and not free:
             raise ValueError(f"the fair table has no key {at}; allowed here: {', '.join(content)}")
         before = content.get(name)
-        if at == "close.sigma" and isinstance(value, Real):  # of an earlier version
-            out[name] = value
-            continue
         if before is not None and isinstance(before, Mapping) != isinstance(value, Mapping):
             kind = "a table" if isinstance(before, Mapping) else "a value"
             raise ValueError(f"{at} of the fair table must be {kind}, got {value!r:.80}")

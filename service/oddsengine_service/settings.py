@@ -40,10 +40,6 @@ from oddsengine.sources.settings import (
 
 FILE = "oddsengine.toml"
 MOST_PORT = 65_535
-_REMOVED = {
-    "fair.calibrate_days": "run oddsengine calibrate from cron or a systemd timer; the node reads the table it writes"
-}
-"""Settings of earlier versions, and what takes their place."""
 _OTHERS = frozenset({f"{PREFIX}_API_KEY", f"{PREFIX}_CACHE"})  # variables that are read elsewhere
 # Kubernetes sets these in every container for a Service whose name begins with ours.
 _OF_KUBERNETES = re.compile(
@@ -203,7 +199,6 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Settings:
     unknown = sorted(set(tables) - set(_ALL))
     if unknown:
         raise SettingsError(f"{name}: [{unknown[0]}] is not a section; allowed: {', '.join(_ALL)}")
-    _check_removed(name, tables, environ)
     sections = {
         section: SettingsTable(name, section, tables.get(section, {}), environ, used).read(kind)
         for section, kind in SECTIONS.items()
@@ -230,17 +225,6 @@ def with_sources(names: Iterable[str], leagues: Iterable[str], environ: Mapping[
     names = list(names)
     read = load(None, {**environ, **declared(names, leagues, environ)})
     return msgspec.structs.replace(read, feeds={name: read.feeds[name] for name in names})
-
-
-def _check_removed(name: str, tables: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-    """Raise `SettingsError` for a setting of an earlier version; it says what to do instead."""
-    for place, instead in _REMOVED.items():
-        section, _, key = place.partition(".")
-        variable = f"{PREFIX}_{section}_{key}".upper()
-        if variable in environ:
-            raise SettingsError(f"environment: {variable} is no longer a setting: {instead}")
-        if key in mapping(name, section, tables.get(section, {})):
-            raise SettingsError(f"{name}: {place} is no longer a setting: {instead}")
 
 
 def _check_variables(settings: Settings, environ: Mapping[str, str], used: set[str]) -> None:

@@ -930,15 +930,12 @@ def test_a_table_is_amended_and_checked() -> None:
         catalog.amended_fair_table({"own": {"weight": "heavy"}})
 
 
-def test_errors_at_the_close_are_by_league_and_may_be_one_number_as_before() -> None:
-    old = catalog.amended_fair_table({"close": {"sigma": 0.05}})
-    assert set(old.sigma.values()) == {(0.05,) * 5}
-    assert old.constants.close_scale == 1.0
-    assert catalog.amended_fair_table(catalog.fair_changes(old))._replace(note={}) == old._replace(note={})
+def test_errors_at_the_close_are_by_league() -> None:
     new = catalog.amended_fair_table({"close": {"sigma": {"nba": [0.03, 0.03, 0.04, 0.04, 0.05]}}})
     assert new.sigma["nba"][-1] == 0.05
     assert new.sigma["mlb"] == catalog.fair_table().sigma["mlb"]
     for wrong, why in (
+        ({"close": {"sigma": 0.05}}, r"close\.sigma of the fair table must be a table, got 0\.05"),
         ({"close": {"sigma": {"nba": [0.03]}}}, r"close\.sigma\.nba must have one number for each of close\.hours, 5"),
         ({"close": {"hours": [1.0, 0.5]}}, r"close\.hours must be a list of increasing numbers"),
         ({"close": {"degrees": 7.0}}, r"close\.degrees must be 4 .*or 0"),
@@ -946,26 +943,6 @@ def test_errors_at_the_close_are_by_league_and_may_be_one_number_as_before() -> 
     ):
         with pytest.raises(ValueError, match=why):
             catalog.amended_fair_table(wrong)
-
-
-def test_a_table_of_before_gives_the_fair_prices_of_before() -> None:
-    """As on tapes: no sharp alone, momentum beside a sharp, a normal distribution."""
-    content = catalog.fair_content(catalog.fair_table())
-    for section, names in (("momentum", ["beside_sharp"]), ("fresh", ["beside_sharp"]),
-                           ("close", ["scale", "degrees", "hours"])):  # fmt: skip
-        for name in names:
-            del content[section][name]
-    del content["props"], content["stands"], content["alone"]
-    for section, name in (("flags", "scale"), ("confidence", "factor")):
-        del content[section][name]["one_reference"]
-    content["close"]["sigma"] = 0.05
-    old = catalog.read_fair_table(content)
-    assert "suspect" in flags_of(Board(moneylines({"fanduel": 0.0, "pinnacle": 0.2}), table=old), "fanduel")
-    said = dict.fromkeys((*SOME[:4], "pinnacle"), 0.0)
-    assert logit(Board(moneylines(said), [0.1] * 3, table=old).of(SOME[0])[0]) == pytest.approx(0.06, abs=1e-9)
-    assert Board(moneylines(said), table=old).fair.se[0] == pytest.approx(0.05 * 2.0, rel=1e-3)
-    assert old.constants.close_degrees == 0.0
-    assert catalog.read_fair_table(catalog.fair_content(old)) == old
 
 
 def test_every_constant_has_a_source_and_a_date() -> None:

@@ -341,12 +341,3 @@ def test_rows_say_what_they_are() -> None:
     assert 0.0 < bet["kelly_shrunk"] < bet["kelly_percent"]
     assert not oe.find_ev(rows, now=NOW).filter(player_name="Yes Man").height
     assert int(ONE_SIDED) == 1 << catalog.EV_FLAGS.index("one_sided")
-
-
-def test_a_tape_of_before_there_were_one_sided_prices_is_read() -> None:
-    table = catalog.fair_table()
-    content = catalog.fair_content(table)
-    del content["margin"]
-    for of in (content["flags"]["scale"], content["confidence"]["factor"]):
-        del of["one_sided"]
-    assert catalog.read_fair_table(content) == table

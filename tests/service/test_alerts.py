@@ -184,13 +184,13 @@ def test_nothing_but_a_test_goes_to_a_target_before_it_is_confirmed(
         assert len(hook.bodies) == 1
 
 
-def test_alerts_of_an_older_version_are_confirmed(server: Running, client: httpx2.Client, hook: Hook) -> None:
+def test_targets_without_a_code_are_confirmed(server: Running, client: httpx2.Client, hook: Hook) -> None:
     owner = client.get("/account").json()["data"]["key_id"]
     old = rules.NewAlert(filter="mine", targets=[hook.url], improve=1.0)
-    stored = msgspec.to_builtins(old) | {"id": "old", "improve": 1e-9}
+    stored = msgspec.to_builtins(old) | {"id": "old"}
     server.node.records.put(owner, "alert", "old", msgspec.defstruct("Old", list(stored))(**stored), "active")
     (alert,) = client.get("/alerts").json()["data"]
-    assert (alert["unconfirmed"], alert["error"], alert["improve"]) == ([], None, 0.1)
+    assert (alert["unconfirmed"], alert["error"]) == ([], None)
 
 
 def test_slow_targets_delay_only_their_own_account(

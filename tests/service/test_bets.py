@@ -420,7 +420,7 @@ def test_a_locked_file_is_said_and_can_still_be_read(tmp_path: Path) -> None:
     records.close()
     with closing(sqlite3.connect(tmp_path / FILE)) as other:
         other.execute("PRAGMA user_version = 7")
-    with pytest.raises(DatabaseError, match="newer version of oddsengine: format 7"):
+    with pytest.raises(DatabaseError, match="another version of oddsengine: format 7"):
         Records(tmp_path / FILE)
 
 

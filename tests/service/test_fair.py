@@ -51,17 +51,6 @@ def test_the_table_is_the_data_folder_s_or_the_named_one_or_the_package_s(tmp_pa
         table_in_force(settings(tmp_path, table=str(other)))
 
 
-@pytest.mark.parametrize("place", ["file", "environment"])
-def test_refitting_by_the_node_is_no_longer_a_setting(tmp_path: Path, place: str) -> None:
-    file = tmp_path / "own.toml"
-    file.write_text("[fair]\ncalibrate_days = 7\n" if place == "file" else "", encoding="utf-8")
-    environ = {} if place == "file" else {"ODDSENGINE_FAIR_CALIBRATE_DAYS": "7"}
-    named = f"{file}: fair.calibrate_days" if place == "file" else "environment: ODDSENGINE_FAIR_CALIBRATE_DAYS"
-    with pytest.raises(SettingsError) as error:
-        load(file, environ)
-    assert str(error.value).startswith(f"{named} is no longer a setting: run oddsengine calibrate from cron")
-
-
 @contextmanager
 def following(folder: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> Iterator[tuple[Running, httpx2.Client]]:
     """A node that looks at its file often, and a client."""

@@ -275,7 +275,7 @@ def test_other_files_are_refused_with_a_sentence(folder: Path) -> None:
         assert file.execute("PRAGMA user_version").fetchone() == (2,), "or a newer format could not be told apart"
         file.execute("PRAGMA user_version = 99")
     file.close()
-    with pytest.raises(DatabaseError, match="newer version"):
+    with pytest.raises(DatabaseError, match="another version"):
         opened(folder)
     for path in folder.iterdir():
         path.unlink()

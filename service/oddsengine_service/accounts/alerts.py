@@ -128,9 +128,6 @@ class StoredAlert(Alert, kw_only=True, forbid_unknown_fields=False):
     improve: float = 1.0
     codes: dict[str, str] = msgspec.field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.improve = max(self.improve, LEAST_IMPROVE)  # an older version allowed less
-
     @property
     def confirmed(self) -> list[str]:
         return [target for target in self.targets if target not in self.codes]

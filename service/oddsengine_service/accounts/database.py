@@ -4,10 +4,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 
 from oddsengine_service.http.problems import Problem
 
@@ -20,7 +19,6 @@ _UNUSABLE = frozenset(
     }
 )  # fmt: skip
 _making = threading.Lock()
-Upgrades = Mapping[int, Sequence[str]]
 
 
 class DatabaseError(ValueError):
@@ -53,8 +51,6 @@ class Database:
         Statements that create what is missing.
     version
         Of the format; None if the schema is not the file's only one.
-    upgrades
-        Statements that change a file of an older version, by that version.
     wait
         Seconds to wait for another process's lock.
     durable
@@ -65,14 +61,14 @@ class Database:
     Raises
     ------
     DatabaseError
-        If the file is not a database, or of a newer version.
+        If the file is not a database, or of another version.
     StoreError
         If it cannot be used now.
     """
 
     def __init__(
         self, file: Path | None, schema: Sequence[str] = (), version: int | None = None, *,
-        upgrades: Upgrades = MappingProxyType({}), wait: float = WAIT_S, durable: bool = True, place: str = "",
+        wait: float = WAIT_S, durable: bool = True, place: str = "",
     ) -> None:  # fmt: skip
         self.file = file
         self.lock = threading.RLock()
@@ -83,21 +79,18 @@ class Database:
         try:
             if schema:
                 with self.transaction() as base:
-                    self._prepare(base, schema, version, upgrades)
+                    self._prepare(base, schema, version)
         except BaseException:
             self.connection.close()
             raise
 
-    def _prepare(
-        self, base: sqlite3.Connection, schema: Sequence[str], version: int | None, upgrades: Upgrades
-    ) -> None:
+    def _prepare(self, base: sqlite3.Connection, schema: Sequence[str], version: int | None) -> None:
         if version is not None:
             (found,) = base.execute("PRAGMA user_version").fetchone()
-            if found > version:
-                newer = f"was written by a newer version of oddsengine: format {found}, this version reads {version}"
-                raise DatabaseError(f"{self.file} {newer}")
-            if found < version:
-                schema = (*upgrades.get(found, ()), *schema, f"PRAGMA user_version = {version}")
+            if found not in (0, version):
+                other = f"was written by another version of oddsengine: format {found}, this version reads {version}"
+                raise DatabaseError(f"{self.file} {other}")
+            schema = (*schema, f"PRAGMA user_version = {version}")
         for statement in schema:
             base.execute(statement)
         if self._table:

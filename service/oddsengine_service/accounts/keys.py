@@ -49,7 +49,6 @@ _READ_WAIT_S = 0.25  # for another process's lock
 _PEPPER = 32  # bytes
 MOST_GRACE = 30 * 86_400  # seconds that an old secret may stay valid
 _VERSION = 2
-_UPGRADES = {1: ("ALTER TABLE keys ADD COLUMN old_hash BLOB", "ALTER TABLE keys ADD COLUMN old_until INTEGER")}
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, hash BLOB NOT NULL, account TEXT NOT NULL, name TEXT NOT NULL, tier TEXT NOT NULL,
@@ -198,7 +197,7 @@ def _record(row: Any) -> Record:
 
 
 def _row(row: Any) -> dict[str, Any]:
-    """A row as plain data; without an old secret it has no fields for one, so that an older version can read it."""
+    """A row as plain data; only one with an old secret has fields for it."""
     *plain, old_hash, old_until = row
     fields = {**dict(zip(_COLUMNS.split(", "), plain, strict=True)), "hash": row[0].hex(), "used": None}
     return fields if old_hash is None else {**fields, "old_hash": old_hash.hex(), "old_until": old_until}
@@ -217,7 +216,7 @@ class KeyStore:
         replication: Replication = ALONE,
     ) -> None:  # fmt: skip
         self._demo, self._clock, self._replication = demo, clock, replication
-        self._writer = Database(file, _SCHEMA, _VERSION, upgrades=_UPGRADES, wait=WAIT_S)
+        self._writer = Database(file, _SCHEMA, _VERSION, wait=WAIT_S)
         try:
             with self._writer.transaction() as writer:  # its lock excludes other processes
                 self._pepper, self.warning = _read_pepper(writer, file, pepper)

@@ -5,7 +5,6 @@ rotated. Every read and write includes the owner, so no key can see another's re
 can read the file, because addresses of alerts may contain secrets.
 """
 
-import os
 import sqlite3
 import time
 from collections import Counter
@@ -66,8 +65,6 @@ class Records:
         )
         self.database = Database(file, _SCHEMA, _VERSION, wait=_WAIT_S, place="followed")
         self.alone = self.database.lock  # held from reading a record until writing it
-        if file is not None:
-            os.chmod(file, 0o600)  # an older version may have created it
 
     def close(self) -> None:
         self.database.close()

@@ -40,7 +40,7 @@ def _sides(*sides: str) -> tuple[pl.Expr, pl.Expr]:
 
 _LEGS = pl.col("legs").list.eval(american_of(pl.element().struct.field("odds_american"))).list
 _PRICE = american_of(pl.col("odds_american"))
-_START = {"start_time": Sort("event_start_time"), "time": Sort("event_start_time")}
+_START = Sort("event_start_time")
 _PLACE = {"sport": Sort("sport"), "market": Sort("market_type")}
 _CONFIDENCE, _KELLY, _BOOKS = Sort("confidence_score"), Sort("kelly_percent"), Sort("book_count")
 
@@ -51,7 +51,8 @@ KINDS: Mapping[str, OpportunityKind] = {
             "ev", "ev", EV, "ev_percentage", _PRICE, _PRICE,
             {
                 "ev": Sort("ev_percentage"), "odds": Sort("odds_decimal"), "confidence": _CONFIDENCE,
-                "confidence_score": _CONFIDENCE, "kelly": _KELLY, "kelly_percent": _KELLY, **_START,
+                "confidence_score": _CONFIDENCE, "kelly": _KELLY, "kelly_percent": _KELLY,
+                "start_time": _START, "time": _START,
                 "book_count": _BOOKS, "books": _BOOKS, "still_there": Sort("still_there"),
             },
             (
@@ -63,12 +64,12 @@ KINDS: Mapping[str, OpportunityKind] = {
         ),
         OpportunityKind(
             "arbitrage", "arb", ARBITRAGE, "profit_percent", _LEGS.min(), _LEGS.max(),
-            {"profit": Sort("profit_percent", descending=True), **_START, **_PLACE},
+            {"profit": Sort("profit_percent", descending=True), "start_time": _START, **_PLACE},
             (("profit_percent", "min_profit", ""),),
         ),
         OpportunityKind(
             "low_hold", "low_hold", LOW_HOLD, "hold_percentage", *_sides("side1", "side2", "side3"),
-            {"hold": Sort("hold_percentage"), "start_time": _START["start_time"], **_PLACE},
+            {"hold": Sort("hold_percentage"), "start_time": _START, **_PLACE},
             (("hold_percentage", "min_hold", "max_hold"),),
         ),
         OpportunityKind(

@@ -30,12 +30,7 @@ _EASTERN = ZoneInfo("America/New_York")
 _DAY = 86_400_000_000  # microseconds
 _PRUNED_EVERY = 64  # closes between two deletions
 _VERSION = 2
-_NEW = {  # columns added since the first format
-    "ladder": "INTEGER", "threshold_": "INTEGER", "side": "INTEGER", "outcomes": "INTEGER", "slope": "REAL",
-    "reach": "INTEGER", "family": "TEXT", "period": "TEXT", "subject": "INTEGER", "others": "REAL", "gain": "REAL",
-}  # fmt: skip
-_WHERE = tuple(_NEW)[:-2]
-_UPGRADES = {1: [f"ALTER TABLE bets ADD COLUMN {name} {kind}" for name, kind in _NEW.items()]}
+_WHERE = ("ladder", "threshold_", "side", "outcomes", "slope", "reach", "family", "period", "subject")
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS closes (
     event_id TEXT PRIMARY KEY, sport TEXT NOT NULL, league TEXT NOT NULL, home_team TEXT NOT NULL,
@@ -47,9 +42,9 @@ _SCHEMA = (
     market TEXT NOT NULL, selection TEXT NOT NULL, line REAL, sportsbook TEXT NOT NULL, live INTEGER NOT NULL,
     start INTEGER, first_at INTEGER NOT NULL, odds REAL NOT NULL, price REAL NOT NULL, ev REAL NOT NULL,
     fair REAL NOT NULL, best_at INTEGER NOT NULL, best_odds REAL NOT NULL, best_price REAL NOT NULL,
-    closed_at INTEGER, closing REAL, """
-    + ", ".join(f"{name} {kind}" for name, kind in _NEW.items())
-    + ") WITHOUT ROWID",
+    closed_at INTEGER, closing REAL, ladder INTEGER, threshold_ INTEGER, side INTEGER, outcomes INTEGER, slope REAL,
+    reach INTEGER, family TEXT, period TEXT, subject INTEGER, others REAL, gain REAL
+) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS bets_event ON bets (event_id)",
     "CREATE INDEX IF NOT EXISTS bets_time ON bets (first_at)",
     "CREATE TABLE IF NOT EXISTS log (born INTEGER NOT NULL, sequence INTEGER NOT NULL)",
@@ -78,7 +73,7 @@ class Closings:
     def __init__(self, file: Path | None = None, *, closes: int = MOST_CLOSES, bets: int = MOST_BETS) -> None:
         self._most_closes, self._most_bets = closes, bets
         self._puts = 0
-        self.database = Database(file, _SCHEMA, _VERSION, upgrades=_UPGRADES, durable=False, place="log")
+        self.database = Database(file, _SCHEMA, _VERSION, durable=False, place="log")
 
     def close(self) -> None:
         self.database.close()
