@@ -40,7 +40,7 @@ _PAGE, _OVERLAP = 100, 5  # events
 _MOST_PAGES = 200
 _BATCH = 100  # books per request
 _PAUSE_S = 0.05  # between two requests
-_PING_S = 10.0
+_PING_S = 10.0  # between two pings, or less if `silence` is short
 _FIRST_BOOK_S = 2.0  # until the first book of a subscription is requested
 _SETTLE_S = 1.0  # until a book in doubt is requested, so that messages on their way arrive before
 _LOOK_S = 0.2
@@ -245,7 +245,7 @@ class PolymarketSource:
             if socket.tokens:
                 async with opened(feed, feed.stream_url) as connection:
                     socket.connection = connection
-                    async with alongside(_ping(connection)):
+                    async with alongside(_ping(connection, min(_PING_S, feed.silence / 1.5))):
                         await self._receive(socket, connection, receiver, backoff)
         except Failure:
             if socket.tokens:
@@ -388,8 +388,8 @@ class PolymarketSource:
         return _LOOK_S
 
 
-async def _ping(connection: ClientConnection) -> None:
+async def _ping(connection: ClientConnection, every: float) -> None:
     with suppress(ConnectionClosed):
         while True:
-            await asyncio.sleep(_PING_S)
+            await asyncio.sleep(every)
             await connection.send("PING")

@@ -390,6 +390,18 @@ def test_an_exchange_that_goes_silent_is_noticed() -> None:
     asyncio.run(check())
 
 
+def test_a_connection_that_answers_stays_open_however_short_the_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polymarket, "_PING_S", 10.0)
+
+    async def check() -> None:
+        hub, exchange = new_hub(), Exchange()
+        async with served(exchange) as where, running(hub, source(where, silence=0.3)):
+            await until(lambda: exchange.pings >= 2, "two pings")
+            assert len(exchange.told) == 1
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize("data", ["<html>", "[3]", '{"event_type":"book"', b"\xff\xfe"])
 def test_what_is_no_message_ends_the_connection(data: str | bytes) -> None:
     async def act(connection: ServerConnection, number: int) -> None:
