@@ -217,7 +217,7 @@ class KalshiMarkets:
             streamed = self._books.is_streamed(ticker)
             # A list may be older than the stream.
             if not streamed or self._status[ticker] == _OPEN or ticker in self._unsure:
-                self._status[ticker] = market.status
+                self._status[ticker] = "determined" if market.result else market.status
             self._unsure.discard(ticker)
             self._of_event.setdefault(event, {})[ticker] = None
             self._series[event] = series

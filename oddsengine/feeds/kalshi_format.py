@@ -84,6 +84,7 @@ class Market(msgspec.Struct):
     ticker: Name
     event_ticker: Name
     status: str
+    result: str | None = None  # empty until it is decided
     title: Text | None = None
     yes_sub_title: Text | None = None
     strike_type: str | None = None

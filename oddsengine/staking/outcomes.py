@@ -499,19 +499,24 @@ def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
     -------
     ndarray of float
         From -1 (lost) to 1 (won); 0 for a push. nan if the score is unknown or does not determine the result: props,
-        periods, and three-way markets in a sport with overtime.
+        periods, three-way markets in a sport with overtime, and ties where the book does not return the stake.
     """
     identity = identify(table, frozenset(CODES[name] for name in GUARDS))
     g = identity.groups
+    books = table["sportsbook"].to_list()
     out = np.full(table.height, np.nan)
     for at, row in enumerate(g.row.tolist()):
         ladder = int(g.ladder[g.market[at]])
         kind = identity.kinds[g.kind[ladder]]
         sport, league = identity.sports[g.event[ladder]]
-        out[row] = settle(
+        share = settle(
             kind.family, kind.period, int(g.subject[ladder]), int(g.threshold[g.market[at]]), int(g.side[at]),
             sport, league, home[row], away[row],
         )  # fmt: skip
+        if share == 0.0 and kind.family == "moneyline":
+            tie = catalog.terms(books[row], sport.id, kind.family, league, kind.period).tie
+            share = share if tie is None or tie.pays == "void" else math.nan
+        out[row] = share
     return out
 
 

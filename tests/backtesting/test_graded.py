@@ -158,6 +158,24 @@ def test_a_result_of_the_bet_counts_before_the_score() -> None:
     assert found["no_result"].to_list() == [None] * 7 + ["cashed out"]
 
 
+def test_a_tie_is_a_push_only_where_the_book_returns_the_stake() -> None:
+    """Kalshi and Polymarket pay 0.50 for either side of an NFL game that ends level: neither won, lost nor a push."""
+    teams = {"sport": "football", "league": "nfl", "home_team": "Buffalo Bills", "away_team": "Miami Dolphins"}
+    game = EVENT | teams | {"market_type": "moneyline", "selection": "Bills"}
+    past = pl.DataFrame([game | {"sportsbook": "pinnacle", "odds_decimal": 1.5, "last_seen_at": START}])
+    bets = [game | {"sportsbook": book, "odds": 1.5} for book in ("kalshi", "polymarket", "draftkings", "kalshi")]
+    bets[3] |= {"market_type": "total_points", "selection": "Over", "line": 40.0}
+    level, ahead = (
+        graded(
+            *bets, history=past, results=pl.DataFrame({"event_id": ["e1"], "home_score": [home], "away_score": [20]})
+        )
+        for home in (20, 27)
+    )
+    assert level["result"].to_list() == [None, None, "push", "push"]
+    assert level.select("profit", "no_result").row(0) == (None, "not settled by the score")
+    assert ahead["result"].to_list() == ["won"] * 4
+
+
 @pytest.mark.parametrize(
     ("change", "no_clv", "no_close", "no_result"),
     [

@@ -433,11 +433,14 @@ def test_a_market_that_is_no_longer_listed_is_suspended() -> None:
     assert prices(back) == {("moneyline", "home", None): 0.61, ("moneyline", "away", None): 0.41}
 
 
-@pytest.mark.parametrize("status", ["determined", "finalized", "disputed", "amended"])
-def test_a_market_that_is_decided_has_no_prices(status: str) -> None:
+@pytest.mark.parametrize(
+    "decided",
+    [*({"status": status} for status in ("determined", "finalized", "disputed", "amended")), {"result": "scalar"}],
+)
+def test_a_market_that_is_decided_has_no_prices(decided: Json) -> None:
     made = reader()
     before = listed(made, "KXNFLGAME", *winners())
-    payload = listed(made, "KXNFLGAME", *[one | {"status": status} for one in winners()])
+    payload = listed(made, "KXNFLGAME", *[one | decided for one in winners()])
     assert (payload.quotes, set(payload.removed)) == ([], {row["id"] for row in before.quotes})
 
 

@@ -123,11 +123,12 @@ def test_a_score_settles_as_the_market_says(
           "player_name": "Jayson Tatum"}, "market_type 'player_points'"),
         ({"market_type": "no such market"}, "market_type 'no such market'"),
         ({"market_type": ""}, "no market_type"),
+        ({"sportsbook": "kalshi", "sport": "football", "league": "nfl"}, "market_type 'moneyline' and a tie"),
     ],
 )  # fmt: skip
 def test_a_score_that_does_not_settle_a_bet_is_refused(client: httpx2.Client, bet: dict[str, Any], why: str) -> None:
     bet = placed(client, **bet)
-    scores = {"home_score": 101, "away_score": 100}
+    scores = {"home_score": 101, "away_score": 101 if "tie" in why else 100}
     answer = client.patch(f"/bets/{bet['id']}", json=scores)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"] == (

@@ -154,6 +154,7 @@ def _check_scores(bet: Bet, scores: tuple[int, int], result: Result | UnsetType 
     by_scores = result_of(bet, *scores)
     if by_scores is None and not result:
         market = f"market_type {quoted(bet.market_type)}" if bet.market_type else "no market_type"
+        market += " and a tie" if scores[0] == scores[1] else ""
         *most, last = SHARES
         raise invalid(
             f"home_score and away_score do not settle a bet with {market}; pass result: {', '.join(most)} or {last}"
