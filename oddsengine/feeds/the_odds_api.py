@@ -42,6 +42,8 @@ from oddsengine.maths.odds import american_to_decimal, decimal_to_american
 _SOURCE = "The Odds API"
 _MISSED = 2  # lists without a game before it is over
 _BACK, _LAY, _PAIR = "h2h", "h2h_lay", 2
+_LAID = "_lay"  # at the end of the key of a market's lay prices
+_OPPOSITE = {"home": "away", "away": "home", "over": "under", "under": "over", "yes": "no", "no": "yes"}
 _OUTRIGHTS = ("outrights", "outrights_lay")  # of events that are not games of two
 
 
@@ -344,7 +346,7 @@ class _ResponseReader:
             if isinstance(maker.sid, str):
                 of_book["external_event_id"] = maker.sid
             updated = moment(maker.last_update) or self._made
-            for offer in self._with_lays(maker.markets):
+            for offer in self._with_lays(maker.markets, sides, sport):
                 if offer.key in _OUTRIGHTS:
                     self._outright(event, maker, offer, listed)
                     continue
@@ -368,25 +370,42 @@ class _ResponseReader:
                 if offer.key == _LAY:
                     self._laid(offer, row, sides, Game(event.id, sport, league, home, away), listed, pair)
 
-    def _with_lays(self, offers: list[_Market]) -> list[_Market]:
-        """Merge lay prices into the back prices of a market of two outcomes: to lay one is to back the other."""
-        by_key = {offer.key: offer for offer in offers}
-        back, lay = by_key.get(_BACK), by_key.get(_LAY)
-        if back is None or lay is None or len(back.outcomes) != _PAIR or len(lay.outcomes) != _PAIR:
-            return offers
-        laid = {outcome.name: self._decimal(outcome.price) for outcome in lay.outcomes}
-        first, second = back.outcomes
-        if {first.name, second.name} != laid.keys():
-            return offers
-        merged = []
-        for outcome, other in ((first, second), (second, first)):
-            price = laid[other.name]
-            if 1.0 < price < inf and (crossed := lay_to_back(price)[0]) > self._decimal(outcome.price):
-                outcome = msgspec.structs.replace(outcome, price=self._quoted(crossed), bet_limit=None)  # noqa: PLW2901
-            merged.append(outcome)
-        rest = [offer for offer in offers if offer.key not in (_BACK, _LAY)]
-        times = [at for at in map(moment, (back.last_update, lay.last_update)) if at is not None]
-        return [msgspec.structs.replace(back, outcomes=merged, last_update=min(times, default=None)), *rest]
+    def _with_lays(self, offers: list[_Market], sides: Mapping[str, str], sport: str) -> list[_Market]:
+        """Merge lay prices into the back prices of lines of two outcomes: to lay one is to back the other.
+
+        A line without back and lay prices of both outcomes stays as it is, and so does the winner of a soccer match, of
+        which the draw may be missing.
+        """
+        by_key, changed = {offer.key: offer for offer in offers}, {}
+        for lay in (offer for offer in offers if offer.key.endswith(_LAID) and offer.key not in _OUTRIGHTS):
+            back = by_key.get(lay.key.removesuffix(_LAID))
+            if back is None or (sport == "soccer" and back.key.startswith(_BACK)):
+                continue
+            backs, lays = _lines(back, sides), _lines(lay, sides)
+            both = backs.keys() & lays.keys()
+            if not both:
+                continue
+            better = {
+                id(outcome): self._better(outcome, lays[line][_OPPOSITE[side]])
+                for line in both for side, outcome in backs[line].items()
+            }  # fmt: skip
+            merged = {id(outcome) for line in both for outcome in lays[line].values()}
+            changed[id(back)] = msgspec.structs.replace(
+                back,
+                outcomes=[better.get(id(outcome), outcome) for outcome in back.outcomes],
+                last_update=min(filter(None, map(moment, (back.last_update, lay.last_update))), default=None),
+            )
+            left = [outcome for outcome in lay.outcomes if id(outcome) not in merged]
+            changed[id(lay)] = msgspec.structs.replace(lay, outcomes=left)
+        after = [changed.get(id(offer), offer) for offer in offers]
+        return [offer for offer in after if offer.outcomes]
+
+    def _better(self, outcome: _Outcome, laid: _Outcome) -> _Outcome:
+        """Return an outcome at its own price, or at that of a lay of the opposite one if it is better."""
+        price = self._decimal(laid.price)
+        if not (1.0 < price < inf and (crossed := lay_to_back(price)[0]) > self._decimal(outcome.price)):
+            return outcome
+        return msgspec.structs.replace(outcome, price=self._quoted(crossed), bet_limit=None)
 
     def _decimal(self, price: float) -> float:
         return float(american_to_decimal(price)) if self._american else price
@@ -490,6 +509,21 @@ class _ResponseReader:
             row["selection"] = f"{described} {row['selection']}"
         else:
             row["player_name"] = described
+
+
+def _lines(offer: _Market, sides: Mapping[str, str]) -> dict[tuple[Any, ...], dict[str, _Outcome]]:
+    """Return the two outcomes of each line by side; none if the market has outcomes that are not one of two."""
+    lines: dict[tuple[Any, ...], dict[str, _Outcome]] = {}
+    for outcome in offer.outcomes:
+        side = sides.get(outcome.name)
+        if side not in _OPPOSITE:
+            return {}
+        point = -outcome.point if side == "away" and outcome.point is not None else outcome.point
+        pair = lines.setdefault((outcome.description, point), {})
+        if side in pair:
+            return {}
+        pair[side] = outcome
+    return {line: pair for line, pair in lines.items() if all(_OPPOSITE[side] in pair for side in pair)}
 
 
 def _chosen(makers: list[_Bookmaker]) -> dict[str, _Bookmaker]:

@@ -264,6 +264,47 @@ def test_odds_api_lays_of_two_outcomes_are_bets_on_the_other() -> None:
         }
 
 
+def test_odds_api_lays_of_lines_are_bets_on_the_other_side_of_the_line() -> None:
+    def over(line: float, price: float) -> Row:
+        return outcome("Over", price) | {"point": line}
+
+    def under(line: float, price: float) -> Row:
+        return outcome("Under", price) | {"point": line}
+
+    home, away = "Boston Celtics", "Los Angeles Lakers"
+    offered = maker(
+        "betfair_ex_uk",
+        alternate_totals=[over(2.5, 1.9), under(2.5, 2.0), over(3.5, 3.0), under(3.5, 1.4), over(1.5, 1.2)],
+        alternate_totals_lay=[under(2.5, 2.02), over(2.5, 1.92), over(3.5, 3.3), under(1.5, 5.0), over(1.5, 1.3)],
+        alternate_asian_handicap=[outcome(home, 1.9) | {"point": -0.5}, outcome(away, 2.0) | {"point": 0.5}],
+        alternate_asian_handicap_lay=[outcome(home, 1.92) | {"point": -0.5}, outcome(away, 2.3) | {"point": 0.5}],
+        btts_lay=[outcome("Yes", 1.9), outcome("No", 2.2)],
+    )
+    read = api([game(offered, sport_key="soccer_epl")])
+    names = ("market_type", "selection", "line")
+    found = {tuple(row.get(name) for name in names): row["odds_decimal"] for row in read.quotes}
+    assert found == pytest.approx(
+        {
+            ("total_points", "Over", 2.5): 2.02 / 1.02, ("total_points", "Under", 2.5): 1.92 / 0.92,
+            ("asian_handicap", home, -0.5): 1.9, ("asian_handicap", away, 0.5): 1.92 / 0.92,
+            # Lines without all four prices stay what they are, and so do lays without backs.
+            ("total_points", "Over", 3.5): 3.0, ("total_points", "Under", 3.5): 1.4, ("total_points", "Over", 1.5): 1.2,
+            ("alternate_totals_lay", "Over", 3.5): 3.3, ("alternate_totals_lay", "Under", 1.5): 5.0,
+            ("alternate_totals_lay", "Over", 1.5): 1.3, ("btts_lay", "Yes", None): 1.9, ("btts_lay", "No", None): 2.2,
+        }
+    )  # fmt: skip
+    assert not read.unmapped
+    # A market that is listed twice is none of lays.
+    twice = {"key": "alternate_totals", "outcomes": [over(4.5, 5.0), under(4.5, 1.1)]}
+    offered["markets"] = [twice, *offered["markets"][:1]]
+    again = api([game(offered, sport_key="soccer_epl")]).quotes
+    assert {row["line"] for row in again} == {1.5, 2.5, 3.5, 4.5}
+    # The winner of a soccer match has a draw, also where nobody lays it: two of three are not opposites.
+    two = [outcome(home, 2.0), outcome(away, 3.0)]
+    rows = api([game(maker("betfair_ex_uk", h2h=two, h2h_lay=two), sport_key="soccer_epl")]).quotes
+    assert [row["odds_decimal"] for row in rows if row["market_type"] == "moneyline"] == [2.0, 3.0]
+
+
 def test_odds_api_lays_of_three_outcomes_of_soccer_are_bets_against_them() -> None:
     lay = [outcome("Boston Celtics", 2.5), outcome("Draw", 4.0), outcome("Los Angeles Lakers", 1.0)]
     reader = TheOddsApi()
