@@ -22,6 +22,7 @@ SERIES = {
     "usa_mls": "KXMLSGAME", "uefa_champions_league": "KXUCLGAME", "uefa_europa_league": "KXUELGAME",
     "atp": "KXATPMATCH", "wta": "KXWTAMATCH", "atp_challenger": "KXATPCHALLENGERMATCH",
     "wta_125": "KXWTACHALLENGERMATCH", "ufc": "KXUFCFIGHT", "brazil_serie_b": "KXBRASILEIROBGAME",
+    "valorant": "KXVALORANTGAME", "lol": "KXLOLGAME", "cs2": "KXCS2GAME", "dota_2": "KXDOTA2GAME",
 }  # fmt: skip
 """The series of winners by our ids of leagues."""
 
@@ -45,6 +46,7 @@ _FORMS = {
     "TOTALTD": (TOTAL, "total_touchdowns"), "TEAMTOTAL": (TEAM_TOTAL, "team_total"),
     "BTTS": (YES_NO, "both_teams_to_score"), "DISTANCE": (YES_NO, "goes_the_distance"),
 }  # fmt: skip
+_MAPS = {"GAME": _FORMS["GAME"], "SPREAD": (SPREAD, "map_handicap"), "TOTALMAPS": (TOTAL, "total_maps")}  # esports
 _STATS = {
     "football": {
         "PASSYDS": "passing_yards", "RSHYDS": "rushing_yards", "RECYDS": "receiving_yards", "REC": "receptions",
@@ -117,7 +119,8 @@ def meaning(series: str, winners: str, sport: str) -> SeriesMarket:
         return SeriesMarket(named, named, LISTED)
     else:
         period = f"{_PERIODS[part[1]]}_" if part[1] else ""
-        form, name = _FORMS.get(part[2] or ("WINNER" if period else ""), (UNKNOWN, ""))
+        forms = _MAPS if sport == "esports" else _FORMS
+        form, name = forms.get(part[2] or ("WINNER" if period else ""), (UNKNOWN, ""))
     if form == UNKNOWN:
         return SeriesMarket(unknown, unknown, UNKNOWN)
     named = market(period + name, sport)

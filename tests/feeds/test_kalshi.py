@@ -356,11 +356,28 @@ def test_every_known_series_is_a_market_of_the_catalog() -> None:
         ("KXNFLTOTALTD", "KXNFLGAME", "football", "total_touchdowns"),
         ("KXEPLGOAL", "KXEPLGAME", "soccer", "player_goals"),
         ("KXBRASILEIROBTOTAL", "KXBRASILEIROBGAME", "soccer", "total_points"),
+        ("KXVALORANTSPREAD", "KXVALORANTGAME", "esports", "map_handicap"),
+        ("KXVALORANTTOTALMAPS", "KXVALORANTGAME", "esports", "total_maps"),
     ):
         meant = meaning(series, main, sport)
         assert meant.market.in_catalog
         assert catalog.market_type(meant.market.name, sport).family == catalog.market_type(name, sport).family
         assert catalog.market_type(meant.market.name, sport).period == catalog.market_type(name, sport).period
+
+
+def test_matches_of_an_esport_are_those_of_its_league() -> None:
+    match, handicap = "KXVALORANTGAME-26OCT10ARSLEE", "KXVALORANTSPREAD-26OCT10ARSLEE"
+    played = milestone("m1", (match, handicap), type="esports_game")
+    made = reader(milestones=(played,), main="KXVALORANTGAME")
+    won = listed(made, "KXVALORANTGAME", *winners(match))
+    assert {(game.sport, game.league) for game in won.games} == {("esports", "valorant")}
+    maps = market(
+        f"{handicap}-SEA1", of=handicap, name="Seattle wins by over 1.5 maps", strike_type="greater", floor_strike=1.5,
+        custom_strike={"esports_team": SEATTLE},
+    )  # fmt: skip
+    assert prices(listed(made, "KXVALORANTSPREAD", maps)) == {
+        ("map_handicap", "home", -1.5): 0.6, ("map_handicap", "away", 1.5): 0.41,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("more", [{"mve_collection_ticker": "KXMVE-1"}, {"event_ticker": "KXSB-27"}])
