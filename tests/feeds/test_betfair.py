@@ -1,13 +1,15 @@
 """Betfair's messages, made from its contract: what is not known costs its market or runner, and is counted."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pytest
 from feeds.test_samples import IMAGE, LINES, encoded
 from hypothesis import given
 from hypothesis import strategies as st
-from support.betfair import START, Market
+from support.betfair import START, Market, back
 from support.contract_payloads import UNHEARD_OF, mutated, payloads, unheard_of
 
 from oddsengine.feeds import FeedError, Payload
@@ -98,3 +100,50 @@ def test_heartbeats_renew_no_prices_while_the_image_of_other_markets_is_to_come(
     assert not reader.alive(later).quotes
     told(mc=[Market("1.2").image()], ct="SUB_IMAGE", initialClk="i")
     assert {row["market_id"] for row in reader.alive(later).quotes} == {"1.2"}
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_resumed_subscription_sends_what_has_changed(parts: int) -> None:
+    """After the clock of an image come only changes, whole or in segments; a new image is all there is."""
+    reader, markets = BetfairMarkets(), [Market("1.1"), Market("1.2", odds=1.5)]
+    named = msgspec.convert([market.listed() for market in markets], list[Catalogue])
+
+    def told(number: int, kind: str, *changes: Any, **more: Any) -> Payload:
+        message = {"op": "mcm", "id": number, "ct": kind, "clk": kind, "pt": IMAGE["pt"], "mc": list(changes)} | more
+        assert CONTRACT.unknown("message", message) == []
+        return reader.read(encoded(message))
+
+    reader.subscribe(1, ["1.1", "1.2"], anew=True)
+    reader.name(named)
+    image = told(1, "SUB_IMAGE", *(market.image() for market in markets), initialClk="i")
+    assert (len(image.quotes), reader.clk, reader.initial_clk) == (4, "SUB_IMAGE", "i")
+    reader.subscribe(2, ["1.1", "1.2"], anew=False)
+    delta = {"id": "1.1", "rc": [back(1, 1.9)]}
+    gone = {"id": "1.2", "marketDefinition": markets[1].definition | {"status": "CLOSED"}}
+    if parts == 1:
+        resumed = told(2, "RESUB_DELTA", delta, gone)
+    else:
+        assert told(2, "RESUB_DELTA", delta, segmentType="SEG_START") == Payload()
+        resumed = told(2, "RESUB_DELTA", gone, segmentType="SEG_END")
+    assert [(row["id"], row["odds_decimal"]) for row in resumed.quotes] == [("1.1/1/0", 1.9)]
+    assert (sorted(resumed.removed), reader.clk) == (["1.2/1/0", "1.2/2/0"], "RESUB_DELTA")
+    assert {row["odds_decimal"] for row in reader.alive(START).quotes} == {1.9, 2.2}
+    again = told(2, "SUB_IMAGE", Market("1.3").image())
+    assert sorted(again.removed) == ["1.1/1/0", "1.1/2/0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"id": "1.1", "rc": [back(1, 1.9) | {"id": "1"}]}, "rc[0].id"),
+        ({"id": "1.1", "marketDefinition": Market("1.1").definition | {"runners": [{"id": "1"}]}}, "runners[0].id"),
+        ({"id": "1.1", "rc": [{"id": 1, "atb": [[0, 1.9, 50.0]]}]}, "rc[0].atb[0]"),
+    ],
+)
+def test_ids_in_text_and_ladders_of_another_form_are_refused(change: Any, place: str) -> None:
+    """Runners are matched by number: a text could be another runner, and a level could be a price."""
+    reader = BetfairMarkets()
+    before = reader.read(encoded(IMAGE)).quotes
+    with pytest.raises(FeedError, match=rf"not a payload of the Betfair stream: Expected .*{re.escape(place)}`$"):
+        reader.read(encoded({"op": "mcm", "clk": "x", "pt": 1, "ct": "RESUB_DELTA", "mc": [change]}))
+    assert (len(reader.alive(START).quotes), reader.clk) == (len(before), IMAGE["clk"])
