@@ -534,7 +534,7 @@ def _prop(
     player, about = match[1].strip(), match[2]
     if kind in _SCORERS and words == _YES and line in (None, 0.0, 0.5):
         return market(_SCORERS[kind], sport), [_word(word, player_name=player) for word in words]
-    stat = kind.removeprefix("soccer_").removeprefix("player_").replace("_plus_", "_")
+    stat = kind.removeprefix("soccer_").removeprefix("baseball_").removeprefix("player_").replace("_plus_", "_")
     own = market(f"player_{stat}", sport)
     least = _AT_LEAST.match(about)
     if least is not None and words == _YES:
