@@ -34,7 +34,7 @@ from oddsengine.feeds.depth import Ladder, crossed, price_of
 from oddsengine.feeds.names import THREE_WAY, against, league, side_of, teams_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
-from oddsengine.tables.levels import MOST_DELAY
+from oddsengine.tables.levels import MIN_BET, MOST_DELAY
 
 BOOK = "betfair_exchange"
 _SOURCE = "the Betfair stream"
@@ -59,7 +59,7 @@ class _MarketState(NamedTuple):
 
 
 class BetfairMarkets:
-    """The markets of one subscription.
+    """The markets of one subscription. `min_bet` is the account's smallest stake, of backers; 0 if it is not known.
 
     Examples
     --------
@@ -68,7 +68,8 @@ class BetfairMarkets:
     ((), 'AAA')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, min_bet: float = 0.0) -> None:
+        self._min_bet = min_bet
         self._markets: dict[str, _MarketState] = {}
         self._handicaps: dict[str, set[str]] = {}  # event -> its markets of handicaps
         self._quoted: dict[str, dict[str, None]] = {}  # market -> ids of its quotes
@@ -324,8 +325,9 @@ class BetfairMarkets:
             if meant.market.name == THREE_WAY and game.sport == "soccer":
                 has_handicaps = game.id in self._handicaps and runner.id != _DRAW
                 laid = None if has_handicaps else _against(state, definition, runner, name, game)
-                out[f"{row_id}/lay"] = None if laid is None else shared | laid | {"id": f"{row_id}/lay"}
-            bets = _offer(state.ladders, key, other.get(key))
+                least = {} if laid is None else self._least(laid["odds_decimal"], laid=True)
+                out[f"{row_id}/lay"] = None if laid is None else shared | laid | least | {"id": f"{row_id}/lay"}
+            bets, is_laid = _offer(state.ladders, key, other.get(key))
             if not bets or runner.status != "ACTIVE":
                 out[row_id] = None
                 continue
@@ -335,7 +337,7 @@ class BetfairMarkets:
             if not meant.market.in_catalog:
                 unmapped[BOOK, meant.market.name] += 1
             main = {"is_main_line": key in key_lines} if key_lines else {}
-            out[row_id] = shared | main | price_of(bets) | {
+            out[row_id] = shared | main | price_of(bets) | self._least(bets[0][0], laid=is_laid) | {
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
                 "line": key[1] if meant.by_runner else meant.line,
@@ -343,6 +345,10 @@ class BetfairMarkets:
                 "is_active": definition.status == "OPEN",
             }  # fmt: skip
         return out
+
+    def _least(self, odds: float, *, laid: bool) -> dict[str, float]:
+        """The smallest stake at a price; of a lay it is the liability for the smallest stake of a backer."""
+        return {MIN_BET: self._min_bet / (odds - 1.0) if laid else self._min_bet} if self._min_bet else {}
 
 
 def _why_refused(definition: Definition | None) -> str:
@@ -411,14 +417,15 @@ def _commission(definition: Definition) -> float:
     return catalog.book(BOOK).commission if rate is None or not 0.0 <= rate < 100.0 else rate / 100.0
 
 
-def _offer(ladders: dict[RunnerKey, dict[str, Levels]], key: RunnerKey, other: RunnerKey | None) -> Ladder:
+def _offer(ladders: dict[RunnerKey, dict[str, Levels]], key: RunnerKey, other: RunnerKey | None) -> tuple[Ladder, bool]:
     """Return the prices of a runner and what they take: its own, or lays of the other runner if their best is better.
 
-    They are not added: virtual prices have both already.
+    And whether they are lays. They are not added: virtual prices have both already.
     """
     own = _ladder(ladders.get(key, {}), _BACK)
     laid = [] if other is None else crossed(_ladder(ladders.get(other, {}), _LAY))
-    return max(own, laid, key=lambda bets: bets[0][0] if bets else 0.0)
+    best = max(own, laid, key=lambda bets: bets[0][0] if bets else 0.0)
+    return best, best is laid
 
 
 def _ladder(ladders: dict[str, Levels], names: tuple[str, str, str]) -> Ladder:

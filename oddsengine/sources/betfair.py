@@ -77,7 +77,7 @@ class BetfairSource:
         self.feed = feed
         self._env, self._secrets = env, secrets
         self._session = env["session_env"]
-        self._reader = BetfairMarkets()
+        self._reader = BetfairMarkets(feed.min_bet)
         self._choice = MarketChoice(feed.markets)
         self._listed: list[Catalogue] | None = None  # a list that is not applied yet
         self._listed_at = 0.0  # when the last one was requested

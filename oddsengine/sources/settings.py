@@ -126,6 +126,7 @@ class BetfairSettings(FeedSettings, frozen=True, kw_only=True):
     levels: Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")] = 10  # of each price
     refresh: Seconds = 60.0  # between two lists of markets
     pause: Seconds = 10.0  # between two changes of the subscription
+    min_bet: Annotated[float, Meta(ge=0, le=1_000_000, description="an amount from 0 up")] = 0.0  # 0: not known
     heartbeat: Annotated[float, Meta(ge=0.5, le=5, description="0.5 to 5 seconds")] = 5.0
     silence: Seconds = 15.0
 

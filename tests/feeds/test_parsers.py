@@ -1099,6 +1099,21 @@ def test_betfair_lays_with_a_draw_are_the_other_side_with_half_a_goal() -> None:
     assert all(row["line"] is None for row in hockey.quotes)
 
 
+def test_betfair_stakes_of_lays_are_their_liability_also_the_smallest() -> None:
+    two = runners((11, "Boston Celtics", 0.0), (12, "Los Angeles Lakers", 0.0))
+    books = {"id": 11, "batb": [[0, 1.8, 50]], "batl": [[0, 1.9, 50]]}, {"id": 12, "batb": [[0, 2.05, 9]]}
+    pair = encoded(one("MATCH_ODDS", *books, runners=two))
+    assert all("min_bet" not in row for row in BetfairMarkets().read(pair).quotes)
+    rows = {row["selection_id"]: row for row in BetfairMarkets(min_bet=2.0).read(pair).quotes}
+    assert (rows["11"]["odds_decimal"], rows["11"]["min_bet"]) == (1.8, 2.0)
+    assert (rows["12"]["odds_decimal"], rows["12"]["min_bet"]) == pytest.approx((1.9 / 0.9, 1.8))
+    three = runners((11, "Arsenal", 0.0), (12, "Leeds", 0.0), (58805, "The Draw", 0.0))
+    match = one("MATCH_ODDS", {"id": 58805, "batb": [[0, 4.4, 5]], "batl": [[0, 4.6, 10]]}, runners=three,
+                eventTypeId="1", eventName="Arsenal v Leeds")  # fmt: skip
+    drawn = {row["id"]: row["min_bet"] for row in BetfairMarkets(min_bet=2.0).read(encoded(match)).quotes}
+    assert drawn == pytest.approx({"1.1/58805/0": 2.0, "1.1/58805/0/lay": 7.2})
+
+
 def test_betfair_handicaps_of_a_match_take_the_place_of_lays() -> None:
     """Both are bets on Leeds +0.5; the last to come would be the price."""
     three = runners((11, "Arsenal", 0.0), (12, "Leeds", 0.0), (58805, "The Draw", 0.0))

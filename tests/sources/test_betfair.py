@@ -85,6 +85,7 @@ def test_the_next_starts_are_subscribed_to() -> None:
 
     async def do(at: Betfair, hub: Hub) -> None:
         await until(lambda: len(prices(hub)) == 6, "prices of three games")
+        assert set(hub.engine.table()["min_bet"]) == {2.0}
         await until(lambda: len(at.catalogue.bodies()) > 2, "lists")
         assert held(at) == [["1.2", "1.3", "1.4"]]
         (asked,) = at.stream.asked
@@ -95,7 +96,7 @@ def test_the_next_starts_are_subscribed_to() -> None:
         assert {"MATCH_ODDS", "HANDICAP", "COMBINED_TOTAL"} <= set(wanted["marketTypeCodes"])
         assert "ASIAN_HANDICAP" not in wanted["marketTypeCodes"]
 
-    run(do, *reversed(games(5, first=2)), markets=3)
+    run(do, *reversed(games(5, first=2)), markets=3, min_bet=2.0)
 
 
 def test_markets_of_one_start_are_taken_by_what_is_matched() -> None:
