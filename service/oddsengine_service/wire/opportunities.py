@@ -224,6 +224,9 @@ class HoldSide(msgspec.Struct, frozen=True):
     odds_ids: dict[str, str]  # by book
     max_bets: dict[str, float]  # by book, where known
     market_type: str
+    min_bet: Number  # smallest stake at the first of `books`
+    bet_step: Number  # likewise, the step of stakes
+    bet_delay: Number  # likewise, seconds between a bet and its acceptance, in play
 
 
 class LowHold(_OfMarket, frozen=True):

@@ -424,8 +424,9 @@ def test_fields_are_the_published_ones() -> None:
             assert list(side["odds"]) == ["american", "decimal", "probability", "fair_probability"]
     sides = [row[name] for row in hold["data"] for name in ("side1", "side2", "side3") if row[name] is not None]
     assert {tuple(side) for side in sides} == {
-        ("selection", "books", "line", "odds", "deep_links", "odds_ids", "max_bets", "market_type")
-    }
+        ("selection", "books", "line", "odds", "deep_links", "odds_ids", "max_bets", "market_type",
+         "min_bet", "bet_step", "bet_delay")
+    }  # fmt: skip
     assert {tuple(side["odds"]) for side in sides} == {
         ("american", "decimal", "implied_probability", "fair_probability", "probability")
     }
@@ -785,6 +786,17 @@ def test_rules_of_stakes_go_out_with_the_prices() -> None:
     assert {row["sportsbook"]: of(row) for row in answer(EV, here_, {"min_ev": 1})["data"]}["betfair_exchange"] == rules
     middle = next(row for row in answer(MIDDLES, here_)["data"] if row["middle_size"] == 2.0)
     assert [of(middle[side]) for side in ("side1", "side2")] == [rules, none]
+    # Of books that share the best price of a low hold, those of the first one.
+    for holder in ("bovada", "novig"):
+        engine = Engine(guards=[])
+        price = {**base, "selection": "Over", "odds_decimal": 1.99}
+        best = [price | {"sportsbook": book} | (rules if book == holder else {}) for book in ("bovada", "novig")]
+        rest = {**base, "sportsbook": "fanduel", "selection": "Under", "odds_decimal": 2.0}
+        engine.step([*best, rest], datetime(2026, 2, 8, 12, tzinfo=UTC))
+        (hold,) = answer(HOLD, node(engine))["data"]
+        first, *others = hold["side1"]["books"]
+        assert {first, *others} == {"bovada", "novig"}
+        assert [of(hold[side]) for side in ("side1", "side2")] == [rules if first == holder else none, none]
 
 
 def test_break_even_is_a_low_hold_and_no_arbitrage() -> None:
