@@ -4,8 +4,9 @@ A `Strategy` decides which +EV prices to bet on, and the stakes. A `Trader` appl
 reads the view after each step, places orders, and receives fills after the latency. `backtest` replays a history
 through an engine with a trader, so both share one implementation, and decisions only see the board at that time.
 
-**Fills.** An order is due after `latency_s` seconds, and answered by the next step: filled if the price is still
-available, not suspended, and at most the tolerance below the odds of the decision; at those odds, or the lower ones.
+**Fills.** An order is due after `latency_s` seconds, in play after the venue's `bet_delay` as well, and answered by the
+next step: filled if the price is still available, not suspended, and at most the tolerance below the odds of the
+decision; at those odds, or the lower ones.
 Otherwise it is rejected with a reason. A step more than `ANSWER_S` later, as in a history of opening and closing
 odds, does not tell what the book would have answered: the order is filled at the odds of the decision, as `unobserved`.
 If the snapshots of an event are usually further apart than that (`sparse`), so is every order whose price is not seen
@@ -51,6 +52,7 @@ from oddsengine.staking.stakes import kelly_portfolio
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.levels import BET_DELAY
 from oddsengine.tables.schema import OddsError, successors, with_games
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
@@ -247,7 +249,7 @@ class Trader:
     bankroll
         Initial bankroll.
     latency_s
-        Seconds from a decision to the book's response.
+        Seconds from a decision to the book's response. In play the price's `bet_delay` is added.
     tolerance
         Fraction by which the odds may fall in the meantime: with 0.01, 1.98 is accepted for 2.00.
     settle_hours
@@ -361,7 +363,8 @@ class Trader:
             money = rules.whole(money)
             if not (money > 0.0 and rules.allows(money)):
                 continue
-            order = _Order(_trade(row, money, now), now + self._latency)
+            delay = round((row.get(BET_DELAY) or 0.0) * SECOND) if row["is_live"] else 0
+            order = _Order(_trade(row, money, now), now + self._latency + delay)
             self._orders.append(order)
             self._waiting.append(order)
             self.cash -= money

@@ -318,6 +318,24 @@ def test_orders_keep_to_the_rules_of_a_venue() -> None:
     assert staked(min_bet=11.0) == []
 
 
+def test_a_bet_in_play_is_answered_after_the_delay_of_its_venue() -> None:
+    """After 5 s and the 7 s of the venue: at 6 s the price is still there, at 13 s it is not."""
+
+    def status(**of: Any) -> list[tuple[str, str | None]]:
+        engine = oe.Engine()
+        trader = Trader(engine, oe.Strategy(min_ev=1.0, sharp="pinnacle", live=True), latency_s=5.0)
+        for seconds, odds in ((0, 2.1), (6, 2.1), (13, 1.8)):
+            at = seconds / 60
+            trader.follow(
+                engine.step([row | of for row in look(at, odds, live=True)], now=NOON + timedelta(minutes=at))
+            )
+        return trader.trades().select("status", "reason").rows()
+
+    assert status() == status(bet_delay=None) == status(bet_delay=0.5) == [("filled", None)]
+    assert status(bet_delay=7.0) == [("rejected", "price moved")]
+    assert status(bet_delay=60.0) == [("waiting", None)]
+
+
 def test_results_in_a_frame_of_pandas() -> None:
     won = backtest(history(look(0, 2.1), look(1, 2.1)), RULE, results=scores(112, 110).to_pandas())
     assert won.bets["profit"].to_list() == pytest.approx([11.0])
