@@ -269,17 +269,20 @@ def why_no_close(closes: pl.DataFrame | None, closing: pl.Expr) -> pl.Expr:
 
 def bet_gains(bets: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
     """Return the profit per unit staked by final scores; nan if undetermined."""
-    return profits(bet_shares(bets, scores), bets["net_odds"].to_numpy())
+    odds = bets["net_odds"].to_numpy()
+    return profits(bet_shares(bets, scores, odds), odds)
 
 
-def bet_shares(bets: pl.DataFrame, scores: Mapping[str, tuple[float, float]]) -> Floats:
-    """Return the share of each stake won or lost by final scores, from -1 to 1; nan if undetermined."""
+def bet_shares(
+    bets: pl.DataFrame, scores: Mapping[str, tuple[float, float]], odds: Floats | None = None
+) -> Floats:  # fmt: skip
+    """Return the share of each stake won or lost by final scores, from -1 to 1; nan if undetermined; see `settled`."""
     if not bets.height:
         return np.empty(0)
     table = bet_table(bets)
     nothing = (np.nan, np.nan)
     home, away = np.array([scores.get(event, nothing) for event in bets["event_id"].to_list()], np.float64).T
-    return settled(table, home, away)
+    return settled(table, home, away, odds)
 
 
 def final_scores(results: IntoFrame | None) -> dict[str, tuple[float, float]]:

@@ -485,7 +485,7 @@ def settle(
     return float(_lay(family, subject, threshold, Ends(h, a, h - a, h + a, h - a))[side, 0])
 
 
-def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
+def settled(table: OddsTable, home: Floats, away: Floats, odds: Floats | None = None) -> Floats:
     """Return the share of each bet's stake won or lost by the final score.
 
     Parameters
@@ -494,6 +494,8 @@ def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
         The bets, one per row, as prices.
     home, away
         Final scores including overtime; nan if unknown.
+    odds
+        Prices after charges. With them, a tie in which the book pays 0.50 is the share that has this profit.
 
     Returns
     -------
@@ -515,9 +517,16 @@ def settled(table: OddsTable, home: Floats, away: Floats) -> Floats:
         )  # fmt: skip
         if share == 0.0 and kind.family == "moneyline":
             tie = catalog.terms(books[row], sport.id, kind.family, league, kind.period).tie
-            share = share if tie is None or tie.pays == "void" else math.nan
+            if tie is not None and tie.pays != "void":
+                share = _half_paid(odds[row]) if odds is not None and tie.pays == "half" else math.nan
         out[row] = share
     return out
+
+
+def _half_paid(odds: float) -> float:
+    """Return the share of a bet that gets half of what a winner gets, a profit of `odds / 2 - 1`."""
+    gain = odds / 2.0 - 1.0
+    return float(gain / (odds - 1.0) if gain > 0.0 else gain)
 
 
 def _located(

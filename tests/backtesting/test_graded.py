@@ -13,6 +13,7 @@ from support.effort import less
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting.graded import GRADED_SCHEMA
+from oddsengine.backtesting.grading import bet_gains
 from oddsengine.simulate.history import seasons
 
 START = datetime(2026, 2, 9, 0, 30, tzinfo=UTC)
@@ -174,6 +175,11 @@ def test_a_tie_is_a_push_only_where_the_book_returns_the_stake() -> None:
     assert level["result"].to_list() == [None, None, "push", "push"]
     assert level.select("profit", "no_result").row(0) == (None, "not settled by the score")
     assert ahead["result"].to_list() == ["won"] * 4
+    # A backtest knows the profit of half of what a winner gets.
+    contracts = pl.DataFrame(
+        [{**bet, "odds_decimal": odds, "net_odds": odds} for bet in bets[:3] for odds in (1.5, 2.6)]
+    )
+    assert bet_gains(contracts, {"e1": (20.0, 20.0)}) == pytest.approx([-0.25, 0.3, -0.25, 0.3, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(
