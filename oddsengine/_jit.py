@@ -96,7 +96,7 @@ def _without_literals(numba: Any, dispatcher: Any) -> None:
     dispatcher.get_call_template = get_call_template
 
 
-REPORTER = Reporter(why_compiled, lambda: _kept())
+REPORTER = Reporter(why_compiled, lambda: _kept())  # noqa: PLW0108  defined below
 
 
 making: list[Folders] = []  # the folder of a process that makes all kernels
