@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from oddsengine_service.errors import invalid, quoted, wrong_method
 from oddsengine_service.http.access import HEALTH, Access
 from oddsengine_service.http.bodies import body_of, refuse_body
 from oddsengine_service.http.cache import Cache
@@ -18,7 +19,6 @@ from oddsengine_service.http.endpoints import Answer, Context, Endpoint, Targets
 from oddsengine_service.http.middleware import Authenticate, RequestLog
 from oddsengine_service.http.params import parse
 from oddsengine_service.http.pool import OutgoingPool, Pool
-from oddsengine_service.http.problems import invalid, quoted, wrong_method
 from oddsengine_service.http.request import V4, Request
 from oddsengine_service.http.responses import CachedResponse, warning_of
 from oddsengine_service.monitoring.metrics import Metrics

@@ -12,9 +12,9 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import ASGIApp
 
 from oddsengine_service.api import Api
+from oddsengine_service.errors import no_such_path
 from oddsengine_service.http.cors import Cors, Origins
 from oddsengine_service.http.middleware import Errors, Requests, ResponseCache
-from oddsengine_service.http.problems import no_such_path
 from oddsengine_service.http.request import BASE, V4, Request
 from oddsengine_service.routing import ExactRoutes, PathRoute
 from oddsengine_service.ws.session import PATHS, Sockets

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from oddsengine import catalog
 from oddsengine.query import CURSOR_PATTERN, LATEST, MOST_CURSOR, BoardIds, Cursor, values
 from oddsengine.tables.timestamps import micros
+from oddsengine_service.errors import invalid, one_of, quoted
 from oddsengine_service.http.params import MOST_LIMIT, MOST_OFFSET, Param, Query, Words
-from oddsengine_service.http.problems import invalid, one_of, quoted
 
 EASTERN = ZoneInfo("America/New_York")
 DAYS = ("today", "tomorrow", "week")

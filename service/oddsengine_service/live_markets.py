@@ -24,10 +24,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oddsengine import catalog
 from oddsengine.sources import KINDS
+from oddsengine_service.errors import Problem, must_be, one_of, origin_of, quoted, wrong_method
 from oddsengine_service.feeds.status import SourceStatus
 from oddsengine_service.http.cors import Origins
 from oddsengine_service.http.middleware import refusal
-from oddsengine_service.http.problems import Problem, must_be, one_of, origin_of, quoted, wrong_method
 from oddsengine_service.http.responses import EncodedResponse, json_response
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node

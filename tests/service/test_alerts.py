@@ -25,7 +25,7 @@ from oddsengine_service.accounts import alerts as rules
 from oddsengine_service.accounts.alerts import Sent, quiet, unsent
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.accounts.targets import AlertMessage, Sender, checked, masked
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.wire.filters import Filter
 

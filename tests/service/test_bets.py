@@ -26,7 +26,7 @@ from oddsengine_service.accounts.bet_report import MOST_POINTS, report
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms, open_store
 from oddsengine_service.accounts.records import FILE, MOST, Records
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.node import open_node
 from oddsengine_service.settings import load
 

@@ -24,11 +24,11 @@ from support.service_running import Running, until
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.access import Access
 from oddsengine_service.http.cache import Cache
 from oddsengine_service.http.endpoints import Answer
 from oddsengine_service.http.pool import QUICK, Pool, Turns
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import CachedResponse
 from oddsengine_service.wire.odds import RowEncoder, odds

@@ -41,8 +41,8 @@ from oddsengine_service.accounts.keys import (
 from oddsengine_service.accounts.limits import Limits, Usage
 from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.clock import Clock as NodeClock
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.replication import Replication
 from oddsengine_service.routes import account as api
 from oddsengine_service.settings import load

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.params import (
     MOST_QUERY,
     MOST_TEXT,
@@ -17,7 +18,6 @@ from oddsengine_service.http.params import (
     parse,
     text_of,
 )
-from oddsengine_service.http.problems import Problem
 
 
 class Sample(Query):

@@ -11,7 +11,7 @@ from support.stream_running import Client, Served, moment, wait_for, without_age
 import oddsengine_service.routes.opportunities as module
 from oddsengine.live.engine import Engine
 from oddsengine.maths.depth import fill
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.mcp import tools
 from oddsengine_service.node import Node
 

@@ -17,8 +17,8 @@ from support.forking import CLI, DEVNULL, PIPE, python
 from support.logs import logged
 from support.service_running import PATIENCE_S, Running, running, until
 
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.connections import Connections
-from oddsengine_service.http.problems import Problem
 
 
 def status(port: int) -> int:

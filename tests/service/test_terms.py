@@ -12,7 +12,7 @@ from support.stream_running import Client, Served, moment
 
 import oddsengine_service.routes.opportunities as module
 from oddsengine.live.engine import Engine
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.mcp import tools
 from oddsengine_service.node import Node
 from oddsengine_service.routes.filters import LISTS

@@ -21,7 +21,7 @@ from oddsengine.maths.odds import charged
 from oddsengine.staking.outcomes import settled
 from oddsengine.staking.stakes import bet_table
 from oddsengine_service.accounts.records import Records
-from oddsengine_service.http.problems import invalid
+from oddsengine_service.errors import invalid
 from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.numbers import format_time

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 
 WAIT_S = 5.0  # for another process's lock
 RETRY_S = 1.0  # after which a request is worth repeating

@@ -33,7 +33,7 @@ from typing import Any
 
 from oddsengine_service.accounts.database import RETRY_S, WAIT_S, Database, StoreError
 from oddsengine_service.accounts.tiers import ADD_ON_STREAMS, DEMO, TIERS, Caller, check_account
-from oddsengine_service.http.problems import one_of, quoted
+from oddsengine_service.errors import one_of, quoted
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings
 

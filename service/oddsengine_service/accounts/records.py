@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from oddsengine_service.accounts.database import Database
-from oddsengine_service.http.problems import Problem, invalid, quoted, unknown
+from oddsengine_service.errors import Problem, invalid, quoted, unknown
 from oddsengine_service.replication import ALONE, RecordChange, Replication
 
 FILE = "records.sqlite"

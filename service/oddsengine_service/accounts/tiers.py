@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from oddsengine import catalog
-from oddsengine_service.http.problems import Problem, quoted
+from oddsengine_service.errors import Problem, quoted
 
 DEMO = "demo_"  # how the accounts of the demo begin
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")  # no space: see `limits.Limits`

@@ -25,7 +25,7 @@ from oddsengine.live.delayed import DelayedBoard, NotYetError
 from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id
 from oddsengine_service.board.ended import EndedRows
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.wire.columns import RowEncoding
 from oddsengine_service.wire.opportunities import stateless
 

@@ -20,7 +20,7 @@ from oddsengine.history.archive import (
 )
 from oddsengine.history.lines import EventMoves, PricedEvent
 from oddsengine.live.engine import Batch, Engine, Recorder, ViewKey
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.settings import ArchiveSettings
 
 FOLDER = "archive"  # subfolder of the data folder for pending quotes

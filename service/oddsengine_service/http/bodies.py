@@ -5,9 +5,9 @@ from typing import Any
 
 from starlette.types import Receive
 
+from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.mismatch import decode
-from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.http.request import Request, read_body
 
 MOST_SHOWN = 200  # bytes of a body, in a message

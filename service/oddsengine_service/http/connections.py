@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from oddsengine_service.accounts.limits import network
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.monitoring import log
 
 try:

@@ -13,7 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from oddsengine_service.http.problems import Problem, origin_of
+from oddsengine_service.errors import Problem, origin_of
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 REQUEST_HEADERS = ("X-API-Key", "Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")

@@ -10,8 +10,8 @@ from contextlib import suppress
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oddsengine_service.accounts.tiers import Account
+from oddsengine_service.errors import INTERNAL, Problem, origin_of
 from oddsengine_service.http.cache import Cache
-from oddsengine_service.http.problems import INTERNAL, Problem, origin_of
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import EncodedResponse, Headers, json_response
 from oddsengine_service.monitoring import log

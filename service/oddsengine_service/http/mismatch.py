@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from oddsengine_service.http.problems import TYPES, invalid, must_be, one_of, quoted
+from oddsengine_service.errors import TYPES, invalid, must_be, one_of, quoted
 
 _AT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(

@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
-from oddsengine_service.http.problems import TYPES, invalid, must_be, one_of, quoted
+from oddsengine_service.errors import TYPES, invalid, must_be, one_of, quoted
 
 MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from oddsengine_service.accounts.limits import Bucket
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 
 THREADS = 4
 SHARE = 2  # threads per account

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from oddsengine_service.errors import Problem, wrong_method
 from oddsengine_service.http.connections import Connections
 from oddsengine_service.http.cors import METHODS
 from oddsengine_service.http.middleware import refusal
-from oddsengine_service.http.problems import Problem, wrong_method
 from oddsengine_service.monitoring import log
 from oddsengine_service.stream.subscriber import SERVER_SEND
 

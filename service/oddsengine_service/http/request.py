@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from starlette.types import Receive, Scope
 
 from oddsengine_service.accounts.tiers import ANONYMOUS, Caller
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import NOWHERE, Endpoint
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.http.responses import Headers
 
 BASE = "/api/v1"

@@ -12,12 +12,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oddsengine_service.accounts.tiers import ANONYMOUS_RATE
 from oddsengine_service.api import Api
+from oddsengine_service.errors import Problem, wrong_method
 from oddsengine_service.http import asyncapi, pages
 from oddsengine_service.http.access import limited
 from oddsengine_service.http.endpoints import NOWHERE, Answer
 from oddsengine_service.http.middleware import POLICY
 from oddsengine_service.http.openapi import document
-from oddsengine_service.http.problems import Problem, wrong_method
 from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.http.responses import CachedResponse, EncodedResponse, encode, page
 from oddsengine_service.monitoring.metrics import CONTENT_TYPE, UNAUTHORIZED, Metrics, allowed

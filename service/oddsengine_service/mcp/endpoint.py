@@ -10,10 +10,10 @@ from typing import Any, Literal
 import msgspec
 
 from oddsengine_service.api import Api
+from oddsengine_service.errors import Problem, quoted, wrong_method
 from oddsengine_service.http.access import limited
 from oddsengine_service.http.cors import Origins
 from oddsengine_service.http.endpoints import Endpoint, no_answer
-from oddsengine_service.http.problems import Problem, quoted, wrong_method
 from oddsengine_service.http.request import BASE, Request, read_body
 
 PATHS = (f"{BASE}/mcp", "/mcp")

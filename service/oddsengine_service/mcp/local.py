@@ -11,9 +11,9 @@ from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.kelly import kelly
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, round_american
 from oddsengine_service import filters
+from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.http.params import Param, Query
-from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.routes.odds import filter_of, reading
 from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import RowForm, rows_in

@@ -14,8 +14,8 @@ from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 from mcp.types import Tool as Described
 
 from oddsengine_service.api import Api
+from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Endpoint
-from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.http.request import BASE
 from oddsengine_service.mcp.tools import BY_NAME, TOOLS, Tool, answer, described, query, schema
 from oddsengine_service.monitoring import log

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.params import MOST_LIMIT, MOST_OFFSET, Param, Query, text_of
-from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.mcp import local, shapes
 from oddsengine_service.mcp.shapes import Row, Shape
 

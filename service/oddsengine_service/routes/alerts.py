@@ -20,8 +20,8 @@ from oddsengine_service.accounts.alerts import (
 )
 from oddsengine_service.accounts.records import changed
 from oddsengine_service.accounts.targets import masked
+from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, Targets, damaged, data
-from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.wire.envelopes import Data, DataWith, Deleted, RecordsMeta
 from oddsengine_service.wire.filters import Filter

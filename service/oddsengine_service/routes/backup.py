@@ -12,8 +12,8 @@ from oddsengine_service.accounts.alerts import NewAlert, StoredAlert
 from oddsengine_service.accounts.bets import Bet, Score, figures, placing_time, waiting_event
 from oddsengine_service.accounts.records import NamedRecord
 from oddsengine_service.accounts.targets import masked
+from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, damaged, data
-from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.routes.alerts import checked_alert
 from oddsengine_service.routes.filters import checked
 from oddsengine_service.routes.marks import Mark

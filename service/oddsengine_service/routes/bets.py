@@ -30,11 +30,11 @@ from oddsengine_service.accounts.bets import (
     waiting_event,
 )
 from oddsengine_service.accounts.records import NamedRecord, changed
+from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.filters import Pages
 from oddsengine_service.http.downloads import csv_file
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, damaged, data, page
 from oddsengine_service.http.params import Param, Query, Words
-from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Counted, Damaged, Data, DataWith, Deleted, PageWith, RecordsMeta
 
 _TAG = "Bets"

@@ -8,9 +8,9 @@ import numpy as np
 
 from oddsengine import arbitrage_stakes, kelly, round_stakes
 from oddsengine.maths import calculators
+from oddsengine_service.errors import invalid, must_be, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import MOST_TEXT, Param, Query
-from oddsengine_service.http.problems import invalid, must_be, quoted
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import exact, rounded
 

@@ -15,9 +15,9 @@ from oddsengine import catalog
 from oddsengine.catalog.links import BetLink, allowed, allowed_pattern, link, link_states, localised
 from oddsengine.query import Index, LegPrice
 from oddsengine_service import filters
+from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.http.params import MOST_TEXT, Param, Query
-from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.http.request import BASE
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.wire.envelopes import Body, Data

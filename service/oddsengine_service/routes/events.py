@@ -12,10 +12,10 @@ from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine_service import filters
 from oddsengine_service.board.views import Bools
+from oddsengine_service.errors import unknown
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.http.params import Param
-from oddsengine_service.http.problems import unknown
 from oddsengine_service.routes.opportunities.lists import selected, states
 from oddsengine_service.routes.reference import own
 from oddsengine_service.wire.envelopes import Data, Page

@@ -7,9 +7,9 @@ from oddsengine import catalog
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.board.games import Rows
+from oddsengine_service.errors import unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Query
-from oddsengine_service.http.problems import unknown
 from oddsengine_service.routes.odds import index_of
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.games import Standing

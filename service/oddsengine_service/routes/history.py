@@ -23,11 +23,11 @@ from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
+from oddsengine_service.errors import Problem, invalid, unknown
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.http.params import Param, Query, Words
-from oddsengine_service.http.problems import Problem, invalid, unknown
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.lists import reference
 from oddsengine_service.wire.envelopes import AnswerMeta, DataWith, Moment, Page, Share

@@ -9,10 +9,10 @@ from msgspec import Meta
 from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.query import ORDERS, Movers, find_movers, ordered
 from oddsengine.tables.timestamps import timestamps
+from oddsengine_service.errors import Problem
 from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.routes.odds import filter_of, reading
 from oddsengine_service.wire.envelopes import Counted, PageWith, Share
 from oddsengine_service.wire.numbers import exact, known, percent

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, damaged, data
 from oddsengine_service.http.params import MOST_TEXT
-from oddsengine_service.http.problems import invalid, quoted
 from oddsengine_service.wire.envelopes import Data, DataWith, Deleted, RecordsMeta
 
 

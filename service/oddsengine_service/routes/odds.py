@@ -20,10 +20,10 @@ from oddsengine.query import SORTS, BoardReader, Cursor, Index, OddsRows, RowFil
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
 from oddsengine_service.accounts.tiers import book_above, books_of
+from oddsengine_service.errors import invalid, unknown
 from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.http.params import MOST_TEXT, Param, Query, Words
-from oddsengine_service.http.problems import invalid, unknown
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.odds import (
     BEST,

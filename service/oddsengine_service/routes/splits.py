@@ -14,10 +14,10 @@ from oddsengine.query import BoardIds
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.board.splits import KEPT_S
+from oddsengine_service.errors import invalid
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param, Query, Words
-from oddsengine_service.http.problems import invalid
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import format_time
 from oddsengine_service.wire.splits import SplitsHistory, SplitsPage, SplitsPosted, SplitsStored

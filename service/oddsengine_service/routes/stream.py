@@ -23,10 +23,10 @@ from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
 from oddsengine_service.board.kinds import KINDS
+from oddsengine_service.errors import Problem, invalid
 from oddsengine_service.filters import Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, no_answer
 from oddsengine_service.http.params import Param, Query
-from oddsengine_service.http.problems import Problem, invalid
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import warning_of
 from oddsengine_service.routes.odds import books_for, index_of

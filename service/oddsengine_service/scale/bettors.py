@@ -20,8 +20,8 @@ from oddsengine_service.accounts.database import StoreError
 from oddsengine_service.accounts.records import Records
 from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.api import Api
+from oddsengine_service.errors import INTERNAL, Problem
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
-from oddsengine_service.http.problems import INTERNAL, Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
 from oddsengine_service.replication import RecordChange, Replication

@@ -20,7 +20,7 @@ import msgspec
 from nats.js.errors import APIError
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.scale.bettors import Serving, SharedRecords

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from oddsengine_service.accounts.limits import WINDOW_S, Room, period
-from oddsengine_service.http.problems import DOCS, Problem
+from oddsengine_service.errors import DOCS, Problem
 
 CODES: Mapping[str, str] = {
     "MISSING_KEY": "The request has no API key.",

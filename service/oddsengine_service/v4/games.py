@@ -14,9 +14,9 @@ from oddsengine.feeds.names import sport_and_league
 from oddsengine.feeds.the_odds_api_names import sport_key
 from oddsengine.query import BoardStats
 from oddsengine.tables.timestamps import micros
+from oddsengine_service.errors import quoted
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import Query
-from oddsengine_service.http.problems import quoted
 from oddsengine_service.routes.reference import own
 from oddsengine_service.v4.bodies import V4Event, V4EventOdds, V4Sport
 from oddsengine_service.v4.errors import refused

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from oddsengine.feeds.the_odds_api_names import REGIONS
+from oddsengine_service.errors import must_be, quoted
 from oddsengine_service.http.params import Param, Query, Words, time_of
-from oddsengine_service.http.problems import must_be, quoted
 from oddsengine_service.v4.errors import refused
 
 ID = re.compile("[0-9a-f]{32}")

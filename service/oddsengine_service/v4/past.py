@@ -13,8 +13,8 @@ from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.history.lines import EventMoves, described
 from oddsengine.query import OddsRows, book_ids, values
 from oddsengine.tables.timestamps import micros
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.routes.history import caller_now, past_of
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.v4.bodies import V4EventOdds, V4PastEventOdds, V4PastEvents, V4PastOdds

@@ -18,8 +18,8 @@ from oddsengine.columns import SECOND, Bools, Bytes, Floats, Longs
 from oddsengine.feeds.names import market as meaning
 from oddsengine.feeds.the_odds_api_names import OUTCOMES, book_key, regions_of
 from oddsengine.query import OddsRows, RowFilter, TermTexts, values
+from oddsengine_service.errors import quoted
 from oddsengine_service.http.endpoints import Context
-from oddsengine_service.http.problems import quoted
 from oddsengine_service.routes.odds import books_for, reading
 from oddsengine_service.routes.reference import own
 from oddsengine_service.v4.bodies import V4Bookmaker, V4EventOdds, V4Market, V4Outcome

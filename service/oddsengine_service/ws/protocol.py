@@ -15,8 +15,8 @@ from websockets.datastructures import Headers
 from websockets.http11 import Response
 
 from oddsengine_service.accounts.limits import Bucket
+from oddsengine_service.errors import INTERNAL, Problem, masked, origin_of
 from oddsengine_service.http.middleware import refusal
-from oddsengine_service.http.problems import INTERNAL, Problem, masked, origin_of
 from oddsengine_service.stream.subscriber import SERVER_SEND
 
 MOST_MESSAGE = 32 << 10  # bytes of one message from a client

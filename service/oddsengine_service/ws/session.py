@@ -16,13 +16,13 @@ from oddsengine_service import filters
 from oddsengine_service.accounts.limits import Bucket
 from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
+from oddsengine_service.errors import INTERNAL, Problem, invalid, must_be, origin_of, quoted
 from oddsengine_service.filters import Places
 from oddsengine_service.http.cors import Origins
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.http.middleware import refusal
 from oddsengine_service.http.mismatch import decode
 from oddsengine_service.http.params import MOST_FIELDS, MOST_TEXT, Param, Words, text_of
-from oddsengine_service.http.problems import INTERNAL, Problem, invalid, must_be, origin_of, quoted
 from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.monitoring import log
 from oddsengine_service.routes.stream import MinEv, MinProfit, Permit, slot, unknown_ids, wants_of

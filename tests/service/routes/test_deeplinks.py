@@ -12,8 +12,8 @@ from support.handler_calls import answer, found, node
 from oddsengine import catalog
 from oddsengine.catalog import links
 from oddsengine.live.engine import Engine
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Answer
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.routes import deeplinks as module
 

@@ -22,11 +22,11 @@ from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, TapeError
 from oddsengine_service.accounts.tiers import books_of
 from oddsengine_service.board.views import Board
+from oddsengine_service.errors import Problem
 from oddsengine_service.history import archiving
 from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.past import Past
 from oddsengine_service.history.recording import NodeTape
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.routes import history as module
 from oddsengine_service.settings import ArchiveSettings

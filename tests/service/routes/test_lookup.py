@@ -18,7 +18,7 @@ import oddsengine_service.routes.opportunities as module
 from oddsengine.live.engine import Engine
 from oddsengine_service.board.ended import AT_ONCE, REMEMBERED_S, EndedRows
 from oddsengine_service.board.views import Views
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 
 _numbers = count()
 HOURS_TO_START = 3.0

@@ -22,9 +22,9 @@ from oddsengine.query.movers import LEAST_BOOKS, find_movers, ordered
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.tiers import TIERS, Caller
+from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
-from oddsengine_service.http.problems import Problem
 from oddsengine_service.routes.movers import endpoints
 
 NOW = datetime(2026, 2, 7, 18, tzinfo=UTC)

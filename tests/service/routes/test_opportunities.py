@@ -26,7 +26,7 @@ from oddsengine.simulate import World
 from oddsengine_service.accounts.tiers import books_of
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.board.views import Views
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.settings import SettingsError, load
 

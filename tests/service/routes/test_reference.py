@@ -17,7 +17,7 @@ import oddsengine_service.routes.reference as module
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine_service.accounts.tiers import TIERS, books_of
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
 
 SPORTS, SPORT = (found(module.endpoints, path) for path in ("/sports", "/sports/{sportId}"))

@@ -15,7 +15,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.simulate.splits import SOURCES
 from oddsengine_service.board.splits import EVERY_S, KEPT_S, Splits
 from oddsengine_service.demo import add_splits
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.wire.splits import SplitsGiven
 

@@ -17,7 +17,7 @@ from support.scale_running import CLIENT, Process, run
 
 from oddsengine.live.engine import Engine
 from oddsengine_service.accounts.records import NamedRecord, Records
-from oddsengine_service.http.problems import Problem
+from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.replication import RecordChange
 from oddsengine_service.routes.marks import Mark

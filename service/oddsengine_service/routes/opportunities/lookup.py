@@ -17,9 +17,9 @@ from oddsengine import catalog
 from oddsengine.maths.odds import format_american
 from oddsengine_service import filters
 from oddsengine_service.board.kinds import EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
+from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Query
-from oddsengine_service.http.problems import Problem, invalid, quoted
 from oddsengine_service.routes.odds import index_of
 from oddsengine_service.routes.opportunities.lists import (
     HOLD_STEPS,
