@@ -18,7 +18,7 @@ from synthetic import board as make_board
 
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
-from oddsengine_service.accounts.tiers import TIERS, Caller
+from oddsengine_service.tiers import TIERS, Caller
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
 from oddsengine_service.routes.odds import endpoints

@@ -36,7 +36,7 @@ from support.scale_running import Process, Run, run
 
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.node import StalledError
+from oddsengine_service.board.writer import StalledError
 
 OPENED = 25  # steps after which the board is full for sure
 OPENING = 10_000  # prices of a step while the board is filled

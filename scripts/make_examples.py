@@ -20,11 +20,11 @@ from oddsengine.feeds.the_odds_api_names import sport_key
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.sources.failure import Failure
-from oddsengine_service.accounts.alerts import Alerts, StoredAlert
-from oddsengine_service.accounts.bets import Bet
+from oddsengine_service.bettors.alerts import Alerts, StoredAlert
+from oddsengine_service.bettors.bets import Bet
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.accounts.limits import Limits
-from oddsengine_service.accounts.targets import Sender
+from oddsengine_service.bettors.targets import Sender
 from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track
 from oddsengine_service.history.past import Past

@@ -73,7 +73,7 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
         (
             "service/oddsengine_service/accounts/keys.py",
             "service/oddsengine_service/accounts/limits.py",
-            "service/oddsengine_service/accounts/tiers.py",
+            "service/oddsengine_service/tiers.py",
             "service/oddsengine_service/http/access.py",
             "service/oddsengine_service/http/cache.py",
             "service/oddsengine_service/http/middleware.py",
@@ -136,7 +136,7 @@ TESTS: dict[str, str] = {
     ),
     f"{_SERVICE}/accounts/keys.py": "service/keys commands/keys service/limits service/http",
     f"{_SERVICE}/accounts/limits.py": "service/limits service/keys service/http",
-    f"{_SERVICE}/accounts/tiers.py": "service/limits service/keys service/routes/opportunities service/http",
+    f"{_SERVICE}/tiers.py": "service/limits service/keys service/routes/opportunities service/http",
     f"{_SERVICE}/http/cache.py": "service/cache service/http",
     f"{_SERVICE}/http/access.py": "service/limits service/cache service/keys service/http service/app",
     f"{_SERVICE}/http/middleware.py": "service/metrics service/app service/cors service/http",

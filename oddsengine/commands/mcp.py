@@ -13,7 +13,7 @@ def mcp_command(arguments: argparse.Namespace) -> None:
     if len(sources) != 1:
         raise ValueError(f"give exactly one of FILE, --sample and --url, got {' and '.join(sources) or 'none'}")
     with service_needed():
-        from oddsengine_service.mcp.stdio import serve_file, serve_node  # noqa: PLC0415  only for this command
+        from oddsengine_service.mcp_stdio import serve_file, serve_node  # noqa: PLC0415  only for this command
     if arguments.url:
         serve_node(arguments.url, api_key(arguments.key_env))
         return

@@ -9,8 +9,8 @@ Reading order: `settings`, `server`, `node`, `app`, `api`, `endpoints`, `routes`
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oddsengine_service.accounts.tiers import Account
     from oddsengine_service.embedding import application
+    from oddsengine_service.tiers import Account
 
 __all__ = ["Account", "application"]
 
@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
 
         return application
     if name == "Account":
-        from oddsengine_service.accounts.tiers import Account  # noqa: PLC0415
+        from oddsengine_service.tiers import Account  # noqa: PLC0415
 
         return Account
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,8 +19,9 @@ from oddsengine.simulate.futures import FuturesSeason
 from oddsengine.simulate.splits import EVERY_S, SOURCES, splits
 from oddsengine_service.board.futures import NodeFutures
 from oddsengine_service.board.splits import Splits
+from oddsengine_service.board.writer import StalledError
 from oddsengine_service.monitoring import log
-from oddsengine_service.node import Node, StalledError
+from oddsengine_service.node import Node
 from oddsengine_service.wire.games import Teams
 from oddsengine_service.wire.splits import SplitsGiven
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 
-from oddsengine_service.accounts.tiers import Account
+from oddsengine_service.tiers import Account
 
 
 def application(

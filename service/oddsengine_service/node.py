@@ -1,15 +1,12 @@
 """A node: one engine with its data sources and stores. Every request is answered from it.
 
-`Writer` is the part of it that changes the engine.
+Its `Writer` changes the engine.
 """
 
-import asyncio
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from datetime import datetime
 from functools import partial
@@ -21,14 +18,13 @@ from oddsengine import load_kernels, query
 from oddsengine.catalog import FairTable
 from oddsengine.history.archive import ArchiveError
 from oddsengine.live.delayed import DelayedBoard
-from oddsengine.live.engine import Batch, Engine
+from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.query import StatsCache
 from oddsengine_service.accounts.keys import KeyStore, open_store
 from oddsengine_service.accounts.limits import Limits, Usage
 from oddsengine_service.accounts.records import FILE as RECORDS
 from oddsengine_service.accounts.records import Records
-from oddsengine_service.accounts.tiers import TIERS, Tier
 from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.board.futures import NodeFutures
@@ -36,6 +32,7 @@ from oddsengine_service.board.games import GameBoard
 from oddsengine_service.board.kinds import encodings
 from oddsengine_service.board.splits import Splits
 from oddsengine_service.board.views import Board, Views
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.status import Feeds
 from oddsengine_service.history import recording
@@ -43,70 +40,15 @@ from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.past import Past
 from oddsengine_service.history.recording import NodeTape
 from oddsengine_service.monitoring import log
-from oddsengine_service.monitoring.metrics import Histogram
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings, SettingsError, secret
+from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.wire.splits import SplitsGiven
 
 VERSION = "v1"
 
 
 _MOST_SEARCHES = 4  # threads of a large step
-
-
-class StalledError(RuntimeError):
-    """The data cannot be stored at the moment; nothing was applied."""
-
-
-class Writer:
-    """An engine, and the thread that changes it: jobs of `write` run one after another, and only they make steps."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.followers: list[Callable[[Update], None]] = []  # called with every update, before the next step
-        self.steps = Histogram("oddsengine_step_seconds", "How long steps of the engine took")
-        self.stepping = False  # a step is running
-        self._jobs = ThreadPoolExecutor(1, thread_name_prefix="writer")
-
-    def step(self, quotes: Any, now: datetime | None, **more: Any) -> Update:
-        """Apply a batch and publish the update; only in the writer (`write`)."""
-        return self._published(self.engine.step, quotes, now, **more)
-
-    def feed(self, batch: Batch) -> Update:
-        """Apply a batch of another process's engine and publish the update; only in the writer."""
-        return self._published(self.engine.feed, batch)
-
-    def _published(self, make: Callable[..., Update], *args: Any, **more: Any) -> Update:
-        began, self.stepping = time.perf_counter(), True
-        try:
-            update = make(*args, **more)
-        finally:
-            self.stepping = False
-        self.steps.observe(time.perf_counter() - began)
-        self.publish(update)
-        return update
-
-    def publish(self, update: Update) -> None:
-        for follow in tuple(self.followers):
-            follow(update)
-
-    def write(self, job: Callable[..., Any], *args: Any, **words: Any) -> "Future[Any]":
-        """Run a job in the writer, after those already queued."""
-        return self._jobs.submit(job, *args, **words)
-
-    async def written(self, job: Callable[..., Any], *args: Any) -> Any:
-        """Run a job in the writer, and wait for its result without blocking the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._jobs, job, *args)
-
-    @property
-    def writing(self) -> bool:
-        """Whether the writer can take jobs; its thread starts with the first one."""
-        threads = list(self._jobs._threads)
-        return not self._jobs._shutdown and (not threads or any(thread.is_alive() for thread in threads))
-
-    def close(self) -> None:
-        """Finish the current job and cancel the others."""
-        self._jobs.shutdown(wait=True, cancel_futures=True)
 
 
 class Failures(dict[str, str]):

@@ -32,8 +32,8 @@ from oddsengine_service.routes import (
     screen,
     splits,
     stream,
-    v4,
 )
+from oddsengine_service.v4 import endpoints as v4
 from oddsengine_service.ws import session
 
 ENDPOINTS: tuple[Endpoint, ...] = (

@@ -25,17 +25,19 @@ from starlette.types import ASGIApp
 from oddsengine.matching import Matcher
 from oddsengine.sources.secrets import Secrets
 from oddsengine_service import demo
-from oddsengine_service.accounts import bets
-from oddsengine_service.accounts.alerts import Alerts, ShareError
-from oddsengine_service.accounts.targets import Sender
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
+from oddsengine_service.bettors import bets
+from oddsengine_service.bettors.alerts import Alerts, ShareError
+from oddsengine_service.bettors.targets import Sender
 from oddsengine_service.board.futures import stated_fields
+from oddsengine_service.board.writer import StalledError
 from oddsengine_service.clock import Clock
 from oddsengine_service.fair import EVERY_S, FairFile
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
+from oddsengine_service.gauges import Gauges
 from oddsengine_service.http.connections import CHECK_S, Connections
 from oddsengine_service.http.cors import Origins, is_loopback
 from oddsengine_service.http.middleware import Authenticate
@@ -48,10 +50,9 @@ from oddsengine_service.lock import lock_folder, note_address
 from oddsengine_service.mcp.endpoint import PATHS as MCP_PATHS
 from oddsengine_service.mcp.endpoint import Mcp
 from oddsengine_service.monitoring import log
-from oddsengine_service.monitoring.gauges import Gauges
 from oddsengine_service.monitoring.memory import collect_rarely, share_arenas, trim
 from oddsengine_service.monitoring.metrics import Listener, Metrics
-from oddsengine_service.node import Node, StalledError, open_node
+from oddsengine_service.node import Node, open_node
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import ArchiveSettings, Settings, SettingsError, make_folder, secret, with_sources

@@ -22,8 +22,8 @@ from support.service_running import PATIENCE_S, until
 import oddsengine_cli
 from oddsengine._cache import PREBUILT
 from oddsengine._installation import unsupported
+from oddsengine_service.gauges import FIGURES
 from oddsengine_service.http.connections import Connections
-from oddsengine_service.monitoring.gauges import FIGURES
 from oddsengine_service.settings import load
 
 ROOT = Path(__file__).parents[2]

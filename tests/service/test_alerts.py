@@ -21,10 +21,10 @@ import pytest
 from support.forking import PIPE, python
 from support.service_running import PATIENCE_S, Running, running, until
 
-from oddsengine_service.accounts import alerts as rules
-from oddsengine_service.accounts.alerts import Sent, quiet, unsent
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
-from oddsengine_service.accounts.targets import AlertMessage, Sender, checked, masked
+from oddsengine_service.bettors import alerts as rules
+from oddsengine_service.bettors.alerts import Sent, quiet, unsent
+from oddsengine_service.bettors.targets import AlertMessage, Sender, checked, masked
 from oddsengine_service.errors import Problem
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.wire.filters import Filter
@@ -275,8 +275,8 @@ ENDS = """
 import sys
 from pathlib import Path
 from support.service_running import running
-from oddsengine_service.accounts import targets
-from oddsengine_service.accounts.alerts import StoredAlert, store
+from oddsengine_service.bettors import targets
+from oddsengine_service.bettors.alerts import StoredAlert, store
 from oddsengine_service.accounts.keys import KeyTerms
 from oddsengine_service.wire.filters import Filter
 targets.TIMEOUT_S = 600.0
@@ -748,7 +748,7 @@ class Trickle:
 
 
 def test_a_server_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oddsengine_service.accounts.targets.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("oddsengine_service.bettors.targets.TIMEOUT_S", 0.5)
     server = Trickle()
     with pytest.raises(ValueError, match=r"http://127.0.0.1/\.\.\. cannot be reached: TimeoutError"):
         Sender(private=True).send(f"http://127.0.0.1:{server.listener.getsockname()[1]}/secret", AlertMessage("t", []))

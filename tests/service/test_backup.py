@@ -10,8 +10,8 @@ import pytest
 from service.test_bets import BET, placed
 from support.service_running import Running, running
 
-from oddsengine_service.accounts.alerts import StoredAlert
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
+from oddsengine_service.bettors.alerts import StoredAlert
 
 HOOK = "https://hooks.example.com/secret-path"
 

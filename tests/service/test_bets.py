@@ -20,12 +20,12 @@ from support.service_running import Running, running
 
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.tables.timestamps import micros
-from oddsengine_service.accounts import bets as rules
 from oddsengine_service.accounts import records as records_module
-from oddsengine_service.accounts.bet_report import MOST_POINTS, report
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms, open_store
 from oddsengine_service.accounts.records import FILE, MOST, Records
+from oddsengine_service.bettors import bets as rules
+from oddsengine_service.bettors.bet_report import MOST_POINTS, report
 from oddsengine_service.errors import Problem
 from oddsengine_service.node import open_node
 from oddsengine_service.settings import load

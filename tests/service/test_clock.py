@@ -21,9 +21,9 @@ from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.simulate.world import START
 from oddsengine_service.accounts.limits import Limits
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.clock import LASTING_S, OFF_S, SENSIBLE_S, Clock
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 from oddsengine_service.server import demonstrate
 
 SECOND = 1_000_000_000

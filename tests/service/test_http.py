@@ -42,7 +42,6 @@ from support.service_running import (
 
 import oddsengine_cli as cli
 from oddsengine import catalog
-from oddsengine_service.accounts.tiers import TIERS, books_of, required
 from oddsengine_service.healthcheck import FILE as LOCK
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.pool import THREADS
@@ -50,6 +49,7 @@ from oddsengine_service.http.site import documents
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.server import serve
 from oddsengine_service.settings import load
+from oddsengine_service.tiers import TIERS, books_of, required
 
 Json = dict[str, Any]
 

@@ -39,13 +39,13 @@ from oddsengine_service.accounts.keys import (
     open_store,
 )
 from oddsengine_service.accounts.limits import Limits, Usage
-from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.replication import Replication
 from oddsengine_service.routes import account as api
 from oddsengine_service.settings import load
+from oddsengine_service.tiers import TIERS, Caller
 
 DEMOS = [f"demo_{tier}" for tier in TIERS]
 NOON = datetime(2026, 2, 8, 12, tzinfo=UTC)

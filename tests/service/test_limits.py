@@ -19,12 +19,12 @@ from support.service_running import until
 from oddsengine import catalog
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.limits import USAGE_DAYS, Bucket, Limits, Room, Usage, UsageCounts, period
-from oddsengine_service.accounts.tiers import TIERS, Account, Caller, books_of
 from oddsengine_service.errors import Problem
 from oddsengine_service.http import access
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.replication import Replication
 from oddsengine_service.routes.odds import books_for
+from oddsengine_service.tiers import TIERS, Account, Caller, books_of
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from oddsengine_service.accounts.tiers import Account
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.log import JsonFormatter, written
+from oddsengine_service.tiers import Account
 
 KEY = "oe_5c0d21be9f47.Jx3oAbCdEfGh"
 CALLER = Account("ann", "pro").caller()._replace(key="oe_5c0d21be9f47")

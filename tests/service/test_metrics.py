@@ -17,8 +17,8 @@ from support.service_running import METRICS_TOKEN, PATIENCE_S, Running, until
 from oddsengine.live.engine import Engine
 from oddsengine_service.errors import Problem
 from oddsengine_service.feeds.status import SourceStatus
+from oddsengine_service.gauges import Gauges, source_metrics
 from oddsengine_service.http.middleware import Errors, RequestLog, Requests
-from oddsengine_service.monitoring.gauges import Gauges, source_metrics
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 

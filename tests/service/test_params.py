@@ -10,14 +10,13 @@ import pytest
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.params import (
     MOST_QUERY,
-    MOST_TEXT,
-    MOST_WORDS,
     Param,
     Query,
     Words,
     parse,
     text_of,
 )
+from oddsengine_service.wire.texts import MOST_TEXT, MOST_WORDS
 
 
 class Sample(Query):

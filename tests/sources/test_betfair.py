@@ -17,9 +17,9 @@ from oddsengine.matching import Matcher
 from oddsengine.sources.betfair import BetfairFiles, BetfairSource
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import BetfairHistorySettings, BetfairSettings
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.node import Writer
 
 QUICK: dict[str, Any] = dict(timeout=20.0, backoff=0.01, backoff_cap=0.05, down_after=0.3, silence=20.0)
 LIMIT = "SUBSCRIPTION_LIMIT_EXCEEDED"

@@ -19,9 +19,9 @@ from oddsengine.sources.freshness import too_slow
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import InterfaceSettings, TableSettings, TheOddsApiSettings
 from oddsengine.sources.the_odds_api import TheOddsApiSource
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.status import SourceStatus
-from oddsengine_service.node import Writer
 from oddsengine_service.routes.health import _sources
 
 DAY = 24.0 * HOUR

@@ -18,8 +18,8 @@ from oddsengine.simulate.desks import DEFAULT_BOOKS
 from oddsengine.sources import node as interface
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import InterfaceSettings
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 
 CHUNK = 1000
 SAME = (

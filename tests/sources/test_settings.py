@@ -26,11 +26,11 @@ from oddsengine.sources.retry import Backoff
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import FootballDataSettings, InterfaceSettings, TableSettings, TheOddsApiSettings
 from oddsengine_cli import main
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub, MessageThrottle
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.status import Track
 from oddsengine_service.monitoring import log
-from oddsengine_service.node import Writer
 from oddsengine_service.settings import SettingsError, load, secret
 
 GOOD = """

@@ -21,9 +21,9 @@ from oddsengine.sources.failure import Failure
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import TheOddsApiSettings
 from oddsengine.sources.the_odds_api import TheOddsApiSource
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.node import Writer
 
 KEY = "0123456789abcdefsecret"
 HEADERS = {"x-requests-remaining": "1000000000", "x-requests-used": "7", "x-requests-last": "1"}

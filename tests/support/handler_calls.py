@@ -7,11 +7,11 @@ import msgspec
 
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
 from oddsengine_service.http.params import parse
 from oddsengine_service.node import Node
+from oddsengine_service.tiers import TIERS, Caller
 
 
 class NoKeys:

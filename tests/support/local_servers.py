@@ -15,9 +15,9 @@ from support.effort import pause
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources import Source
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
-from oddsengine_service.node import Writer
 
 PATIENCE_S = 8.0  # on a busy machine; nothing waits so long when all is well
 

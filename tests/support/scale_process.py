@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine.simulate import World
-from oddsengine_service import server
-from oddsengine_service.accounts import tiers
+from oddsengine_service import server, tiers
+from oddsengine_service.board.writer import StalledError
 from oddsengine_service.demo import apply_batch, teams_of
-from oddsengine_service.node import StalledError
 from oddsengine_service.scale import roles
 from oddsengine_service.settings import load, make_folder
 

@@ -22,11 +22,11 @@ from oddsengine.simulate import FeedBatch, World
 from oddsengine.simulate.world import START
 from oddsengine_service import demo
 from oddsengine_service.accounts.limits import Limits
-from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.clock import Clock as NodeClock
 from oddsengine_service.demo import add_splits, apply_batch, teams_of
 from oddsengine_service.server import Server, Service, build, build_demo
 from oddsengine_service.settings import load
+from oddsengine_service.tiers import TIERS
 
 TIER_IDS = tuple(TIERS)
 PATIENCE_S = 60.0  # on a busy machine; nothing waits so long when all is well

@@ -1,1 +1,1 @@
-"""Accounts: keys, tiers, limits, and what keys store: bets, alerts, filters."""
+"""Accounts: keys and their limits, and the records that keys store."""

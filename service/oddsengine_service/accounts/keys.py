@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine_service.accounts.database import RETRY_S, WAIT_S, Database, StoreError
-from oddsengine_service.accounts.tiers import ADD_ON_STREAMS, DEMO, TIERS, Caller, check_account
 from oddsengine_service.errors import one_of, quoted
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings
+from oddsengine_service.tiers import ADD_ON_STREAMS, DEMO, TIERS, Caller, check_account
 
 MOST_ACTIVE, MOST_REVOKED = 100, 100  # keys per account: more active ones are rejected; older revoked ones are deleted
 MOST_NAME, MOST_RATE, MOST_STREAMS = 100, 1_000_000, 100_000

@@ -15,8 +15,8 @@ import msgspec
 
 from oddsengine.feeds.scores import SECOND, Scoreboard, ScoreReading
 from oddsengine.tables.timestamps import micros
-from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.replication import ALONE, Replication
+from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.games import Standing, Teams, standing, state_of
 

@@ -19,12 +19,12 @@ from oddsengine.sources.drift import Drift
 from oddsengine.sources.recording import Cleaned, Recorder, cleaned, going_through
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import PolledSettings, TheOddsApiSettings
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import source
 from oddsengine_service.feeds.hub import Hub, UnmappedMarket
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.status import Track
-from oddsengine_service.node import Writer
 from oddsengine_service.settings import Settings, SettingsError
 
 STATE, CHECKED = "feeds.json", "feeds-checked.json"  # of a run, and of the last check

@@ -47,10 +47,10 @@ from oddsengine.sources.freshness import too_slow, too_slow_in_play
 from oddsengine.sources.retry import Backoff
 from oddsengine_service.board.futures import NodeFutures
 from oddsengine_service.board.games import GameBoard
+from oddsengine_service.board.writer import StalledError, Writer
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.rows import RowIds
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of, shortened
-from oddsengine_service.node import StalledError, Writer
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.wire.games import Teams
 

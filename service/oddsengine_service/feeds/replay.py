@@ -13,9 +13,9 @@ from oddsengine.sources import KINDS, read_feed
 from oddsengine.sources.recording import Player, going_through, read
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import SettingsError, SettingsTable
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.check import Checked, run
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 
 _MORE_S = 2.0  # after the last entry
 

@@ -27,9 +27,9 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.sources.drift import Drift
 from oddsengine.sources.failure import Failure
+from oddsengine_service.wire.feeds import AMBER, GREEN, RED
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
-GREEN, AMBER, RED = "green", "amber", "red"
 _LATE_S = 1.0  # tolerance
 _MOSTLY = 0.5  # a source is amber from this share of stale prices on
 _SILENT = "it reports a problem"  # in place of a reason that only the operator may read

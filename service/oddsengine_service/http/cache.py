@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.http.access import Access
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.pool import Job, Pool
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import CachedResponse, EncodedResponse
 from oddsengine_service.node import Node
+from oddsengine_service.tiers import TIERS
 
 BYTES, ANSWERS = 64 << 20, 4096  # per board version
 SHARE = 4  # an account may use one part in this many

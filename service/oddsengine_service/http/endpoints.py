@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from oddsengine_service.accounts.tiers import Caller
 from oddsengine_service.board.views import Board
 from oddsengine_service.http.params import MOST_OFFSET, Query
 from oddsengine_service.node import Node
+from oddsengine_service.tiers import Caller
 
 _encode = msgspec.json.Encoder().encode
 

@@ -9,13 +9,13 @@ from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from oddsengine_service.accounts.tiers import Account
 from oddsengine_service.errors import INTERNAL, Problem, origin_of
 from oddsengine_service.http.cache import Cache
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import EncodedResponse, Headers, json_response
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import Metrics
+from oddsengine_service.tiers import Account
 from oddsengine_service.v4.errors import credits_of, v4_problem
 
 Authenticate = Callable[[Scope], Account | None]

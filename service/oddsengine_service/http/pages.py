@@ -12,8 +12,8 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.maths.devig import DEVIG_METHODS
-from oddsengine_service.accounts.tiers import TIERS, required
 from oddsengine_service.http.params import LARGEST
+from oddsengine_service.tiers import TIERS, required
 from oddsengine_service.v4.errors import CODES
 
 _PARTS = Path(__file__).parents[1] / "page"

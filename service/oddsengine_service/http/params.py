@@ -18,19 +18,16 @@ from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
 from oddsengine_service.errors import TYPES, invalid, must_be, one_of, quoted
+from oddsengine_service.wire.texts import MOST_TEXT, MOST_WORDS, WORDS_PATTERN
 
 MOST_QUERY = 16_384  # bytes of a query string
 MOST_FIELDS = 200
-MOST_TEXT = 200  # characters of one value
-MOST_WORDS = 500
 MOST_LIMIT, MOST_OFFSET = 200, 5000  # of a page
 LARGEST = 1e9  # of a number without declared limits
 _MOST_CACHED, _MOST_CACHED_TEXT = 1_000, 40  # parsed values of a query, and their characters
 
 Words = tuple[str, ...] | None
 """A comma-separated list."""
-_WORD = f"[^,\\x00]{{0,{MOST_TEXT}}}"
-WORDS_PATTERN = f"^{_WORD}(,{_WORD}){{0,{MOST_WORDS - 1}}}$"
 _NUMBERS = {int: re.compile(r"\s*[+-]?[0-9]{1,18}\s*"), float: re.compile("[^_\x80-\U0010ffff]*")}
 _TEXT_PATTERN, _NAME_PATTERN = r"^[^\x00]*$", r"^[^\x00]*[^\x00\s][^\x00]*$"
 

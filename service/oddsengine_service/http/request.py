@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from starlette.types import Receive, Scope
 
-from oddsengine_service.accounts.tiers import ANONYMOUS, Caller
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import NOWHERE, Endpoint
 from oddsengine_service.http.responses import Headers
+from oddsengine_service.tiers import ANONYMOUS, Caller
 
 BASE = "/api/v1"
 V4 = "/v4"  # not below the base path

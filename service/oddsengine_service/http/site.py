@@ -10,7 +10,6 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from oddsengine_service.accounts.tiers import ANONYMOUS_RATE
 from oddsengine_service.api import Api
 from oddsengine_service.errors import Problem, wrong_method
 from oddsengine_service.http import asyncapi, pages
@@ -22,6 +21,7 @@ from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.http.responses import CachedResponse, EncodedResponse, encode, page
 from oddsengine_service.monitoring.metrics import CONTENT_TYPE, UNAUTHORIZED, Metrics, allowed
 from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.tiers import ANONYMOUS_RATE
 
 EXAMPLES = Path(__file__).parents[1] / "examples.json"  # responses; written by `scripts/make_examples.py`
 STREAM_EXAMPLES = EXAMPLES.with_name("stream_examples.json")  # messages; by `tests/support/stream_samples.py`

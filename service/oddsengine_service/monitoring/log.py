@@ -28,8 +28,8 @@ from typing import Any, TextIO
 
 import msgspec
 
-from oddsengine_service.accounts.tiers import Caller
 from oddsengine_service.errors import masked
+from oddsengine_service.tiers import Caller
 
 ROOT, REQUESTS, SERVER = "oddsengine", "oddsengine.requests", "uvicorn.error"
 _node, _requests = logging.getLogger("oddsengine.node"), logging.getLogger(REQUESTS)

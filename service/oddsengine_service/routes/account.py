@@ -19,10 +19,10 @@ from oddsengine_service.accounts.keys import (
     UnknownKeyError,
 )
 from oddsengine_service.accounts.limits import period
-from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query
+from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.envelopes import Body, Data
 
 _ALL_BOOKS = 999  # stands for all books in responses

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from oddsengine_service.accounts.alerts import (
+from oddsengine_service.accounts.records import changed
+from oddsengine_service.bettors.alerts import (
     Alert,
     AlertChanges,
     Confirmation,
@@ -18,8 +19,7 @@ from oddsengine_service.accounts.alerts import (
     shown,
     store,
 )
-from oddsengine_service.accounts.records import changed
-from oddsengine_service.accounts.targets import masked
+from oddsengine_service.bettors.targets import masked
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, Targets, damaged, data
 from oddsengine_service.routes.filters import LISTS

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from oddsengine_service.accounts.alerts import NewAlert, StoredAlert
-from oddsengine_service.accounts.bets import Bet, Score, figures, placing_time, waiting_event
 from oddsengine_service.accounts.records import NamedRecord
-from oddsengine_service.accounts.targets import masked
+from oddsengine_service.bettors.alerts import NewAlert, StoredAlert
+from oddsengine_service.bettors.bets import Bet, Score, figures, placing_time, waiting_event
+from oddsengine_service.bettors.targets import masked
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, damaged, data
 from oddsengine_service.routes.alerts import checked_alert

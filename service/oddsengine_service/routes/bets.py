@@ -9,9 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from oddsengine import catalog
 from oddsengine.query import values
-from oddsengine_service.accounts.bet_games import located
-from oddsengine_service.accounts.bet_report import BetReport, report
-from oddsengine_service.accounts.bets import (
+from oddsengine_service.accounts.records import NamedRecord, changed
+from oddsengine_service.bettors.bet_report import BetReport, report
+from oddsengine_service.bettors.bets import (
     SHARES,
     Bet,
     BetChanges,
@@ -29,12 +29,12 @@ from oddsengine_service.accounts.bets import (
     summary,
     waiting_event,
 )
-from oddsengine_service.accounts.records import NamedRecord, changed
 from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.filters import Pages
 from oddsengine_service.http.downloads import csv_file
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, damaged, data, page
 from oddsengine_service.http.params import Param, Query, Words
+from oddsengine_service.routes.bet_games import located
 from oddsengine_service.wire.envelopes import Counted, Damaged, Data, DataWith, Deleted, PageWith, RecordsMeta
 
 _TAG = "Bets"

@@ -17,10 +17,11 @@ from oddsengine.query import Index, LegPrice
 from oddsengine_service import filters
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint, data
-from oddsengine_service.http.params import MOST_TEXT, Param, Query
+from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.request import BASE
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.wire.envelopes import Body, Data
+from oddsengine_service.wire.texts import MOST_TEXT
 
 MOST_IDS = 500
 MOST_URL = 2000  # characters of a link

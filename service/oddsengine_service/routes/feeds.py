@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from oddsengine_service.feeds.status import AMBER, GREEN, RED, SourceStatus, light
+from oddsengine_service.feeds.status import SourceStatus, light
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.routes.health import data_check
 from oddsengine_service.wire.envelopes import DataWith
-from oddsengine_service.wire.feeds import Feed, FeedsMeta
+from oddsengine_service.wire.feeds import AMBER, GREEN, RED, Feed, FeedsMeta
 from oddsengine_service.wire.numbers import format_time
 
 _COLORS = {"ok": GREEN, "degraded": AMBER, "down": RED}  # of the status in `/health`

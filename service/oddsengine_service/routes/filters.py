@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qsl
 
-from oddsengine_service.accounts.alerts import query_of
+from oddsengine_service.bettors.alerts import query_of
 from oddsengine_service.errors import invalid
 from oddsengine_service.routes.named import named
 from oddsengine_service.routes.opportunities import lists

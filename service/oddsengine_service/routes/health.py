@@ -13,9 +13,10 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.tables.schema import ODDS_SCHEMA
-from oddsengine_service.feeds.status import GREEN, STARTING, light, shortened
+from oddsengine_service.feeds.status import STARTING, light, shortened
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
 from oddsengine_service.node import VERSION, Node
+from oddsengine_service.wire.feeds import GREEN
 from oddsengine_service.wire.health import Check, FairPrices, Health
 from oddsengine_service.wire.numbers import format_time
 

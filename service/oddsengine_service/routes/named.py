@@ -7,8 +7,8 @@ import msgspec
 
 from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, damaged, data
-from oddsengine_service.http.params import MOST_TEXT
 from oddsengine_service.wire.envelopes import Data, DataWith, Deleted, RecordsMeta
+from oddsengine_service.wire.texts import MOST_TEXT
 
 
 def checked_name(parameter: str, name: str) -> str:

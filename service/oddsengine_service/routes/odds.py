@@ -19,11 +19,11 @@ from oddsengine.live.engine import REMEMBERED_S
 from oddsengine.query import SORTS, BoardReader, Cursor, Index, OddsRows, RowFilter
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
-from oddsengine_service.accounts.tiers import book_above, books_of
 from oddsengine_service.errors import invalid, unknown
 from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
-from oddsengine_service.http.params import MOST_TEXT, Param, Query, Words
+from oddsengine_service.http.params import Param, Query, Words
+from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.odds import (
     BEST,
@@ -42,6 +42,7 @@ from oddsengine_service.wire.odds import (
     removed,
 )
 from oddsengine_service.wire.references import with_references
+from oddsengine_service.wire.texts import MOST_TEXT
 
 _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
 

@@ -16,10 +16,10 @@ from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
-from oddsengine_service.accounts.tiers import TIERS, books_of
 from oddsengine_service.errors import unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query
+from oddsengine_service.tiers import TIERS, books_of
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.reference import League, Market, Places, Sport, Sportsbook, Team
 

@@ -20,7 +20,6 @@ from oddsengine.query import RowFilter
 from oddsengine_service import filters
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeyStore
-from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.errors import Problem, invalid
@@ -37,6 +36,7 @@ from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import server_send
+from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.wire.envelopes import AnswerMeta
 
 CHANNELS = ("odds", "opportunities", "gamestate", "all")

@@ -18,7 +18,6 @@ from nats.errors import NoRespondersError
 
 from oddsengine_service.accounts.database import StoreError
 from oddsengine_service.accounts.records import Records
-from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.api import Api
 from oddsengine_service.errors import INTERNAL, Problem
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint
@@ -27,6 +26,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.replication import RecordChange, Replication
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
+from oddsengine_service.tiers import TIERS, Caller
 
 _ASK_S = 15.0  # a test message to slow targets takes ten seconds
 _STORE_S = 5.0

@@ -13,7 +13,6 @@ import zstandard
 from oddsengine.live.snapshot import FORM as ENGINE_FORM
 from oddsengine.live.snapshot import dump, restore
 from oddsengine.matching import Decision
-from oddsengine_service.accounts.tiers import TIERS, books_of
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
 from oddsengine_service.scale.changes import Changes
@@ -28,6 +27,7 @@ from oddsengine_service.scale.messages import (
     StateCheck,
     unpacked,
 )
+from oddsengine_service.tiers import TIERS, books_of
 
 DELAYS = sorted({tier.delay for tier in TIERS.values() if tier.delay})
 LEAST_AGE_S = float(max(DELAYS))  # of the snapshot that a process starts from, so that delayed boards are soon full

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from oddsengine.live.engine import Batch, Engine, Recorder, ViewKey
-from oddsengine_service.node import Node, StalledError
+from oddsengine_service.board.writer import StalledError
+from oddsengine_service.node import Node
 from oddsengine_service.scale.messages import BatchStep, Entry, FuturesPrices, ScoreBatch, SplitsRecord, packed
 
 MOST_QUOTES = 200_000  # per message: about 1.5 MB

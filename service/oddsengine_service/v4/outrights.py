@@ -17,9 +17,9 @@ from oddsengine.catalog import futures
 from oddsengine.feeds.the_odds_api_names import book_key, outright_key
 from oddsengine.futures import FuturesBoard, FuturesMarket
 from oddsengine.tables.timestamps import micros
-from oddsengine_service.accounts.tiers import feature_above
 from oddsengine_service.errors import quoted
 from oddsengine_service.http.endpoints import Context
+from oddsengine_service.tiers import feature_above
 from oddsengine_service.v4.bodies import V4Bookmaker, V4Event, V4EventOdds, V4Market, V4Outcome, V4Sport
 from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import group, v4_id, written

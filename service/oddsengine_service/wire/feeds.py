@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from oddsengine_service.feeds.status import AMBER, GREEN, RED
 from oddsengine_service.wire.envelopes import AnswerMeta, Moment, Share
 
+GREEN, AMBER, RED = "green", "amber", "red"
 Color = Annotated[str, Meta(extra_json_schema={"enum": [GREEN, AMBER, RED]})]
 
 

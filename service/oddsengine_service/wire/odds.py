@@ -15,11 +15,11 @@ from oddsengine.columns import Floats, Ints
 from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardReader, OddsRows, OwnTexts, values
 from oddsengine.tables.timestamps import timestamps
-from oddsengine_service.accounts.tiers import TIERS
-from oddsengine_service.http.params import MOST_TEXT, WORDS_PATTERN
+from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.columns import home_page
 from oddsengine_service.wire.envelopes import AnswerMeta, Body, Counted, DataWith, Moment, PageWith, Pagination, Share
 from oddsengine_service.wire.numbers import americans
+from oddsengine_service.wire.texts import MOST_TEXT, WORDS_PATTERN
 
 
 class Rejection(msgspec.Struct, frozen=True):

@@ -14,7 +14,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine_service import filters
 from oddsengine_service.accounts.limits import Bucket
-from oddsengine_service.accounts.tiers import Caller, books_of, feature_above
 from oddsengine_service.api import Api
 from oddsengine_service.errors import INTERNAL, Problem, invalid, must_be, origin_of, quoted
 from oddsengine_service.filters import Places
@@ -22,13 +21,15 @@ from oddsengine_service.http.cors import Origins
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.http.middleware import refusal
 from oddsengine_service.http.mismatch import decode
-from oddsengine_service.http.params import MOST_FIELDS, MOST_TEXT, Param, Words, text_of
+from oddsengine_service.http.params import MOST_FIELDS, Param, Words, text_of
 from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.monitoring import log
 from oddsengine_service.routes.stream import MinEv, MinProfit, Permit, slot, unknown_ids, wants_of
 from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.subscriber import server_send
+from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.wire.envelopes import AnswerMeta
+from oddsengine_service.wire.texts import MOST_TEXT
 from oddsengine_service.ws.messages import MESSAGES, BookRights, Pong, SocketConnected, SocketEnvelope, Subscribed
 from oddsengine_service.ws.protocol import MOST_MESSAGE
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_LARGE, TOO_MANY, Socket, kind_for

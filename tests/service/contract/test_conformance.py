@@ -13,7 +13,7 @@ from support.contract import FIELDS, KINDS, READ, check, faults
 from support.effort import some
 from support.service_running import PATIENCE_S, TIER_IDS, Running, has, without_main_lines
 
-from oddsengine_service.accounts.tiers import books_of
+from oddsengine_service.tiers import books_of
 
 Json = dict[str, Any]
 LATER = {"GameState"}  # not every made-up game that an arbitrage is of has a score

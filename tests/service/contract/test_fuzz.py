@@ -35,8 +35,8 @@ from schemathesis.core.failures import FailureGroup
 from support.effort import ALL, less, some
 from support.service_running import PATIENCE_S, TIER_IDS, Running, until
 
-from oddsengine_service.accounts.tiers import TIERS, Tier
 from oddsengine_service.http.protocol import MOST_HEAD
+from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.v4.games import v4_id
 
 CHECKS = [

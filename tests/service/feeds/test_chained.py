@@ -22,8 +22,8 @@ from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import InterfaceSettings
 from oddsengine.sources.settings import TheOddsApiSettings as Source
 from oddsengine.sources.web import Web
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 TICK_S = 60

@@ -12,8 +12,8 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.matching import Matcher
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 from oddsengine_service.replication import Replication
 
 

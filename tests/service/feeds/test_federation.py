@@ -16,8 +16,8 @@ from oddsengine.matching import Matcher
 from oddsengine.sources import node as interface
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import InterfaceSettings
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 
 BOOKS = ("draftkings", "pinnacle", "fanduel")
 Row = tuple[Any, ...]

@@ -25,8 +25,8 @@ from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import InterfaceSettings, TheOddsApiSettings
 from oddsengine.sources.the_odds_api import TheOddsApiSource
 from oddsengine_service.board.games import GameBoard
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 
 NBA = "basketball_nba"
 HEADERS = {"x-requests-remaining": "1000000000", "x-requests-used": "7", "x-requests-last": "1"}

@@ -10,9 +10,9 @@ from service.feeds.test_gamestate import declared, quote
 from oddsengine.feeds import Game, Payload
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds import hub as feeds_hub
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.node import Writer
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 COLUMNS = ["event_id", "sportsbook", "odds_decimal"]

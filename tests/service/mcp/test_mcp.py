@@ -15,8 +15,8 @@ from support.service_running import PATIENCE_S, Running
 
 from oddsengine.maths.devig import devig
 from oddsengine_cli import main
-from oddsengine_service.accounts.tiers import TIERS
 from oddsengine_service.mcp.tools import BY_NAME, MOST_BYTES, MOST_ROWS, TOOLS
+from oddsengine_service.tiers import TIERS
 
 NAMES = {
     "get_sports", "get_leagues", "get_sportsbooks", "get_markets", "get_events", "get_odds", "get_odds_delta",

@@ -18,7 +18,6 @@ from support.service_running import PATIENCE_S, Clock, Running, until
 from oddsengine.live.engine import Engine
 from oddsengine.sources.failure import FAILED, RATE_LIMITED, REFUSED, TIMEOUT, UNREACHABLE, Failure
 from oddsengine_service.accounts.limits import Limits
-from oddsengine_service.accounts.tiers import ANONYMOUS_RATE
 from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.feeds.status import SourceStatus, Track, light
 from oddsengine_service.routes.feeds import endpoints
@@ -27,6 +26,7 @@ from oddsengine_service.scale.changes import RemoteFeeds
 from oddsengine_service.scale.messages import Entry, Sources, packed, unpacked
 from oddsengine_service.server import Server, build
 from oddsengine_service.settings import load
+from oddsengine_service.tiers import ANONYMOUS_RATE
 
 FEEDS = found(endpoints, "/feeds")
 START = datetime(2026, 2, 8, 18, tzinfo=UTC)

@@ -24,8 +24,9 @@ from oddsengine.sources.failure import Failure
 from oddsengine.sources.settings import FeedSettings
 from oddsengine_service import demo
 from oddsengine_service.board.futures import NodeFutures, stated_fields
+from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import MOST_QUOTES, Hub
-from oddsengine_service.node import Node, Writer
+from oddsengine_service.node import Node
 from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.wire.futures import Future, FutureLeg, FutureOdds
 

@@ -20,7 +20,6 @@ from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, TapeError
-from oddsengine_service.accounts.tiers import books_of
 from oddsengine_service.board.views import Board
 from oddsengine_service.errors import Problem
 from oddsengine_service.history import archiving
@@ -30,6 +29,7 @@ from oddsengine_service.history.recording import NodeTape
 from oddsengine_service.node import Node
 from oddsengine_service.routes import history as module
 from oddsengine_service.settings import ArchiveSettings
+from oddsengine_service.tiers import books_of
 
 CLOSING = found(module.endpoints, "/odds/closing")
 HISTORY = found(module.endpoints, "/odds/history")

@@ -21,11 +21,11 @@ from oddsengine.query.fair import RowFair
 from oddsengine.query.movers import LEAST_BOOKS, find_movers, ordered
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
-from oddsengine_service.accounts.tiers import TIERS, Caller
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
 from oddsengine_service.routes.movers import endpoints
+from oddsengine_service.tiers import TIERS, Caller
 
 NOW = datetime(2026, 2, 7, 18, tzinfo=UTC)
 

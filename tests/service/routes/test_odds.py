@@ -28,12 +28,12 @@ from oddsengine.detection.sweep import Wants
 from oddsengine.live.engine import Engine
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.tables.schema import check_odds
-from oddsengine_service.accounts.tiers import TIERS, Caller, books_of
 from oddsengine_service.board.views import Board
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
 from oddsengine_service.routes.odds import endpoints
+from oddsengine_service.tiers import TIERS, Caller, books_of
 from oddsengine_service.wire.odds import ODDS, Batch
 
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}

@@ -23,12 +23,12 @@ import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.accounts.tiers import books_of
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.board.views import Views
 from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.settings import SettingsError, load
+from oddsengine_service.tiers import books_of
 
 EV = found(module.endpoints, "/opportunities/ev")
 ARB = found(module.endpoints, "/opportunities/arbitrage")

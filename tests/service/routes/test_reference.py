@@ -16,9 +16,9 @@ import oddsengine_service.routes.health as health_module
 import oddsengine_service.routes.reference as module
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
-from oddsengine_service.accounts.tiers import TIERS, books_of
 from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
+from oddsengine_service.tiers import TIERS, books_of
 
 SPORTS, SPORT = (found(module.endpoints, path) for path in ("/sports", "/sports/{sportId}"))
 LEAGUES, LEAGUE = (found(module.endpoints, path) for path in ("/leagues", "/leagues/{leagueId}"))

@@ -15,10 +15,10 @@ from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
-from oddsengine_service.accounts.tiers import TIERS, Caller, books_of
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
 from oddsengine_service.routes import odds, screen
+from oddsengine_service.tiers import TIERS, Caller, books_of
 
 NOW = datetime(2026, 2, 7, 18, tzinfo=UTC)
 PATHS = {endpoint.path: endpoint for endpoint in (*odds.endpoints, *screen.endpoints)}

@@ -26,7 +26,7 @@ from support.stream_running import (
 )
 
 from oddsengine import catalog
-from oddsengine_service.accounts.tiers import TIERS, books_of
+from oddsengine_service.tiers import TIERS, books_of
 
 STEPS = int(os.environ.get("STREAM_STEPS", less(26, 13)))
 SEED = int(os.environ.get("STREAM_SEED", "5"))

@@ -17,7 +17,7 @@ from support.service_running import PATIENCE_S, Running, running
 from support.stream_running import Served
 
 from oddsengine_service.accounts.limits import Room, Usage
-from oddsengine_service.accounts.tiers import TIERS, books_of
+from oddsengine_service.tiers import TIERS, books_of
 from oddsengine_service.v4.errors import CODES, credits_of
 from oddsengine_service.v4.games import v4_id
 

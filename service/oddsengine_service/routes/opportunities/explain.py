@@ -14,12 +14,12 @@ from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.odds import decimal_to_american, round_american
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
-from oddsengine_service.accounts.tiers import books_of, feature_above
 from oddsengine_service.errors import Problem, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query
 from oddsengine_service.routes.odds import books_for
 from oddsengine_service.routes.opportunities.lists import TAG, reference
+from oddsengine_service.tiers import books_of, feature_above
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import rounded
 

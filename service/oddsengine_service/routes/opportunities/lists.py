@@ -13,7 +13,6 @@ from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine.staking.same_bets import same_bets
 from oddsengine_service import filters
-from oddsengine_service.accounts.tiers import book_above, books_of
 from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
 from oddsengine_service.board.views import Bools, OpenRows, OpportunityTable
 from oddsengine_service.filters import Pages, Prices
@@ -22,6 +21,7 @@ from oddsengine_service.http.params import Param, Query, Words
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
+from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.wire.games import Standing, state_of
 from oddsengine_service.wire.numbers import exact, format_time
 from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, SameBet, decorated

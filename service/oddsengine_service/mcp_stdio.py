@@ -16,7 +16,6 @@ from mcp.server.stdio import stdio_server
 from oddsengine.live.engine import Engine
 from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.accounts.limits import Limits
-from oddsengine_service.accounts.tiers import DEMO
 from oddsengine_service.api import Api
 from oddsengine_service.http.request import BASE
 from oddsengine_service.mcp.server import build
@@ -24,6 +23,7 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.tiers import DEMO
 
 _PATIENCE_S = 30.0
 

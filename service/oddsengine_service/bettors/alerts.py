@@ -26,14 +26,14 @@ from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeysError, Record
 from oddsengine_service.accounts.limits import WINDOW_S, Bucket
 from oddsengine_service.accounts.records import Records
-from oddsengine_service.accounts.targets import AlertMessage, Sender, addressee, masked
-from oddsengine_service.accounts.tiers import Caller
+from oddsengine_service.bettors.targets import AlertMessage, Sender, addressee, masked
 from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.params import MOST_LIMIT, parse
 from oddsengine_service.http.pool import WaitingThreads
 from oddsengine_service.node import Node
+from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
 from oddsengine_service.wire.numbers import exact, format_time

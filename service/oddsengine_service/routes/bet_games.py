@@ -11,7 +11,7 @@ from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.update import hexadecimal
 from oddsengine.query import BoardStats, RowFilter, TermTexts, values
 from oddsengine.tables.timestamps import micros, timestamps
-from oddsengine_service.accounts.bets import Bet
+from oddsengine_service.bettors.bets import Bet
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.routes.odds import reading
 

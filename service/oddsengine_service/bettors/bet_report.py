@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from oddsengine import catalog
-from oddsengine_service.accounts.bets import Bet
+from oddsengine_service.bettors.bets import Bet
 
 MOST_POINTS = 500
 _Z = 1.645  # 90 % of a normal distribution lie within

@@ -1,0 +1,1 @@
+"""What bettors keep on a node and what it does for them: bets and alerts."""
