@@ -95,8 +95,8 @@ async def ours(args: argparse.Namespace) -> None:
 
     from oddsengine.live.engine import Engine  # noqa: PLC0415
     from oddsengine_service.accounts.limits import Limits  # noqa: PLC0415
-    from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
+    from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
 
     class Everybody:
         def find(self, _: str) -> Caller:

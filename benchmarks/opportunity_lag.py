@@ -42,9 +42,9 @@ def serve(args: argparse.Namespace) -> None:
     from oddsengine.simulate import FeedBatch, World  # noqa: PLC0415
     from oddsengine_service import demo  # noqa: PLC0415
     from oddsengine_service.accounts.limits import Limits  # noqa: PLC0415
-    from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
     from oddsengine_service.stream.watch import Watch  # noqa: PLC0415
+    from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
 
     class Everybody:
         def find(self, _: str) -> Caller:

@@ -32,7 +32,7 @@ from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.openapi import is_v4
 from oddsengine_service.http.params import parse
 from oddsengine_service.errors import Problem
-from oddsengine_service.http.site import EXAMPLES
+from oddsengine_service.site import EXAMPLES
 from oddsengine_service.mcp import local
 from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.node import Node

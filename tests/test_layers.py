@@ -114,6 +114,54 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
 
 # ---- the service ----
 
+SERVICE_ROOT = ROOT.parent / "service" / "oddsengine_service"
+SERVICE = sorted(SERVICE_ROOT.rglob("*.py"))
+
+# Each layer may import from those above it, and a folder from itself.
+OF_SERVICE: list[set[str]] = [
+    {"errors"},
+    {"tiers", "clock", "settings", "healthcheck"},
+    {"monitoring", "wire", "lock"},
+    {"replication"},
+    {"accounts"},
+    {"board", "history"},
+    {"feeds", "pool"},
+    {"node"},
+    {"stream", "fair", "demo"},
+    {"http"},
+    {"filters", "api"},
+    {"bettors", "backup"},
+    {"routes"},
+    {"v4", "ws", "mcp"},
+    {"routing"},
+    {"site", "gauges", "mcp_stdio"},
+    {"app"},
+    {"live_markets"},
+    {"scale"},
+    {"server"},
+    {"embedding"},
+    {""},  # the package itself
+]
+
+
+def of_service(path: Path) -> set[str]:
+    """Modules at the root of the service, and folders, that a file of it imports."""
+    used = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine_service":
+            inner = node.module.split(".")[1:2]
+            used |= {*inner} if inner else {alias.name for alias in node.names}
+    return used
+
+
+@pytest.mark.parametrize("path", SERVICE, ids=lambda path: str(path.relative_to(SERVICE_ROOT)))
+def test_arrows_point_down_in_the_service(path: Path) -> None:
+    own = path.relative_to(SERVICE_ROOT).with_suffix("").parts[0].replace("__init__", "")
+    level = {module: at for at, layer in enumerate(OF_SERVICE) for module in layer}
+    for used in of_service(path) - {own}:
+        assert level[used] < level[own], f"{path.name} of {own or 'the package'} imports {used}"
+
+
 PUBLIC = {
     "",
     "history.archive",
@@ -156,7 +204,6 @@ PUBLIC = {
 }
 FETCHERS = {path.stem for path in (ROOT / "sources").glob("*.py")} - {"__init__"}
 PARSERS = {path.stem for path in (ROOT / "feeds").glob("*.py")} - {"__init__"}
-SERVICE = sorted((ROOT.parent / "service" / "oddsengine_service").rglob("*.py"))
 
 
 def of_library(path: Path) -> set[str]:

@@ -18,11 +18,11 @@ from oddsengine_service.http.cache import Cache
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint, Targets
 from oddsengine_service.http.middleware import Authenticate, RequestLog
 from oddsengine_service.http.params import parse
-from oddsengine_service.http.pool import OutgoingPool, Pool
 from oddsengine_service.http.request import V4, Request
 from oddsengine_service.http.responses import CachedResponse, warning_of
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
+from oddsengine_service.pool import OutgoingPool, Pool
 from oddsengine_service.stream.hub import StreamHub
 
 HEALTH_RATE = 50  # computed per second; beyond it the last response is reused

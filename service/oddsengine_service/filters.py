@@ -1,8 +1,8 @@
 """Query parameters shared by several endpoints, and detection of unknown ids."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
 from datetime import date, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from oddsengine import catalog
@@ -177,23 +177,6 @@ def span(day: str, now: datetime) -> tuple[int, int]:
 
 def _midnight(day: date) -> int:
     return micros(datetime(day.year, day.month, day.day, tzinfo=EASTERN))
-
-
-def matches(
-    wanted: Any, sports: Sequence[str], leagues: Sequence[str], events: Sequence[str] | None = None,
-    live: Sequence[bool] | None = None,
-) -> list[bool]:  # fmt: skip
-    """Which rows match `sport`, `league`, `event` and `live` of a query or filter, for the columns that they have."""
-    masks: list[Iterable[bool]] = [[True] * len(sports)]
-    if (words := getattr(wanted, "sport", None)) is not None:
-        masks.append(values.in_sports(words, sports))
-    if (words := getattr(wanted, "league", None)) is not None:
-        masks.append(values.in_leagues(words, zip(sports, leagues, strict=True)))
-    if events is not None and wanted.event is not None:
-        masks.append(event in wanted.event for event in events)
-    if live is not None and wanted.live is not None:
-        masks.append(each == wanted.live for each in live)
-    return [all(row) for row in zip(*masks, strict=True)]
 
 
 # ---- unknown ids ----

@@ -133,7 +133,7 @@ class Node(Writer):
         self.views, self.stats = Views(method=self.method, ended=self.ended), StatsCache()
         self.freshness = Freshness(engine, self.clock.time)
         self.past = past
-        self.feeds = replication.feeds
+        self.feeds: Feeds | None = None
         self.records = Records() if records is None else records
         self.stream_settings = stream_settings
         self.closing = threading.Event()
@@ -203,7 +203,7 @@ def _method(reference: str) -> str:
 
 def open_node(
     settings: Settings, environ: Mapping[str, str], ends: ExitStack, *, fair: FairTable | None = None,
-    demonstration: bool = False, clock: Clock | None = None,
+    demonstration: bool = False, clock: Clock | None = None, replication: Replication = ALONE,
 ) -> Node:  # fmt: skip
     """Open the node that the settings specify. What has to be closed with it is in `ends`.
 
@@ -211,7 +211,6 @@ def open_node(
     """
     clock, options, folder = Clock() if clock is None else clock, settings.service, Path(settings.data.folder)
     failures = Failures(_log_failure)
-    replication = _replication(settings, environ, shares_keys=not demonstration)
     ends.callback(replication.close)  # if the rest fails
     store = ends.enter_context(closing(open_store(settings, demo=demonstration, replication=replication.keys)))
     if store.warning and settings.scale is None and not demonstration:  # else the keys come from the log
@@ -261,26 +260,6 @@ def open_node(
         },
         on_compile=lambda text: log.event("kernels", message=text),
     )  # fmt: skip
-
-
-def _replication(settings: Settings, environ: Mapping[str, str], *, shares_keys: bool) -> Replication:
-    """The replication that the settings specify; only here is the NATS client imported.
-
-    Raises `SettingsError` if the client is not installed, or settings contradict each other.
-    """
-    if settings.scale is None:
-        return ALONE
-    if settings.data.tape:
-        raise SettingsError(
-            f"{settings.file}: data.tape cannot be combined with [scale], because the log already records every step"
-        )
-    try:
-        from oddsengine_service.scale.roles import Member  # noqa: PLC0415
-    except ImportError as error:
-        raise SettingsError(
-            f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
-        ) from None
-    return Member(settings, environ, shares_keys=shares_keys)
 
 
 def _log_failure(name: str, failure: str) -> None:

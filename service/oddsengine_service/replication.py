@@ -8,7 +8,6 @@ from prometheus_client.core import Metric
 
 from oddsengine.history.closing import Store
 from oddsengine.matching import Decision, Matcher
-from oddsengine_service.feeds.status import Feeds
 from oddsengine_service.wire.splits import SplitsGiven
 
 AccountDay = tuple[str, int]  # account, UTC day since 1970
@@ -40,7 +39,6 @@ class Replication:
     began = 0.0  # start of the step count, the same for all processes; 0 is the start of the node
     origin = ""  # identifies the step numbers, for an archive; empty is the node itself
     closings: Store | None = None  # stores closing lines and bets; None is the node's database
-    feeds: Feeds | None = None  # the feeds of the process that has them
     most_quotes: int | None = None  # of a step; None is any number
     decisions: Mapping[tuple[str, str], Decision] = {}  # on games, of the process that had the feeds before
 

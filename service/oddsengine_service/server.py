@@ -43,7 +43,6 @@ from oddsengine_service.http.cors import Origins, is_loopback
 from oddsengine_service.http.middleware import Authenticate
 from oddsengine_service.http.protocol import connecting_to
 from oddsengine_service.http.request import BASE
-from oddsengine_service.http.site import Site
 from oddsengine_service.live_markets import PATH as LIVE
 from oddsengine_service.live_markets import SOURCES, LiveMarkets
 from oddsengine_service.lock import lock_folder, note_address
@@ -53,9 +52,11 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.memory import collect_rarely, share_arenas, trim
 from oddsengine_service.monitoring.metrics import Listener, Metrics
 from oddsengine_service.node import Node, open_node
+from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.routes.filters import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import ArchiveSettings, Settings, SettingsError, make_folder, secret, with_sources
+from oddsengine_service.site import Site
 from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS
 
@@ -329,7 +330,10 @@ def build(
         stack = guard.enter_context(contextlib.ExitStack())  # closed in reverse order, also if the rest fails
         stack.enter_context(lock_folder(settings))
         fair = FairFile(settings)
-        node = open_node(settings, environ, stack, fair=fair.table, demonstration=demonstration, clock=clock)
+        node = open_node(
+            settings, environ, stack, fair=fair.table, demonstration=demonstration, clock=clock,
+            replication=_replication(settings, environ, shares_keys=not demonstration),
+        )  # fmt: skip
         sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
@@ -340,6 +344,26 @@ def build(
         )  # fmt: skip
         guard.pop_all()  # from here on, it is the service that closes the stack
     return service
+
+
+def _replication(settings: Settings, environ: Mapping[str, str], *, shares_keys: bool) -> Replication:
+    """The replication that the settings specify; only here is the NATS client imported.
+
+    Raises `SettingsError` if the client is not installed, or settings contradict each other.
+    """
+    if settings.scale is None:
+        return ALONE
+    if settings.data.tape:
+        raise SettingsError(
+            f"{settings.file}: data.tape cannot be combined with [scale], because the log already records every step"
+        )
+    try:
+        from oddsengine_service.scale.roles import Member  # noqa: PLC0415
+    except ImportError as error:
+        raise SettingsError(
+            f"{settings.file}: [scale] needs the package {error.name}; run pip install 'oddsengine[scale]'"
+        ) from None
+    return Member(settings, environ, shares_keys=shares_keys)
 
 
 def build_demo(settings: Settings, environ: Mapping[str, str], *, owns_process: bool = False) -> Service:

@@ -20,8 +20,8 @@ from support.stream_samples import PING, SUBSCRIBE, Messages, collected, declare
 from oddsengine_service.http import asyncapi
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.request import BASE
-from oddsengine_service.http.site import STREAM_EXAMPLES
 from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.site import STREAM_EXAMPLES
 
 SCHEMA = Path(__file__).with_name("asyncapi-3.0.0.json.gz")
 STREAMS = [endpoint for endpoint in ENDPOINTS if endpoint.tag == "Streaming"]

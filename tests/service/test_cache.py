@@ -28,9 +28,9 @@ from oddsengine_service.errors import Problem
 from oddsengine_service.http.access import Access
 from oddsengine_service.http.cache import Cache
 from oddsengine_service.http.endpoints import Answer
-from oddsengine_service.http.pool import QUICK, Pool, Turns
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import CachedResponse
+from oddsengine_service.pool import QUICK, Pool, Turns
 from oddsengine_service.wire.odds import RowEncoder, odds
 
 PATHS = (
@@ -318,7 +318,7 @@ def test_lists_that_differ_in_limits_are_quick(
         return response
 
     monkeypatch.setattr(pool, "run_here", noted)
-    monkeypatch.setattr("oddsengine_service.http.pool.QUICK", 1.0)  # on a busy machine, too
+    monkeypatch.setattr("oddsengine_service.pool.QUICK", 1.0)  # on a busy machine, too
     for at in range(200):
         assert asked(running, path.format(200 + at))[0] == 200
         if True in made or (not quick and at > 10):

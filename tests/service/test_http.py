@@ -44,11 +44,11 @@ import oddsengine_cli as cli
 from oddsengine import catalog
 from oddsengine_service.healthcheck import FILE as LOCK
 from oddsengine_service.http.endpoints import Endpoint
-from oddsengine_service.http.pool import THREADS
-from oddsengine_service.http.site import documents
+from oddsengine_service.pool import THREADS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.server import serve
 from oddsengine_service.settings import load
+from oddsengine_service.site import documents
 from oddsengine_service.tiers import TIERS, books_of, required
 
 Json = dict[str, Any]

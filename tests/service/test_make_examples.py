@@ -10,8 +10,8 @@ import pytest
 from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.openapi import document
 from oddsengine_service.http.request import BASE
-from oddsengine_service.http.site import EXAMPLES
 from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.site import EXAMPLES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_examples.py"
 STORED: dict[str, Any] = msgspec.json.decode(EXAMPLES.read_bytes())

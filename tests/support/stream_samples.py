@@ -12,8 +12,8 @@ from support.service_running import PATIENCE_S, Running, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from oddsengine_service.http.site import STREAM_EXAMPLES
 from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.site import STREAM_EXAMPLES
 
 SUBSCRIBE = {"type": "subscribe", "channels": ["odds", "ev"], "filters": {"sports": ["basketball"], "min_ev": 3}}
 PING = {"type": "ping"}

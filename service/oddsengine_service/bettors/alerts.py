@@ -31,8 +31,8 @@ from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.params import MOST_LIMIT, parse
-from oddsengine_service.http.pool import WaitingThreads
 from oddsengine_service.node import Node
+from oddsengine_service.pool import WaitingThreads
 from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter

@@ -9,9 +9,9 @@ from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import Headers
+from oddsengine_service.http.v4_errors import credits_of
 from oddsengine_service.node import Node
 from oddsengine_service.tiers import ANONYMOUS, Caller, feature_above
-from oddsengine_service.v4.errors import credits_of
 
 FAILED_RATE = 600  # invalid keys per minute and address
 _HEADERS = "X-API-Key or Authorization: Bearer"

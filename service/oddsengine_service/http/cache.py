@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from oddsengine_service.http.access import Access
 from oddsengine_service.http.endpoints import Endpoint
-from oddsengine_service.http.pool import Job, Pool
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import CachedResponse, EncodedResponse
 from oddsengine_service.node import Node
+from oddsengine_service.pool import Job, Pool
 from oddsengine_service.tiers import TIERS
 
 BYTES, ANSWERS = 64 << 20, 4096  # per board version

@@ -9,9 +9,7 @@ seconds is closed. An address, or an account, whose clients have not read `[serv
 those that have read nothing for longest first; one always remains. Streams have limits of their own.
 """
 
-import contextlib
 import logging
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -20,12 +18,7 @@ from typing import Any, Protocol
 from oddsengine_service.accounts.limits import network
 from oddsengine_service.errors import Problem
 from oddsengine_service.monitoring import log
-
-try:
-    import fcntl
-    import termios
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+from oddsengine_service.stream.subscriber import unsent
 
 STALLED_S, UNREAD_BYTES = 30.0, 32 << 20
 CHECK_S = 0.5  # between two checks of responses
@@ -140,20 +133,6 @@ class Connections:
             log.event(event, logging.WARNING, **fields, count=count + 1)
             count, at = -1, now
         self._logged[event] = count + 1, at
-
-
-def unsent(transport: Any) -> int:
-    """Bytes not acknowledged by the client: the server's and, if available, the kernel's."""
-    if transport is None:
-        return 0
-    size: int = transport.get_write_buffer_size()
-    line = transport.get_extra_info("socket")
-    if fcntl is None or line is None:
-        return size
-    with contextlib.suppress(OSError, ValueError):
-        answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, struct.pack("i", 0))
-        size += struct.unpack("i", answer)[0]
-    return size
 
 
 def _files() -> int:

@@ -14,8 +14,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from oddsengine_service.errors import Problem, origin_of
+from oddsengine_service.monitoring.metrics import METHODS
 
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 REQUEST_HEADERS = ("X-API-Key", "Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
 EXPOSED = (
     "ETag", "Retry-After", "Warning", "X-Data-Delay", "X-Deep-Link-Type", "X-RateLimit-Limit", "X-RateLimit-Remaining",

@@ -13,10 +13,10 @@ from oddsengine_service.errors import INTERNAL, Problem, origin_of
 from oddsengine_service.http.cache import Cache
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import EncodedResponse, Headers, json_response
+from oddsengine_service.http.v4_errors import credits_of, v4_problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.tiers import Account
-from oddsengine_service.v4.errors import credits_of, v4_problem
 
 Authenticate = Callable[[Scope], Account | None]
 POLICY = b"content-security-policy"

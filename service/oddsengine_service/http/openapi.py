@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.params import Query
 from oddsengine_service.http.request import V4
+from oddsengine_service.http.v4_errors import V4Error
 from oddsengine_service.tiers import required
-from oddsengine_service.v4.errors import V4Error
 
 VERSION = "2.0.0"  # of the API
 _ERRORS = {

@@ -13,8 +13,8 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine_service.http.params import LARGEST
+from oddsengine_service.http.v4_errors import CODES
 from oddsengine_service.tiers import TIERS, required
-from oddsengine_service.v4.errors import CODES
 
 _PARTS = Path(__file__).parents[1] / "page"
 _SCRIPTS = (  # one module, in this order

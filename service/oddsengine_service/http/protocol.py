@@ -17,9 +17,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from oddsengine_service.errors import Problem, wrong_method
 from oddsengine_service.http.connections import Connections
-from oddsengine_service.http.cors import METHODS
 from oddsengine_service.http.middleware import refusal
 from oddsengine_service.monitoring import log
+from oddsengine_service.monitoring.metrics import METHODS
 from oddsengine_service.stream.subscriber import SERVER_SEND
 
 MOST_HEAD = 64 << 10  # bytes of the request line and all headers

@@ -18,13 +18,12 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from oddsengine_service.http.cors import METHODS
-
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _STREAM_SECONDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNAUTHORIZED = "metrics need their token: Authorization: Bearer TOKEN"
 _READ_S = 10.0  # timeout of a request for metrics
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")  # that have a name in metrics, and that a node answers
 _METHODS = frozenset({*METHODS, "OPTIONS"})
 
 

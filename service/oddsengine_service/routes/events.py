@@ -12,6 +12,7 @@ from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine_service import filters
 from oddsengine_service.board.views import Bools
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import unknown
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
@@ -45,9 +46,9 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
     )
 
 
-def _matching(context: Context, stats: BoardStats) -> Bools:
+def _which_match(context: Context, stats: BoardStats) -> Bools:
     query: EventsQuery = context.query
-    out = np.array(filters.matches(query, stats.sports, stats.leagues, live=stats.live.tolist()), bool)
+    out = np.array(which_match(query, stats.sports, stats.leagues, live=stats.live.tolist()), bool)
     if query.has_score is not None:
         scored = context.node.games.states(context.caller.tier.delay)
         out &= np.array([(game.id in scored) == query.has_score for game in stats.games], bool)
@@ -67,7 +68,7 @@ def events(context: Context) -> Any:
     books, strange = selected(context)
     stats = context.node.stats.at(context.board, books)
     order = stats.order
-    places = order[_matching(context, stats)[order]] if order.size else order
+    places = order[_which_match(context, stats)[order]] if order.size else order
     offset = context.query.offset
     games = states(context)
     rows = [_event(stats, at, games) for at in places[offset : offset + context.query.limit].tolist()]

@@ -18,6 +18,7 @@ from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Sheet, price_i
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.board.futures import METHOD, NodeFutures
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param, Words
@@ -63,7 +64,7 @@ def _selected(context: Context, *, by_selection: bool) -> _Selection:
         markets = [market for market in markets if market.id in query.market_id]
     if query.future_type is not None:
         markets = [market for market in markets if market.type == query.future_type]
-    matching = filters.matches(query, [market.sport for market in markets], [market.league for market in markets])
+    matching = which_match(query, [market.sport for market in markets], [market.league for market in markets])
     markets = list(compress(markets, matching))
     books = books_for(context, query.sportsbook)
     selection = _Selection(futures, board, [], books, context.board.now, strange)
@@ -138,7 +139,7 @@ def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
 
 def odds(context: Context) -> Any:
     selection = _selected(context, by_selection=True)
-    masks = [_matching(context, sheet, selection) for sheet in selection.sheets]
+    masks = [_which_match(context, sheet, selection) for sheet in selection.sheets]
     counts = [int(mask.sum()) for mask in masks]
     first, last = context.query.offset, context.query.offset + context.query.limit
     rows: list[FutureOdds] = []
@@ -151,7 +152,7 @@ def odds(context: Context) -> Any:
     return page(context, rows, len(rows), before, answer_meta(context, selection.strange))
 
 
-def _matching(context: Context, sheet: Sheet, selection: _Selection) -> Bools:
+def _which_match(context: Context, sheet: Sheet, selection: _Selection) -> Bools:
     mask = selection.visible(sheet)
     query: FuturesOddsQuery = context.query
     if query.selection is not None:

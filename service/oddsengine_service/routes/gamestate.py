@@ -7,6 +7,7 @@ from oddsengine import catalog
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.board.games import Rows
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Query
@@ -24,7 +25,7 @@ _DOC = (
 Games = dict[str, dict[str, Standing]]
 
 
-def _matching(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
+def _which_match(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]]:
     """Games that match a request, by sport; and the unknown ids."""
     query: SportGamesQuery = context.query
     seen = BoardIds({row.sport for row in rows.values()}, {row.league for row in rows.values()}, (), ())
@@ -36,7 +37,7 @@ def _matching(context: Context, rows: Rows) -> tuple[Games, dict[str, list[str]]
             unknown["event"] = missing
     games: Games = {}
     columns = ([row.sport for row in rows.values()], [row.league for row in rows.values()], list(rows))
-    matching = filters.matches(query, *columns, [row.is_live for row in rows.values()])
+    matching = which_match(query, *columns, [row.is_live for row in rows.values()])
     for event, row in sorted(compress(rows.items(), matching)):
         games.setdefault(row.sport, {})[event] = row
     return dict(sorted(games.items())), unknown
@@ -47,7 +48,7 @@ def _rows(context: Context) -> Rows:
 
 
 def states(context: Context) -> Any:
-    return data(context, *_matching(context, _rows(context)))
+    return data(context, *_which_match(context, _rows(context)))
 
 
 def states_of_sport(context: Context) -> Any:
@@ -55,7 +56,7 @@ def states_of_sport(context: Context) -> Any:
     own = {event: row for event, row in rows.items() if row.sport == sport}
     if not own and sport not in catalog.sports():
         raise unknown("sport", context.path["sport"])
-    games, unknown_ids = _matching(context, own)
+    games, unknown_ids = _which_match(context, own)
     return data(context, {sport: games.get(sport, {})}, unknown_ids)
 
 

@@ -23,6 +23,7 @@ from oddsengine.maths.odds import round_american
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import Problem, invalid, unknown
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.history.past import Past
@@ -299,7 +300,7 @@ def closings(context: Context) -> Any:
         first, last = filters.span(query.date, context.board.now)
         listed = past.closings.closed_between(first, min(last, now + 1))
     events, sports, leagues = zip(*listed, strict=True) if listed else ((), (), ())
-    ids = list(compress(events, filters.matches(query, sports, leagues, events)))
+    ids = list(compress(events, which_match(query, sports, leagues, events)))
     rows: list[Closing] = []
     left = MOST_LINES
     for id_ in ids[query.offset : query.offset + query.limit]:
@@ -389,7 +390,7 @@ def clv(context: Context) -> Any:
     books = books_for(context, query.sportsbook)
     if books is not None:
         bets = bets.filter([catalog.book(name).id in books for name in bets["sportsbook"].to_list()])
-    bets = bets.filter(filters.matches(query, *(bets[name].to_list() for name in ("sport", "league", "event_id"))))
+    bets = bets.filter(which_match(query, *(bets[name].to_list() for name in ("sport", "league", "event_id"))))
     bets = bets.filter(pl.col("ev") >= query.min_ev / 100.0 - 1e-9)
     since, until = _window(query, "from", "to")
     if since or until != LATEST:

@@ -16,6 +16,7 @@ from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query
@@ -111,7 +112,7 @@ def leagues(context: Context) -> Any:
     if context.query.include_empty:
         groups = {**{(each.sport, each.id): [] for each in catalog.leagues().values()}, **groups}
     keys = sorted(groups)
-    matching = filters.matches(context.query, [within for within, _ in keys], [ident for _, ident in keys])
+    matching = which_match(context.query, [within for within, _ in keys], [ident for _, ident in keys])
     rows = [_league(ident, within, groups[within, ident], stats) for within, ident in compress(keys, matching)]
     return data(context, rows, strange)
 
@@ -249,7 +250,7 @@ def teams(context: Context) -> Any:
     rows = []
     for (within, ident), at in stats.teams.items():
         ids = sorted({stats.leagues[place] for place in at} - {""})
-        if not any(filters.matches(query, [within] * max(len(ids), 1), ids or [""])):
+        if not any(which_match(query, [within] * max(len(ids), 1), ids or [""])):
             continue
         entry = entries.get((within, ident))
         name = entry.name if entry is not None else _spelled(stats, ident, at)

@@ -14,6 +14,7 @@ from oddsengine.query import BoardIds
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.board.splits import KEPT_S
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import invalid
 from oddsengine_service.filters import Pages, Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
@@ -42,7 +43,7 @@ def splits(context: Context) -> Any:
             unknown["market"] = unknown_markets
         rows = [row for row in rows if any(getattr(row, name) for name in query.market if name in _MARKETS)]
     columns = zip(*((row.sport, row.league, row.event_id) for row in rows), strict=True)
-    rows = list(compress(rows, filters.matches(query, *columns))) if rows else []
+    rows = list(compress(rows, which_match(query, *columns))) if rows else []
     if query.sportsbook is not None:
         books = {catalog.book(word).id for word in query.sportsbook}
         rows = [row for row in rows if row.sportsbook in books]

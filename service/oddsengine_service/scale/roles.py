@@ -127,6 +127,7 @@ class Member(Changes):
     # ---- life cycle ----
 
     def attach(self, node: Node) -> None:
+        node.use_feeds(self.feeds)  # of the process that has them
         self.node, self.follower = node, Follower(node, self)
 
     def run(self, service: Serving, feed: Callable[[Any], None]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine.query import RowFilter
-from oddsengine_service import filters
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.stream.events import Wire, forgotten, played
 from oddsengine_service.stream.sse import frame
 
@@ -21,7 +21,7 @@ class GameGroup:
     def fits(self, event: str, state: Mapping[str, Any]) -> bool:
         """Whether a game matches the filter."""
         sport, league = state.get("sport") or "", state.get("league") or ""
-        return filters.matches(self.wanted, [sport], [league], [event])[0]
+        return which_match(self.wanted, [sport], [league], [event])[0]
 
     def events(self, states: Mapping[str, Any], removed: Iterable[str]) -> list[bytes]:
         """Events of this group for some changes."""

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from oddsengine.live.update import Update
 from oddsengine.query import Index, LastChanges, Marks, RowChanges, RowFilter, TermIndex
-from oddsengine_service.http.pool import Turns
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
+from oddsengine_service.pool import Turns
 from oddsengine_service.stream.events import SSE, Wire, forgotten
 from oddsengine_service.stream.games import GameGroup
 from oddsengine_service.stream.moves import RowForm, UpdateMoves

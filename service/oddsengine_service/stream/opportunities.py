@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from oddsengine.query import values
-from oddsengine_service import filters
 from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
+from oddsengine_service.board.wanted import which_match
 from oddsengine_service.stream.events import SSE, Wire
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
@@ -143,7 +143,7 @@ class OpportunityGroup:
         place = find.sport, find.league, find.market
         matches = self._places.get(place)
         if matches is None:
-            (matches,) = filters.matches(wanted, [find.sport], [find.league])
+            (matches,) = which_match(wanted, [find.sport], [find.league])
             if matches and wanted.market is not None:
                 matches = values.in_markets(wanted.market, [(find.sport, find.market)])[0]
             self._places[place] = matches

@@ -8,17 +8,18 @@ import asyncio
 import contextlib
 import os
 import socket
+import struct
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from oddsengine_service.http.connections import unsent
 from oddsengine_service.stream.events import Wire
 
 try:
     import fcntl
+    import termios
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
@@ -40,6 +41,20 @@ class ReaderLimits:
     stalled: float = 30.0  # seconds without any byte received or acknowledged
     linger: float = 5.0  # seconds to receive the rest after the stream ends
     send_buffer: int = 1 << 18  # bytes; the kernel's default is megabytes; 0 leaves it
+
+
+def unsent(transport: Any) -> int:
+    """Bytes not acknowledged by the client: the server's and, if available, the kernel's."""
+    if transport is None:
+        return 0
+    size: int = transport.get_write_buffer_size()
+    line = transport.get_extra_info("socket")
+    if fcntl is None or line is None:
+        return size
+    with contextlib.suppress(OSError, ValueError):
+        answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, struct.pack("i", 0))
+        size += struct.unpack("i", answer)[0]
+    return size
 
 
 class _Rest:

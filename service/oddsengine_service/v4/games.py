@@ -17,9 +17,9 @@ from oddsengine.tables.timestamps import micros
 from oddsengine_service.errors import quoted
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import Query
+from oddsengine_service.http.v4_errors import refused
 from oddsengine_service.routes.reference import own
 from oddsengine_service.v4.bodies import V4Event, V4EventOdds, V4Sport
-from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.params import ID
 
 UPCOMING = "upcoming"  # live games and the next ones, of all sports

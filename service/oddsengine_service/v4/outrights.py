@@ -19,9 +19,9 @@ from oddsengine.futures import FuturesBoard, FuturesMarket
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.errors import quoted
 from oddsengine_service.http.endpoints import Context
+from oddsengine_service.http.v4_errors import refused
 from oddsengine_service.tiers import feature_above
 from oddsengine_service.v4.bodies import V4Bookmaker, V4Event, V4EventOdds, V4Market, V4Outcome, V4Sport
-from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import group, v4_id, written
 from oddsengine_service.v4.prices import OUTRIGHTS, books
 from oddsengine_service.wire.numbers import whole_americans

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from oddsengine.feeds.the_odds_api_names import REGIONS
 from oddsengine_service.errors import must_be, quoted
 from oddsengine_service.http.params import Param, Query, Words, time_of
-from oddsengine_service.v4.errors import refused
+from oddsengine_service.http.v4_errors import refused
 
 ID = re.compile("[0-9a-f]{32}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)

@@ -15,10 +15,10 @@ from oddsengine.query import OddsRows, book_ids, values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
+from oddsengine_service.http.v4_errors import refused
 from oddsengine_service.routes.history import caller_now, past_of
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.v4.bodies import V4EventOdds, V4PastEventOdds, V4PastEvents, V4PastOdds
-from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import Game, event, one, places_of, selected, written
 from oddsengine_service.v4.prices import Offers, bodies, books, markets
 

@@ -20,10 +20,10 @@ from oddsengine.feeds.the_odds_api_names import OUTCOMES, book_key, regions_of
 from oddsengine.query import OddsRows, RowFilter, TermTexts, values
 from oddsengine_service.errors import quoted
 from oddsengine_service.http.endpoints import Context
+from oddsengine_service.http.v4_errors import refused
 from oddsengine_service.routes.odds import books_for, reading
 from oddsengine_service.routes.reference import own
 from oddsengine_service.v4.bodies import V4Bookmaker, V4EventOdds, V4Market, V4Outcome
-from oddsengine_service.v4.errors import refused
 from oddsengine_service.v4.games import Game, facts, written
 from oddsengine_service.wire.numbers import whole_americans
 from oddsengine_service.wire.odds import own_columns

@@ -11,9 +11,9 @@ from support.service_running import PATIENCE_S, Running, running
 from websockets.sync.client import connect
 
 from oddsengine import catalog
-from oddsengine_service.http.cors import METHODS
-from oddsengine_service.http.site import description, documents
+from oddsengine_service.monitoring.metrics import METHODS
 from oddsengine_service.routes import history
+from oddsengine_service.site import description, documents
 
 Json = dict[str, Any]
 
