@@ -18,8 +18,7 @@ import polars as pl
 
 from oddsengine.commands.layout import Column
 from oddsengine.commands.layout import table as text_table
-from oddsengine.detection.results import bet, number, total_team
-from oddsengine.identity.wording import SIDES, numbered_side
+from oddsengine.detection.results import number, outcome
 from oddsengine.maths.odds import format_american
 from oddsengine.staking.same_bets import same_bets
 from oddsengine.tables.schema import row_column
@@ -105,15 +104,6 @@ def _market(row: Row) -> str:
     return text if not period or period == "full_game" or period in text else f"{period} {text}"
 
 
-def _bet(row: Row, one: Row) -> str:
-    """An outcome in words, in which a side of a game is a team."""
-    text = one["selection"]
-    at = numbered_side(text)
-    side = SIDES[at] if at >= 0 else text.strip().lower()
-    team = row.get(f"{side}_team")  # of a game, and not of other words
-    return bet(team or text, one["line"], row["player_name"], total_team(row))
-
-
 def _share(value: float | None) -> str:
     return _percent(None if value is None else value * 100.0, 0)
 
@@ -124,7 +114,7 @@ def _ev(row: Row) -> Cells:
     return [
         [
             _percent(row["ev_percentage"]), row["sportsbook"], row["event_name"], _market(row),
-            _bet(row, row),
+            outcome(row, row),
             format_american(row["odds_american"]), decimal(row["odds_decimal"]),
             "" if fair is None else decimal(1.0 / fair),
             row["reference"] if row["reference"] in ("close", "model") else row["sharp_book"] or "",
@@ -140,7 +130,7 @@ def _arbitrage(row: Row) -> Cells:
     old = age(row["oldest_odds_age_seconds"])
     return [
         [
-            *first, _bet(row, leg), leg["sportsbook"],
+            *first, outcome(row, leg), leg["sportsbook"],
             format_american(leg["odds_american"]), decimal(leg["odds_decimal"]), _percent(leg["stake_percent"]), old,
             _notes(row, leg), row["id"],
         ]
@@ -154,7 +144,7 @@ def _low_hold(row: Row) -> Cells:
     sides = [row[name] for name in ("side1", "side2", "side3") if row[name] is not None]
     return [
         [
-            *first, _bet(row, side), " ".join(side["books"]),
+            *first, outcome(row, side), " ".join(side["books"]),
             format_american(side["odds_american"]), decimal(side["odds_decimal"]),
             _percent(None if side["fair_probability"] is None else side["fair_probability"] * 100.0), old,
             _notes(row, side), row["id"],
@@ -175,7 +165,7 @@ def _middle(row: Row) -> Cells:
     last = [window, _percent(row["quality_score"], 0), row["probability_source"], age(row["odds_age_seconds"])]
     return [
         [
-            *first, _bet(row, side), side["sportsbook"],
+            *first, outcome(row, side), side["sportsbook"],
             format_american(side["odds_american"]), decimal(side["odds_decimal"]),
             _percent(side["stake_percent"]), *last, _notes(row, side), row["id"],
         ]
@@ -299,7 +289,7 @@ def with_same_bets(ev: pl.DataFrame, rows: int) -> tuple[pl.DataFrame, list[str]
     letters, said = [""] * ev.height, []
     for at, one in enumerate(same_bets(ev, rows)):
         first = ev.row(one.rows[0], named=True)
-        what = _bet(first, first | {"line": None})
+        what = outcome(first, first | {"line": None})
         letter = ascii_uppercase[at % len(ascii_uppercase)] * (1 + at // len(ascii_uppercase))
         for row in one.rows:
             letters[row] = letter

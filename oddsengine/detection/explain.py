@@ -15,7 +15,7 @@ from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.question import Question, Sharp, prepare
-from oddsengine.detection.results import accepted, bet, total_team
+from oddsengine.detection.results import accepted, outcome
 from oddsengine.detection.sweep import Wants, ages, market_fair
 from oddsengine.detection.terms import listed
 from oddsengine.identity.groups import Floats, Ints, Longs
@@ -124,8 +124,7 @@ class Explanation:
         """Describe each leg: outcome with its line, book, odds and stake, and which stakes are accepted when."""
         row = self.opportunity
         return [
-            f"    {bet(leg['selection'], leg['line'], row['player_name'], total_team(row))} at {leg['sportsbook']}, "
-            f"odds {leg['odds_decimal']:.4g}"
+            f"    {outcome(row, leg)} at {leg['sportsbook']}, odds {leg['odds_decimal']:.4g}"
             + ("" if leg["stake_percent"] is None else f", stake {leg['stake_percent']:.2f} %")
             + accepted(leg)
             for leg in self.prices.filter(role="leg").iter_rows(named=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.identity.wording import SIDES, numbered_side
 from oddsengine.tables.levels import BET_RULES
 
 _TIME = pl.Datetime("us", "UTC")
@@ -324,6 +325,22 @@ def bet(selection: str, line: float | None, player: str | None = None, team: str
     if re.search(rf"(?<![\d.]){re.escape(line_text.lstrip('-'))}(?![\d.]*\d)", selection):
         return text
     return f"{text} {line_text}" if _SAYS_SIDE.search(selection) or line == 0 else f"{text} {line:+.10g}"
+
+
+def outcome(row: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+    """Describe the outcome of a result, or of one of its legs; a side of a game is a team.
+
+    Examples
+    --------
+    >>> game = {"home_team": "Lakers", "away_team": "Celtics", "player_name": None, "market_type": "point_spread"}
+    >>> [outcome(game, {"selection": side, "line": line}) for side, line in (("2", 2.5), ("Home", None), ("X", None))]
+    ['Celtics +2.5', 'Lakers', 'Draw']
+    """
+    text = one["selection"]
+    at = numbered_side(text)
+    side = SIDES[at] if at >= 0 else text.strip().lower()
+    team = "Draw" if side == "x" else row.get(f"{side}_team")  # of a game, and not of other words
+    return bet(team or text, one["line"], row["player_name"], total_team(row))
 
 
 def accepted(leg: Mapping[str, Any]) -> str:

@@ -412,7 +412,11 @@ def read_wordings(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanin
     named = np.where(is_home == is_away, -1, np.where(is_home, HOME, AWAY))
     named = np.where(named < 0, parts.selection.column(lambda value: team_word(*value), np.int8), named)
     numbered = parts.selection.column(lambda value: numbered_side(value[1]), np.int8)
-    named = np.where((named < 0) & positional, numbered, named)
+    # A number is a side, unless the other team's name begins with it: 1. FC Köln, away.
+    counted = (named < 0) & positional & (numbered >= 0) & apart
+    other = np.where(numbered == HOME, away, home)
+    counted &= ~_begins(names, whole, other, counted) & (whole != other)
+    named = np.where(counted | ((named < 0) & positional & (numbered >= 0) & ~apart), numbered, named)
     full = ((whole == home) | (whole == away) | (shorter == home) | (shorter == away)) & (shorter > 0) & apart
     word = np.where(full, -1, word)
     beside = (named >= 0) & (rest > 0) & ((rest == home) | (rest == away) | (short & (word >= 0)))

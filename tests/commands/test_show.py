@@ -1,5 +1,6 @@
 """The short view says what `oddsengine scan` says, of any result, and only of results."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -89,3 +90,23 @@ def test_a_side_is_shown_as_its_team(home: str, away: str) -> None:
     for shown in (str(oe.show(oe.find_ev(odds))), str(oe.show(oe.find_arbitrage(odds)))):
         assert "Lakers" in shown.replace("Celtics @ Lakers", "")
         assert f" {home} " not in shown
+
+
+@pytest.mark.parametrize("sides", [("1", "X", "2"), ("Home", "Draw", "away"), ("home", "x", "Away")])
+def test_sides_of_a_1x2_are_teams_and_the_draw_wherever_they_come_from(sides: tuple[str, ...]) -> None:
+    """A live board, and a table: shown and explained."""
+    now = datetime(2026, 2, 8, 12, tzinfo=UTC)
+    rows = [
+        {"sportsbook": book, "event_id": "e", "sport": "soccer", "home_team": "Arsenal", "away_team": "Chelsea",
+         "market_type": "1x2", "selection": side, "odds_decimal": price, "last_seen_at": now}
+        for book, prices in {"fanduel": (2.1, 3.4, 3.6), "draftkings": (2.5, 3.2, 3.0)}.items()
+        for side, price in zip(sides, prices, strict=True)
+    ]  # fmt: skip
+    engine = oe.Engine()
+    engine.step(rows, now=now)
+    assert len(engine.view().opportunities().arbitrage) == 1
+    found = oe.find_arbitrage(pl.DataFrame(rows))
+    for text in (str(oe.show(found)), "\n".join(str(oe.explain(pl.DataFrame(rows), found["id"][0])).splitlines()[2:5])):
+        words = text.replace("Chelsea @ Arsenal", "").split()
+        assert {"Arsenal", "Draw", "Chelsea"} <= {*words}
+        assert not {"1", "X", "2", "home", "x", "away"} & {*words}
