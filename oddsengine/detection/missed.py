@@ -1,4 +1,4 @@
-"""Games that a search does not see whole, in sentences: split by names or starts, or left out because all is stale.
+"""Games that a search does not see whole, in sentences: split by names or starts, or without a usable price.
 
 A table without `event_id` identifies a game by its day and teams, or by its name, so that a typo, or a start in
 another time zone that falls on another day, makes a second game. Two games are probably one if both pairs of teams are
@@ -13,18 +13,20 @@ from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from rapidfuzz.distance import OSA
 
 from oddsengine import catalog
-from oddsengine.catalog.reasons import CODES
+from oddsengine.catalog.reasons import NAMES
 from oddsengine.columns import SECOND
 from oddsengine.detection.question import PreparedTable
+from oddsengine.identity.table import times
 from oddsengine.matching import THRESHOLD
 from oddsengine.matching.index import League, Spelling, fit
 from oddsengine.matching.schedule import WINDOW
 from oddsengine.tables.column_names import event_ids, teams_of
-from oddsengine.tables.schema import OddsTable
+from oddsengine.tables.schema import OddsTable, row_column
 
 _LEAST_WORD = 5  # letters of a word that may have a typo
 _SHOWN = 2  # games named in a sentence
@@ -41,8 +43,8 @@ class _Game(NamedTuple):
 
 
 def notes(prepared: PreparedTable) -> list[str]:
-    """Say which games are split, and which are left out whole."""
-    return [text for text in (split_games(prepared.table), stale_games(prepared)) if text]
+    """Say which games are split, and which are not used at all."""
+    return [text for text in (split_games(prepared.table), unused_games(prepared)) if text]
 
 
 def split_games(table: OddsTable) -> str:
@@ -139,29 +141,53 @@ def _described(group: list[_Game]) -> str:
     return " and ".join(f"{game.id!r} of {', '.join(map(str, sorted(map(str, game.books))))}" for game in group)
 
 
-def stale_games(prepared: PreparedTable) -> str:
-    """Say which games are left out whole because all of their prices are stale; empty if there are none."""
-    guarded, groups = prepared.guarded, prepared.identity.groups
-    stale = guarded.reason == CODES["stale"]
-    if not stale.any():
+def unused_games(prepared: PreparedTable) -> str:
+    """Say which games have no usable price, and why; empty if there are none, or if no game has one."""
+    rows = _unused_rows(prepared)
+    if not rows.height:
         return ""
-    event = groups.event[groups.ladder[groups.market]]
-    usable = np.bincount(event, ~stale) > 0
-    lost = np.flatnonzero((np.bincount(event) > 0) & ~usable)
-    if not lost.size or not usable.any():
+    codes = _codes(prepared)
+    used = prepared.table["event_id"].filter(pl.Series(codes == 0)).unique()
+    lost = (
+        rows.filter(~pl.col("event").is_in(used.implode()))
+        .group_by("event", maintain_order=True)
+        .agg(pl.col("guard").mode(maintain_order=True).first())
+    )
+    if not lost.height or not used.len():
         return ""
-    firsts = np.array([np.flatnonzero(event == code)[0] for code in lost[:_SHOWN]], np.int64)
-    ids = prepared.table["event_id"].gather(groups.row[firsts]).to_list()
-    newest = [int(groups.seen[event == code].max()) for code in lost[:_SHOWN]]
-    listed = ", ".join(
-        f"{ident!r} (the newest is {_ago(guarded.now - seen)} old)" for ident, seen in zip(ids, newest, strict=True)
+    named = ", ".join(f"{event!r} ({_why(prepared, event, guard)})" for event, guard in lost[:_SHOWN].rows())
+    more = f" and {lost.height - _SHOWN:,} more" if lost.height > _SHOWN else ""
+    advice = ""
+    if "stale" in lost["guard"].to_list():
+        advice = "; guards={'stale': SECONDS} allows older prices, and guards={'stale': False} those of any age"
+    verb = "is" if lost.height == 1 else "are"
+    return f"{lost.height:,} of {used.len() + lost.height:,} games {verb} not used: {named}{more}{advice}"
+
+
+def _codes(prepared: PreparedTable) -> npt.NDArray[np.uint8]:
+    """The reason for which each row of the table is not used, else 0."""
+    codes, groups = prepared.identity.verdict.copy(), prepared.identity.groups
+    codes[groups.row] = np.where(codes[groups.row] > 0, codes[groups.row], prepared.guarded.reason)
+    return codes
+
+
+def _unused_rows(prepared: PreparedTable) -> pl.DataFrame:
+    """Games and reasons of the rows that are not used, invalid ones at the end."""
+    table, codes = prepared.table, _codes(prepared)
+    at, position = np.flatnonzero(codes), row_column(table.columns)
+    named = pl.Series([NAMES[code] for code in codes[at].tolist()], dtype=pl.String)
+    invalid = table.unpriced.join(table.rejected.select(position, "guard"), on=position, how="left")
+    return pl.concat(
+        [table.select(event="event_id")[at].with_columns(guard=named), invalid.select(event="event_id", guard="guard")]
     )
-    more = f" and {lost.size - _SHOWN:,} more" if lost.size > _SHOWN else ""
-    one = "1 game is" if lost.size == 1 else f"{lost.size:,} games are"
-    return (
-        f"{one} left out, because all prices are stale: {listed}{more}; guards={{'stale': SECONDS}} allows older "
-        "prices, and guards={'stale': False} those of any age"
-    )
+
+
+def _why(prepared: PreparedTable, event: str, guard: str) -> str:
+    """The reason of a game without a usable price; of stale ones, the age of the newest."""
+    if guard != "stale":
+        return guard
+    seen = times(prepared.table.filter(event_id=event), "last_seen_at")
+    return f"stale: the newest is {_ago(prepared.guarded.now - int(seen.max()))} old"
 
 
 def _ago(micros: int) -> str:

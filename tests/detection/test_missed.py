@@ -40,7 +40,7 @@ def games(*lines: tuple[str, str, str, str, float, float]) -> pl.DataFrame:
 
 WHOLE = (("pinnacle", START, LAKERS, CELTICS, 1.9, 2.0), ("draftkings", START, LAKERS, CELTICS, 1.8, 2.1))
 TYPO = ("betmgm", START, "Los Angeles Lakres", CELTICS, 1.95, 1.93)
-ZONE = ("caesars", "2026-12-02T00:30:00Z", LAKERS, CELTICS, 2.02, 1.85)
+ZONE = ("caesars", "2026-12-02 00:30", LAKERS, CELTICS, 2.02, 1.85)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,9 @@ def apart() -> pl.DataFrame:
 
 @pytest.mark.parametrize("find", [*FINDERS, oe.fair])
 def test_a_game_with_stale_prices_only_is_named(find: Any) -> None:
-    with pytest.warns(oe.OddsWarning, match=r"1 game is left out, .* 'old' \(the newest is 30 minutes old\); guards="):
+    with pytest.warns(
+        oe.OddsWarning, match=r"^1 of 2 games is not used: 'old' \(stale: the newest is 30 minutes old\); guards="
+    ):
         find(apart())
     with warnings.catch_warnings(action="error"):
         find(apart(), guards={"stale": 3600})
@@ -142,7 +144,27 @@ def test_a_game_with_stale_prices_only_is_named(find: Any) -> None:
 def test_why_names_games_with_stale_prices_only() -> None:
     said = oe.why(apart())
     assert said.startswith("6 of 12 rows are usable")
-    assert "1 game is left out, because all prices are stale: 'old' (the newest is 30 minutes old); guards=" in said
+    assert "1 of 2 games is not used: 'old' (stale: the newest is 30 minutes old); guards=" in said
     later = oe.why(apart(), now=MOMENT + timedelta(hours=100))  # nothing is left, as it says already
     assert "12 of 12 rows are rejected: stale 12" in later
-    assert "left out" not in later
+    assert "not used" not in later
+
+
+@pytest.mark.parametrize("find", [*FINDERS, oe.fair, oe.why])
+def test_games_without_a_usable_price_are_named_once_with_their_reasons(find: Any) -> None:
+    typo = games(("betmgm", START, "Miami Heat", "Utah Jazz", 1.9, 1.9)).with_columns(team=pl.lit("Nobody"))
+    words = games(("betmgm", START, "Chicago Bulls", "Detroit Pistons", 1.9, 1.9)).with_columns(market=pl.lit("who"))
+    texts = games(("betmgm", START, "Phoenix Suns", "Dallas Mavericks", 1.9, 1.9)).with_columns(odds=pl.lit(0.5))
+    odds = pl.concat([games(*WHOLE), typo, words, texts])
+    with warnings.catch_warnings(record=True, action="always") as said:
+        answer = find(oe.check_odds(odds, columns={"odds": "odds_decimal"}))
+    text = answer if find is oe.why else str(said[0].message)
+    assert len(said) == (find is not oe.why)
+    assert text.count("not used") == 1
+    assert "3 of 4 games are not used: '2026-12-01/Miami Heat/Utah Jazz' (unknown_outcome), " in text
+    assert "'2026-12-01/Chicago Bulls/Detroit Pistons' (unmapped) and 1 more" in text
+
+
+def test_nothing_is_said_of_games_that_are_used_in_part() -> None:
+    odds = pl.concat([games(*WHOLE), games(WHOLE[0]).with_columns(team=pl.lit("Nobody"))])
+    assert "not used" not in oe.why(odds)
