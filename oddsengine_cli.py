@@ -17,6 +17,7 @@ COMMANDS = {
     "scan": "find opportunities in a file of prices",
     "explain": "explain one opportunity: prices, fair probability, prices not used",
     "markets": "list the markets of a file: books, completeness, main line",
+    "columns": "say what the columns of a file of prices are taken for",
     "devig": "fair probabilities of one market",
     "kelly": "Kelly stakes as fractions of a bankroll",
     "stakes": "stakes with the same payout for every outcome",

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from oddsengine.detection.question import prepare
     from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
     from oddsengine.detection.windows import middle_probability
-    from oddsengine.feeds.reading import read_odds
+    from oddsengine.feeds.reading import columns_of, read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
     from oddsengine.live.delayed import NotYetError
     from oddsengine.live.engine import Engine
@@ -129,6 +129,7 @@ __all__ = [
     "calibrate",
     "check_model",
     "check_odds",
+    "columns_of",
     "compile_kernels",
     "cover",
     "decimal_to_american",
@@ -204,7 +205,7 @@ _MODULES = {
     "detection.question": "prepare",
     "detection.results": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
     "detection.windows": "middle_probability",
-    "feeds.reading": "read_odds",
+    "feeds.reading": "columns_of read_odds",
     "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",
     "live.delayed": "NotYetError",
     "live.engine": "Engine",

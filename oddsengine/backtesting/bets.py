@@ -35,10 +35,11 @@ from oddsengine.matching.index import Spelling, fit
 from oddsengine.matching.matcher import THRESHOLD
 from oddsengine.maths.odds import charged
 from oddsengine.staking.stakes import bet_table
-from oddsengine.tables.casts import CASTS, TIME, to_number
+from oddsengine.tables.casts import CASTS, TIME, ordered_days, to_number
 from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, Columns, price_format, teams_of
 from oddsengine.tables.files import read_rows, reason_of
 from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.reshape import ENDS_IN_LINE
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, named
 
 BET_COLUMNS: dict[str, str] = {
@@ -67,10 +68,8 @@ _WORDS = {word: name for name, (_, words) in RESULTS.items() for word in (name, 
 UNKNOWN = "unknown"
 """In place of a text that a bet does not have."""
 
-_SLASHED = r"^(\d{1,2})/(\d{1,2})/(\d{4})\b(.*)$"
 _NEAR = timedelta(hours=12)
 _TIE = 0.05  # of scores of two games that may both be meant
-_ENDS_IN_LINE = r"^(?i:(over|under|o|u)\s*(\d+(?:\.\d+)?)|(.*\S)\s+\(?([+-]\d+(?:\.\d+)?)\)?)$"
 _OTHER = {"home": "away", "away": "home"}
 _SIDES = {"home": "home", "1": "home", "draw": "draw", "x": "draw", "tie": "draw", "away": "away", "2": "away"}
 
@@ -179,7 +178,7 @@ def _with_lines(frame: pl.DataFrame) -> pl.DataFrame:
     if "line" not in frame.columns:
         frame = frame.with_columns(line=pl.lit(None, pl.String))
     selection, line = pl.col("selection"), pl.col("line").cast(pl.String).str.strip_chars()
-    side, total, name, spread = (selection.str.extract(_ENDS_IN_LINE, group) for group in (1, 2, 3, 4))
+    side, total, name, spread = (selection.str.extract(ENDS_IN_LINE, group) for group in (1, 2, 3, 4))
     without = line.is_null() | (line == "")
     long = side.str.to_lowercase().replace({"o": "over", "u": "under"})
     return frame.with_columns(
@@ -195,19 +194,11 @@ def _times(column: pl.Series) -> pl.Series:
         column = column.cast(pl.String)
     if column.dtype == pl.String:
         column = column.str.strip_chars().replace("", None)
-        parts = column.to_frame().select(pl.col(name).str.extract_groups(_SLASHED)).unnest(name).drop("4")
-        first, second, _ = (parts[:, at].cast(pl.Int64) for at in range(3))
-        days_first, months_first = bool((first > 12).any()), bool((second > 12).any())
-        if first.drop_nulls().len():
-            if days_first == months_first:
-                row = int(first.is_not_null().arg_max() or 0)
-                raise OddsError(
-                    f"bet {row + 1}: {name} {column[row]!r} can be two days, as no {name} shows whether the day or the "
-                    "month is first; write days as 2026-02-08"
-                )
-            form = r"${3}-${2}-${1}" if days_first else r"${3}-${1}-${2}"
-            column = column.str.replace(r"^(\d)/", "0${1}/").str.replace(r"/(\d)/", "/0${1}/")
-            column = column.str.replace(r"^(\d\d)/(\d\d)/(\d{4})\b", form)
+        try:
+            column = ordered_days(column)
+        except ValueError as error:
+            row = next(at for at, text in enumerate(column) if text and str(error).startswith(repr(text)))
+            raise OddsError(f"bet {row + 1}: {name} {error}; write days as 2026-02-08") from None
     cast, reason = CASTS[pl.Datetime]
     read = column if column.dtype == TIME else cast(column)
     lost = read.is_null() & column.is_not_null()

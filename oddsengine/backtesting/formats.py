@@ -89,6 +89,11 @@ def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:
     return zip(moments.tolist(), first.tolist(), [*first[1:].tolist(), now.size], strict=True)
 
 
+def is_own_format(names: Iterable[str]) -> bool:
+    """Whether a history is of price intervals, props or openings, and not an odds table."""
+    return any({*names} >= {*some} for some in (SPELLS, PROPS, OPENINGS))
+
+
 def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0, columns: Columns | None = None) -> History:
     """Detect the format of a history by its columns; `columns` as for `check_odds`.
 

@@ -32,7 +32,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.closes import Closes
-from oddsengine.backtesting.formats import History
+from oddsengine.backtesting.formats import History, is_own_format
 from oddsengine.backtesting.grading import bet_gains, closing_evs, final_scores, why_no_close
 from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
 from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
@@ -620,7 +620,7 @@ def _events(history: Any, columns: Columns | None) -> pl.DataFrame:
         if isinstance(history, str | os.PathLike | History | Tape):
             return pl.DataFrame()
         history = to_polars(history).lazy()
-    history = with_games(history, columns)
+    history = with_games(history, columns, turn=not is_own_format(history.collect_schema().names()))
     known = history.collect_schema().names()
     names = [name for name in ("event_id", "sport", "league", "home_team", "away_team") if name in known]
     events: pl.DataFrame = history.select(names).unique(maintain_order=True).collect()

@@ -303,6 +303,14 @@ def _add_markets(parser: argparse.ArgumentParser) -> None:
     _add_output(parser)
 
 
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Say what each column of a table of odds is taken for, and what the table still needs."
+    parser.set_defaults(run=scan.columns_command)
+    parser.add_argument("file", metavar="FILE", help="prices: .csv, .parquet, .json, .ndjson or .jsonl")
+    _add_shared(parser, "--columns")
+    _add_format(parser, "json", "csv")
+
+
 def _add_devig(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _PRICES
     parser.set_defaults(run=price.devig_command)
@@ -711,7 +719,8 @@ def _add_compile(parser: argparse.ArgumentParser) -> None:
 # ---- entry point ----
 
 _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
-    "scan": _add_scan, "explain": _add_explain, "markets": _add_markets, "devig": _add_devig, "kelly": _add_kelly,
+    "scan": _add_scan, "explain": _add_explain, "markets": _add_markets, "columns": _add_columns,
+    "devig": _add_devig, "kelly": _add_kelly,
     "stakes": _add_stakes, "parlay": _add_parlay, "hedge": _add_hedge, "free-bet": _add_free_bet,
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,

@@ -1,4 +1,4 @@
-"""The commands that read a table of prices: `scan`, `markets`, `explain`."""
+"""The commands that read a table of prices: `scan`, `markets`, `explain`, `columns`."""
 
 import argparse
 import json
@@ -17,6 +17,8 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import GUARDS, NAMES
+from oddsengine.commands.layout import Column
+from oddsengine.commands.layout import table as layout_table
 from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import (
     EV,
@@ -34,7 +36,7 @@ from oddsengine.detection.books import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
 from oddsengine.detection.finders import find_all, games_missed, markets, rejected, why_no_ev
-from oddsengine.feeds.reading import STANDARD_INPUT, files_of, read_odds
+from oddsengine.feeds.reading import STANDARD_INPUT, columns_of, files_of, read_odds
 from oddsengine.tables.files import write_table
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine.tables.schema import OddsTable, OddsWarning
@@ -223,6 +225,18 @@ def markets_command(arguments: argparse.Namespace) -> None:
     with notice("listing markets", _SLOW):
         frame = markets(table, guards=_guards(arguments), now=arguments.now)
     _show({MARKETS: frame}, {}, [f"{frame.height:,} markets of {table.height:,} prices"], arguments, form)
+
+
+def columns_command(arguments: argparse.Namespace) -> None:
+    rows = columns_of(arguments.file, columns=arguments.columns)
+    if arguments.format == "json":
+        echo(json.dumps(rows.to_dicts(), indent=2, ensure_ascii=False) + "\n")
+    elif arguments.format == "csv":
+        echo(csv_text(rows.to_dicts(), rows.columns))
+    else:
+        cells = [[[text or "" for text in row]] for row in rows.select("column", "taken_for", "example", "why").rows()]
+        titles = [Column("column"), Column("taken for"), Column("example"), Column("why", least=20)]
+        echo("\n".join([*layout_table(titles, cells, terminal(), bold=bold()), ""]))
 
 
 def explain_command(arguments: argparse.Namespace) -> None:

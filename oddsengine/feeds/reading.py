@@ -26,7 +26,19 @@ import polars as pl
 from oddsengine.feeds import FeedError, football_data
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.tables.column_names import Columns
-from oddsengine.tables.files import READABLE, bad_lines, decoded, odds_table, read_rows, reason_of, scan_table, with_bad
+from oddsengine.tables.files import (
+    READABLE,
+    Rows,
+    bad_lines,
+    decoded,
+    odds_table,
+    read_rows,
+    reason_of,
+    scan_table,
+    with_bad,
+)
+from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.recognise import recognised
 from oddsengine.tables.schema import (
     ODDS_SCHEMA,
     OTHER_ROW,
@@ -41,6 +53,7 @@ from oddsengine.tables.schema import (
 STANDARD_INPUT = "-"
 ODDS_FORMATS = ("decimal", "american")
 _PARQUET = b"PAR1"
+_SHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 
 
@@ -96,6 +109,61 @@ def read_odds(
     return _joined([_read_file(path, columns, odds_format) for path in files_of(source)])
 
 
+def columns_of(source: str | os.PathLike[str] | IntoFrame, *, columns: Columns | None = None) -> pl.DataFrame:
+    """Say what each column of a table of odds is taken for, and what the table still needs.
+
+    Parameters
+    ----------
+    source
+        A file, as for `read_odds`, or a frame, as for `check_odds`.
+    columns
+        Names of its columns, and what they are in `ODDS_SCHEMA`, as for both.
+
+    Returns
+    -------
+    polars.DataFrame
+        `column`, the name in the table, null for what the table still needs; `taken_for`, a column of `ODDS_SCHEMA` or
+        what a column of another shape has, null if it is not used; `why`; and an `example`, the first value.
+
+    Raises
+    ------
+    OddsError
+        If the table can be read in several ways.
+
+    Examples
+    --------
+    >>> table = {"game": ["Celtics @ Lakers"], "home_odds": ["-120"], "away_odds": ["+105"], "note": ["late"]}
+    >>> columns_of(table).select("column", "taken_for").rows()[:3]
+    [('game', 'event_id'), ('home_odds', 'odds of home, moneyline'), ('away_odds', 'odds of away, moneyline')]
+    >>> columns_of(table).select("column", "taken_for").rows()[3:]
+    [('note', None), (None, 'sportsbook')]
+    """
+    if not isinstance(source, str | os.PathLike):
+        try:
+            return recognised(to_polars(source), columns)
+        except TypeError as error:
+            raise OddsError(f"not an odds table: {error}") from None
+    path = files_of(source)[0]
+    rows = _rows_of(path, columns)
+    try:
+        return recognised(rows.frame, columns, rows.first_line)
+    except OddsError as error:
+        raise OddsError(f"{path.name}: {error}") from None
+
+
+def _rows_of(path: Path, columns: Columns | None) -> Rows:
+    """Read the rows of a file that is a table."""
+    data, suffix = _contents(path), path.suffix.lower()
+    try:
+        if (suffix == ".csv" and not columns and football_data.is_season(data)) or (
+            suffix == ".json" and _is_the_odds_api(decoded(data))
+        ):
+            raise OddsError("it has the format of a source, whose columns need no names: read_odds reads it")
+        return read_rows(data, suffix)
+    except OddsError as error:
+        raise OddsError(f"{path.name}: {error}") from None
+
+
 def _is_partitioned(path: Path) -> bool:
     """Whether a path is a folder, or a pattern of Parquet files, in hive partitions."""
     if path.is_dir():
@@ -145,8 +213,14 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
 
 
 def _read_file(path: Path, columns: Columns | None, odds_format: str | None) -> OddsTable:
+    return _read(path.name, _contents(path), path.suffix.lower(), columns, odds_format)
+
+
+def _contents(path: Path) -> bytes:
+    """Read a file, which must not change meanwhile."""
     if path.suffix.lower() not in READABLE:
-        raise OddsError(f"cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}")
+        sheet = f"; a frame is read by oe.check_odds(pl.read_excel({path.name!r}))" if path.suffix in _SHEETS else ""
+        raise OddsError(f"cannot read {path.name}: the suffix must be one of {', '.join(READABLE)}{sheet}")
     try:
         before = path.stat()
         data = path.read_bytes()
@@ -158,7 +232,7 @@ def _read_file(path: Path, columns: Columns | None, odds_format: str | None) -> 
         raise OddsError(
             f"{path} was changed while it was read; read it again, and replace such a file by renaming a new one"
         )
-    return _read(path.name, data, path.suffix.lower(), columns, odds_format)
+    return data
 
 
 def _suffix_of(data: bytes) -> str:

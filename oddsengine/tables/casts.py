@@ -15,13 +15,35 @@ _EVEN = ("even", "evens", "ev")
 
 
 def to_number(text: pl.Expr) -> pl.Expr:
-    """Parse numbers with a decimal point or comma; null for others, such as 1,234."""
+    """Parse numbers with a decimal point or comma; null for others, such as 1,234. A typographic minus is one."""
+    text = text.str.replace("^−", "-")
     return (
         pl.when(text.str.contains(_DECIMAL_COMMA))
         .then(text.str.replace(",", ".", literal=True))
         .otherwise(text)
         .cast(pl.Float64, strict=False)
     )
+
+
+def looks_priced(column: pl.Series) -> bool:
+    """Whether all values of a column can be prices, and some are.
+
+    Examples
+    --------
+    >>> [looks_priced(pl.Series(values)) for values in ([1.9, None], ["+120", "5/2"], [3, 1], ["Lakers"], [None])]
+    [True, True, False, False, False]
+    """
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        text = column.str.strip_chars().unique()
+        text = text.filter(~is_empty(text) & (text != "-"))
+        made = text.rename("t").to_frame().select(_unusual("odds_decimal")).to_series()
+    elif column.dtype.is_numeric():
+        made = column.drop_nulls().cast(pl.Float64).drop_nans()
+    else:
+        return False
+    return made.len() > 0 and bool(((made > 1.0) | (made <= -100.0)).fill_null(value=False).all())
 
 
 def _number(column: pl.Series) -> pl.Series:
@@ -104,6 +126,81 @@ def _iso(column: pl.Series) -> pl.Series:
     local = written.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
     offset = pl.when(pl.col("sign") == "-").then(-ahead).otherwise(ahead)
     return part.select((local - offset).dt.replace_time_zone("UTC")).to_series()
+
+
+_DMY = (
+    r"^([0-9]{1,2})([./-])([0-9]{1,2})[./-]([0-9]{4}|[0-9]{2})"
+    r"(?:[, ]+([0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]+)?) ?([AaPp][Mm])?)?$"
+)
+
+
+def ordered_days(column: pl.Series) -> pl.Series:
+    """Write days such as 08.02.2026 and 2/13/2026, and times on them, as ISO 8601; other texts stay.
+
+    With dots the day is first. With slashes or hyphens it is the part that exceeds 12 in some value.
+
+    Raises
+    ------
+    ValueError
+        If no value says which part is the day, or some say one and some the other.
+
+    Examples
+    --------
+    >>> ordered_days(pl.Series(["08.02.2026 19:30", "2026-02-09"])).to_list()
+    ['2026-02-08 19:30', '2026-02-09']
+    >>> ordered_days(pl.Series(["2/8/2026 7:30 PM", "2/13/26"])).to_list()
+    ['2026-02-08 19:30', '2026-02-13']
+    """
+    text = column.str.strip_chars()
+    distinct = text.unique().drop_nulls()
+    part = distinct.rename("t").to_frame().with_columns(pl.col("t").str.extract_groups(_DMY)).unnest("t")
+    part.columns = ["first", "mark", "second", "year", "time", "half"]
+    part = part.with_columns(pl.Series("text", distinct)).filter(pl.col("first").is_not_null())
+    if part.is_empty():
+        return column
+    part = part.with_columns(pl.col("first", "second").cast(pl.Int64))
+    open_ = part.filter(pl.col("mark") != ".")
+    days, months = bool((open_["first"] > 12).any()), bool((open_["second"] > 12).any())
+    if open_.height and days == months:
+        both = open_.filter(pl.col("second") > 12)["text"].head(1).to_list() if days else []
+        first = next(text for text in column if text is not None and text.strip() in open_["text"].to_list())
+        said = f"has the day in another place than {both[0]!r}" if both else "can be two days"
+        raise ValueError(f"{first!r} {said}")
+    day_first = (pl.col("mark") == ".") | days
+    hour = pl.col("time").str.extract(r"^(\d+)").cast(pl.Int64)
+    late = (
+        pl.when(pl.col("half").is_null())
+        .then(hour)
+        .otherwise(hour % 12 + 12 * (pl.col("half").str.to_lowercase() == "pm"))
+    )
+    written = pl.format(
+        "{}-{}-{}",
+        pl.when(pl.col("year").str.len_chars() == 2).then("20" + pl.col("year")).otherwise("year"),
+        pl.when(day_first).then("second").otherwise("first").cast(pl.String).str.zfill(2),
+        pl.when(day_first).then("first").otherwise("second").cast(pl.String).str.zfill(2),
+    )
+    clock = pl.format("{} {}{}", written, late.cast(pl.String).str.zfill(2), pl.col("time").str.extract(r"^\d+(:.*)$"))
+    made = part.select("text", iso=pl.when(pl.col("time").is_null()).then(written).otherwise(clock))
+    return text.replace(made["text"], made["iso"])
+
+
+_ZONED = r"(?:[Zz]|UTC|[+-]\d\d:?\d\d|[+-]\d\d)$"
+_TIMED = r"\d[Tt ]\d\d:\d\d"
+
+
+def mixed_zones(column: pl.Series) -> tuple[str, str] | None:
+    """Return a time with a zone and one without if a column of text has both; None otherwise.
+
+    Examples
+    --------
+    >>> mixed_zones(pl.Series(["2026-02-08T19:30:00Z", "2026-02-08 14:30", "2026-02-08"]))
+    ('2026-02-08T19:30:00Z', '2026-02-08 14:30')
+    """
+    timed = column.filter(column.str.contains(_TIMED))
+    zoned = timed.str.contains(_ZONED)
+    if not zoned.any() or zoned.all():
+        return None
+    return timed.filter(zoned)[0], timed.filter(~zoned)[0]
 
 
 def _time(column: pl.Series) -> pl.Series:

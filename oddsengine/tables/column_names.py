@@ -18,7 +18,7 @@ Whole prices of 100 or more alone can be either, and a table with both is two ta
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 
@@ -31,15 +31,15 @@ ANY_FORMAT = "odds"
 
 DECIMAL, AMERICAN = "odds_decimal", "odds_american"
 SYNONYMS: dict[str, tuple[str, ...]] = {
-    "sportsbook": ("book", "bookmaker", "bookie"),
+    "sportsbook": ("book", "bookmaker", "bookie", "bookmaker_name"),
     "event_id": ("event", "game", "match", "fixture", "game_id", "match_id", "fixture_id"),
     "home_team": ("home",),
     "away_team": ("away",),
-    "market_type": ("market", "bet_type"),
-    "selection": ("outcome", "team", "runner", "pick"),
-    "line": ("handicap",),
-    "event_start_time": ("start", "start_time", "kickoff", "commence_time"),
-    "last_seen_at": ("timestamp",),
+    "market_type": ("market", "bet_type", "market_name", "market_key"),
+    "selection": ("outcome", "team", "runner", "pick", "bet_name", "outcome_name", "selection_name"),
+    "line": ("handicap", "point", "points", "bet_points", "selection_points"),
+    "event_start_time": ("start", "start_time", "kickoff", "commence_time", "start_date", "starts", "game_time"),
+    "last_seen_at": ("timestamp", "last_update", "updated", "updated_at"),
     "player_name": ("player",),
     "odds_probability": ("probability",),
     DECIMAL: ("decimal_odds",),
@@ -49,13 +49,19 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "probability": ("prob",),
     # Of bets: see `oddsengine.backtesting.bets`.
     "placed_at": ("placed", "date_placed", "time_placed", "bet_placed", "bet_date"),
-    "event_date": ("date", "game_date", "match_date"),
+    "event_date": ("date", "game_date", "match_date", "day"),
     "event_name": ("matchup",),
     "stake": ("wager", "risk", "bet_amount", "stake_amount"),
     "closing_odds": ("closing_line", "closing_price", "close_odds", "closing"),
     "result": ("bet_result", "settlement"),
 }
 """Common names of columns, by the name in the schema."""
+
+WIDE = (
+    "home_odds", "draw_odds", "away_odds", "over_odds", "under_odds", "home_spread_odds", "away_spread_odds",
+    "home_line", "away_line", "total_line",
+)  # fmt: skip
+"""What columns of a table with a column per outcome can be called, besides names of the schema."""
 
 _SEPARATORS = re.compile(r"[\s_.\-]+")
 Columns = Mapping[str, str | pl.Expr]
@@ -116,10 +122,12 @@ def renames(
         target = words.get(_folded(name), name)
         if target not in taken and target != name and name not in made:
             found.setdefault(target, []).append(name)
+    if ANY_FORMAT in found and ANY_FORMAT in names and ANY_FORMAT not in made:
+        found[ANY_FORMAT].insert(0, ANY_FORMAT)
     if {DECIMAL, AMERICAN, ANY_FORMAT} & {*made.values()} or {DECIMAL, AMERICAN} & found.keys():
         found.pop(ANY_FORMAT, None)  # the format of the price is known
     for target, several in found.items():
-        exact = [name for name in several if _folded(name) == _folded(target)]
+        exact = [name for name in several if _folded(name) == _folded(target) and target != ANY_FORMAT]
         if len(several) > 1 and len(exact) != 1:
             raise ValueError(
                 f"the columns {' and '.join(map(repr, several))} can each be {target}: choose one with "
@@ -127,6 +135,11 @@ def renames(
             )
         made[(exact or several)[0]] = target
     return made
+
+
+def is_common(name: str) -> bool:
+    """Whether a name is a common one of a column, such as `Stake`, which is also a book."""
+    return _folded(name) in _words(SYNONYMS)
 
 
 def renamed(columns: Columns | None) -> dict[str, str]:
@@ -147,7 +160,7 @@ def _items(columns: Columns | None) -> Iterable[tuple[str, str | pl.Expr]]:
 
 def check_columns(columns: Columns, schema: Collection[str], kind: str = "an odds table") -> None:
     """Raise `ValueError` if a mapping has names that are not in the schema, or one of them twice."""
-    known = (*schema, ANY_FORMAT)
+    known = (*schema, ANY_FORMAT, *(WIDE if DECIMAL in schema else ()))
     owner: dict[str, str] = {}
     for name in added(columns):
         if name not in schema:
@@ -158,7 +171,7 @@ def check_columns(columns: Columns, schema: Collection[str], kind: str = "an odd
         if not isinstance(name, str) or not isinstance(target, str):
             raise ValueError(f"columns must map names of the table to names of the schema, got {name!r}: {target!r}")
         if target not in known:
-            near = _near(target, known) or f"; allowed: {', '.join(known)}"
+            near = _near(target, known) or f"; allowed: {', '.join((*schema, ANY_FORMAT))}"
             raise ValueError(f"column {name!r} cannot be {target!r}, which is no column of {kind}{near}")
         if target in owner:
             raise ValueError(f"columns {owner[target]!r} and {name!r} cannot both be {target}")
@@ -166,7 +179,11 @@ def check_columns(columns: Columns, schema: Collection[str], kind: str = "an odd
 
 
 def price_format(
-    prices: pl.LazyFrame, name: str, position: pl.Series | None = None, first_line: int | None = None
+    prices: pl.LazyFrame,
+    name: str,
+    position: pl.Series | None = None,
+    first_line: int | None = None,
+    called: Sequence[str] = (),
 ) -> str:
     """Return `DECIMAL` or `AMERICAN` by the values of a price column.
 
@@ -180,47 +197,90 @@ def price_format(
         That of each row in the input; None is in order, from 0.
     first_line
         The line of position 0 in a file; None if there are no lines.
+    called
+        The columns of the author's table whose prices these are; none: the column itself.
 
     Raises
     ------
     ValueError
-        If the values are in both formats, or could be in either; the error names their lines, or rows from 0.
+        If the values are in both formats, could be in either, or are probabilities; the error names their lines, or
+        rows from 0.
 
     Examples
     --------
     >>> [price_format(pl.LazyFrame({"Odds": prices}), "Odds") for prices in (["-110", "150"], [1.91, 2.0])]
     ['odds_american', 'odds_decimal']
     """
+    of = list(called) or [name]
+    which = f"column {of[0]!r}" if len(of) == 1 else f"the columns {', '.join(map(repr, of))}"
     dtype = prices.collect_schema()[name]
     if not (dtype.is_numeric() or dtype in (pl.String, pl.Categorical, pl.Enum)):
         return DECIMAL  # the check refuses it
-    text = pl.col(name).cast(pl.String).str.strip_chars()
-    number = to_number(text) if dtype in (pl.String, pl.Categorical, pl.Enum) else pl.col(name).cast(pl.Float64)
-    number = pl.when(number.is_finite()).then(number)
-    signed = text.str.starts_with("+") | (number <= -100.0)
-    decimal = (~signed & number.is_between(1.0, 100.0, closed="none")) | text.str.contains(FRACTION)
-    either = ~signed & (number >= 100.0)
-    kinds = {"signed": signed, "decimal": decimal, "either": either}
     row = pl.int_range(pl.len()) if position is None else pl.lit(position)
-    first = prices.select(
-        pl.struct(value=text, row=row).filter(kind).first().alias(key) for key, kind in kinds.items()
-    ).collect()
-    has = {key: first[key].item() for key in kinds}
+    rows = prices.select(value=pl.col(name), row=row)
+    number = pl.col("value").cast(pl.Float64)
+    plus, fraction, percent = pl.lit(False), pl.lit(False), pl.lit(False)  # noqa: FBT003
+    if not dtype.is_numeric():  # prices repeat
+        rows = rows.with_columns(pl.col("value").cast(pl.String).str.strip_chars())
+        rows = rows.unique("value", keep="first", maintain_order=True)
+        number = to_number(pl.col("value"))
+        plus, fraction, percent = (
+            pl.col("value").str.starts_with("+"),
+            pl.col("value").str.contains(FRACTION),
+            pl.col("value").str.ends_with("%"),
+        )
+    number = pl.when(number.is_finite()).then(number)
+    signed = plus | (number <= -100.0)
+    kinds = {
+        "signed": signed,
+        "decimal": (~signed & number.is_between(1.0, 100.0, closed="none")) | fraction,
+        "either": ~signed & (number >= 100.0),
+        "share": ((number > 0.0) & (number < 1.0)) | percent,
+    }
+    first = rows.select(pl.struct("value", "row").filter(kind).first().alias(key) for key, kind in kinds.items())
+    found = first.collect()
+    has = {key: found[key].item() for key in kinds}
 
     def example(key: str) -> str:
         return f"{has[key]['value']} in {place(has[key]['row'], first_line)}"
 
     if has["signed"] and has["decimal"]:
         raise ValueError(
-            f"column {name!r} has American odds ({example('signed')}) and decimal or fractional ones "
+            f"{which}: there are American odds ({example('signed')}) and decimal or fractional ones "
             f"({example('decimal')}): give them as two columns, {AMERICAN} and {DECIMAL}"
         )
     if has["either"] and not has["signed"] and not has["decimal"]:
         raise ValueError(
-            f"column {name!r} can have decimal or American odds, such as {example('either')}: say which with "
-            f"columns={{{name!r}: {AMERICAN!r}}} or {DECIMAL!r}"
+            f"{which} can have decimal or American odds, such as {example('either')}: say which with {_formatted(of)}"
+        )
+    if has["share"] and not has["signed"]:
+        shown = str(has["share"]["value"])
+        if has["decimal"] and "%" not in shown:
+            raise ValueError(
+                f"{which}: there are prices ({example('decimal')}) and numbers below 1 ({example('share')})"
+            )
+        raise ValueError(
+            f"{which}: there are probabilities, such as {example('share')}, and decimal odds are their inverses: "
+            f"{_inverse(of, shown)}"
         )
     return AMERICAN if has["signed"] else DECIMAL
+
+
+def _formatted(names: Sequence[str]) -> str:
+    """Code that says the format of prices."""
+    if len(names) == 1:
+        return f"columns={{{names[0]!r}: {AMERICAN!r}}} or {DECIMAL!r}"
+    return f"frame.rename({{name: name + ' american' for name in {names}}}), or ' decimal'"
+
+
+def _inverse(names: Sequence[str], example: str) -> str:
+    """Code that makes decimal odds of probabilities."""
+    number = (
+        "100 / pl.col({}).str.strip_suffix('%').cast(float)" if example.endswith("%") else "1 / pl.col({}).cast(float)"
+    )
+    if len(names) == 1:
+        return f"columns={{{DECIMAL!r}: {number.format(repr(names[0]))}}}"
+    return f"frame.with_columns(({number.format('name')}).alias(name) for name in {names})"
 
 
 def place(position: int, first_line: int | None = None) -> str:
@@ -259,12 +319,17 @@ def teams_of_names(names: Collection[str]) -> tuple[pl.Expr, pl.Expr] | None:
     """
     if {"home_team", "away_team"} & set(names):
         return None
-    folded = {_folded(name) for name in ("event_name", *SYNONYMS["event_name"], *SYNONYMS["event_id"])}
-    texts = [*(name for name in names if _folded(name) in folded), *(["event_id"] if "event_id" in names else [])]
-    if not texts:
+    if not (texts := game_names(names)):
         return None
     home, away = zip(*(_teams_of(pl.col(name).cast(pl.String)) for name in texts), strict=True)
     return pl.coalesce(home).alias("home_team"), pl.coalesce(away).alias("away_team")
+
+
+def game_names(names: Iterable[str]) -> list[str]:
+    """Return the columns that can have names of games, best first."""
+    names = list(names)
+    folded = {_folded(name) for name in ("event_name", *SYNONYMS["event_name"], *SYNONYMS["event_id"])}
+    return [*(name for name in names if _folded(name) in folded), *(["event_id"] if "event_id" in names else [])]
 
 
 def _teams_of(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -328,6 +393,42 @@ def unpivot(names: Collection[str]) -> str:
     )
 
 
+_NAMED = 3  # names of columns that a header has at least
+_FIRST_ROWS = 20  # in which a header is looked for
+
+
+def is_header(texts: Iterable[object]) -> bool:
+    """Whether the cells of a row are names of columns: they are distinct texts, and several are known.
+
+    Examples
+    --------
+    >>> is_header(["Book", "Match", "Odds", "Note"]), is_header(["Prices of today", None, None])
+    (True, False)
+    """
+    given = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
+    words = _words((*SYNONYMS, "league", "sport"))
+    known = {words.get(_folded(text)) for text in given} - {None}
+    return len({*given}) == len(given) and len(known) >= _NAMED
+
+
+def header_row(frame: pl.DataFrame) -> int | None:
+    """Return the first row of a frame that has names of columns, if its own names are none; else None."""
+    if is_header(frame.columns):
+        return None
+    return next((at for at, row in enumerate(frame.head(_FIRST_ROWS).iter_rows()) if is_header(row)), None)
+
+
+def days(names: Iterable[str]) -> list[str]:
+    """Return the columns with the days of games."""
+    return [name for name in names if _folded(name) in map(_folded, SYNONYMS["event_date"])]
+
+
+def game_name(names: Iterable[str], called: Mapping[str, str]) -> str | None:
+    """Return the column with the names of games, of a table with those of teams; `called` has the names as given."""
+    folded = {_folded(name) for name in ("event_name", *SYNONYMS["event_name"], *SYNONYMS["event_id"])}
+    return next((name for name in names if _folded(called.get(name, name)) in folded), None)
+
+
 def event_ids(names: Iterable[str]) -> pl.Expr | None:
     """Return an expression for the event ids of a table without any: day, home and away team.
 
@@ -337,12 +438,12 @@ def event_ids(names: Iterable[str]) -> pl.Expr | None:
     names = list(names)
     if not {"home_team", "away_team"} <= set(names):
         return None
-    days = [name for name in names if _folded(name) in map(_folded, SYNONYMS["event_date"])]
+    dates = days(names)
     parts = [pl.col("home_team").cast(pl.String), pl.col("away_team").cast(pl.String)]
     if "event_start_time" in names:
         parts.insert(0, pl.col("event_start_time").dt.date().cast(pl.String))
-    elif days:
-        parts.insert(0, pl.col(days[0]).cast(pl.String))
+    elif dates:
+        parts.insert(0, pl.col(dates[0]).cast(pl.String))
     whole = pl.col("home_team").is_not_null() & pl.col("away_team").is_not_null()
     return pl.when(whole).then(pl.concat_str(parts, separator="/", ignore_nulls=True)).alias("event_id")
 
@@ -353,10 +454,10 @@ def ids_by_day(names: Collection[str]) -> pl.Expr | None:
     Teams meet again: if the starts of one name lie more than `_SAME_GAME` apart, or its days differ where there is no
     start, each row has the id of its day and teams. Otherwise the name stays. None if the table does not say when.
     """
-    made, days = event_ids(names), [name for name in names if _folded(name) in map(_folded, SYNONYMS["event_date"])]
-    if made is None or not (days or "event_start_time" in names):
+    made, dates = event_ids(names), days(names)
+    if made is None or not (dates or "event_start_time" in names):
         return None
-    when = pl.col("event_start_time" if "event_start_time" in names else days[0])
+    when = pl.col("event_start_time" if "event_start_time" in names else dates[0])
     again = when.max() - when.min() > _SAME_GAME if "event_start_time" in names else when.n_unique() > 1
     event = pl.col("event_id").cast(pl.String)
     named = _teams_of(event)[0].is_not_null()

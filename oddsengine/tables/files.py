@@ -18,7 +18,7 @@ import msgspec
 import polars as pl
 import polars.selectors as cs
 
-from oddsengine.tables.column_names import Columns, place
+from oddsengine.tables.column_names import Columns, is_header, place
 from oddsengine.tables.schema import (
     BAD_ROW_SCHEMA,
     NONE_REJECTED,
@@ -29,8 +29,10 @@ from oddsengine.tables.schema import (
     check_rows,
     row_column,
 )
+from oddsengine.tables.shapes import SOURCE_ROW
 
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
+_FIRST_LINES = 20  # of a CSV file, among which its header is
 _SHOWN = 200  # characters of a bad line in the report
 _FIRST_OF_CSV = 2  # line of the first row, after the header
 _SEPARATORS = (b",", b";", b"\t")  # of fields in CSV; of equally many in the header, the first
@@ -60,9 +62,20 @@ def read_table(data: bytes, suffix: str, columns: Columns | None = None) -> Odds
 
 def odds_table(rows: Rows, columns: Columns | None) -> OddsTable:
     """Validate the rows of a file as `check_odds` does."""
-    table = with_bad(check_rows(rows.frame, columns, rows.position, rows.first_line), rows.bad)
-    table.first_line = rows.first_line
-    return table
+    table, bad = check_rows(rows.frame, columns, rows.position, rows.first_line), rows.bad
+    if SOURCE_ROW not in table.columns:
+        table = with_bad(table, bad)
+        table.first_line = rows.first_line
+        return table
+    # Rows are prices, and lines that could not be read follow them.
+    places = pl.Series([rows.place(row) for row in bad[ROW]], dtype=pl.String)
+    after = table.height + table.rejected.height
+    return with_bad(
+        table,
+        bad.with_columns(
+            (pl.int_range(pl.len()) + after).cast(pl.UInt32).alias(ROW), reason=pl.col("reason") + "; " + places
+        ),
+    )
 
 
 def with_bad(table: OddsTable, bad: pl.DataFrame) -> OddsTable:
@@ -149,9 +162,31 @@ def _positions(rows: Iterable[int]) -> pl.Series:
 def _read_csv(data: bytes) -> Rows:
     if b"\0" in data:
         raise OddsError("not a CSV file in UTF-8 (it contains NUL bytes)")
-    data = data.removeprefix(_MARK)
+    data, above = _from_header(data.removeprefix(_MARK))
     header = data[:65536].split(b"\n", 1)[0]
     separator = max(_SEPARATORS, key=header.count)
+    names = [name.strip() for name in _fields(header.decode("utf-8", "replace"), separator.decode())]
+    if twice := [name for name in dict.fromkeys(names) if name and names.count(name) > 1]:
+        raise OddsError(f"each column must occur once, got {', '.join(map(repr, twice))} more than once")
+    read = _read_from_header(data, separator)
+    return read._replace(first_line=None if read.first_line is None else read.first_line + above)
+
+
+def _from_header(data: bytes) -> tuple[bytes, int]:
+    """Leave out what is above the header, such as a title; also returns how many lines that is."""
+    lines = data[:65536].splitlines(keepends=True)[:_FIRST_LINES]
+    most = 0  # cells of a line above
+    for at, line in enumerate(lines):
+        separator = max(_SEPARATORS, key=line.count).decode()
+        cells = [cell for cell in _fields(line.decode("utf-8", "replace"), separator) if cell.strip()]
+        if is_header(cells):
+            return (data[sum(map(len, lines[:at])) :], at) if 2 * most <= len(cells) else (data, 0)
+        most = max(most, len(cells))
+    return data, 0
+
+
+def _read_from_header(data: bytes, separator: bytes) -> Rows:
+    header = data[:65536].split(b"\n", 1)[0]
     try:
         header.decode("utf-8")  # polars does not check the header's encoding
         frame = pl.read_csv(data, infer_schema=False, separator=separator.decode()).rename(str.strip)

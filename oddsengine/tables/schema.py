@@ -24,10 +24,11 @@ format of each price, and moves invalid rows to `OddsTable.rejected`. All other 
 """
 
 import math
+import re
 import sys
 import warnings
 from collections.abc import Collection, Mapping
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,21 +36,38 @@ import polars as pl
 
 from oddsengine.catalog import thresholds
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
-from oddsengine.tables.casts import CASTS, PRICE_REASONS, TIME, is_empty, on_calendar, readable
+from oddsengine.tables.casts import (
+    CASTS,
+    PRICE_REASONS,
+    TIME,
+    is_empty,
+    mixed_zones,
+    on_calendar,
+    ordered_days,
+    readable,
+)
 from oddsengine.tables.column_names import (
     ANY_FORMAT,
     Columns,
     added,
+    days,
     event_ids,
+    game_name,
+    game_names,
+    header_row,
     ids_by_day,
+    place,
     price_format,
     renamed,
     renames,
+    teams_of,
     teams_of_names,
     unpivot,
 )
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BAD_LEVELS, BAD_NUMBERS, DEPTH_SCHEMA, LEVELS, bad_numbers, read_levels
+from oddsengine.tables.reshape import long_form, with_lines
+from oddsengine.tables.shapes import SOURCE_COLUMN, SOURCE_ROW, Long, Words
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -276,11 +294,14 @@ def check_rows(
     file, for errors.
     """
     given = frame.columns
-    frame = named(frame, columns, first_line=first_line, position=position)
-    by_name = _by_name(given, frame.columns)
-    frame = _positioned(_complete(with_teams(frame), given), position)
+    read = read_columns(frame, columns, position, first_line)
+    words, position = read.words, read.position
+    by_name = _by_name(given, read)
+    frame = _positioned(_complete(read.frame, frame), position)
+    _refuse_merged(frame, words, by_name=by_name)
+    _refuse_swapped(frame, words)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
-    faults = _Faults(frame)
+    faults = _Faults(frame, words)
     frame = _bounded(frame, faults)
     frame = _cast(frame, faults)
     if (ids := _game_ids(frame.columns, by_name=by_name)) is not None:
@@ -293,6 +314,139 @@ def check_rows(
     return OddsTable(
         _priced(table.filter(~faults.bad)), faults.table(), _priced(table.filter(faults.unpriced).drop_nulls(_REQUIRED))
     )
+
+
+class Reading(NamedTuple):
+    """A table with the names of `ODDS_SCHEMA`, and how its columns were read."""
+
+    frame: pl.DataFrame
+    words: Words
+    position: pl.Series | None  # of each row in the input; None: in order, or rows are prices
+    taken: Mapping[str, str]  # what columns of another shape were taken for, by their names as given
+    games: Collection[str]  # columns as given that have the teams of games
+
+
+def read_columns(
+    frame: pl.DataFrame,
+    columns: Columns | None = None,
+    position: pl.Series | None = None,
+    first_line: int | None = None,
+) -> Reading:
+    """Name the columns of a table, turn one of another shape, and read what names of games and selections say.
+
+    The parameters are those of `check_rows`.
+
+    Raises
+    ------
+    OddsError
+        If the table can be read in several ways.
+    """
+    given = frame.columns
+    frame = named(frame, columns, first_line=first_line, position=position)
+    shown = frame.get_column("sportsbook_name", default=None)
+    if "sportsbook" not in frame.columns and shown is not None and shown.null_count() < frame.height:
+        frame = frame.rename({"sportsbook_name": "sportsbook"})
+    words = Words(dict(zip(frame.columns, [*given, *added(columns)], strict=True)), first_line, position)
+    _refuse_copies(words)
+    turned = None if is_long(frame.columns) else _turned(frame, words)
+    if turned is not None:
+        frame, position = turned.frame, position if turned.rows else None
+    before = {*frame.columns}
+    frame = with_lines(with_teams(frame))
+    games = [] if before >= _TEAMS else game_names(before)
+    if turned is not None and not turned.rows:
+        frame = _with_selected_teams(frame)
+    return Reading(frame, words, position, {} if turned is None else turned.taken, [words(name) for name in games])
+
+
+def _turned(frame: pl.DataFrame, words: Words) -> Long | None:
+    """Turn a table of another shape into one with a row per price; None if it has one, or no shape that is known."""
+    try:
+        turned = long_form(frame, words)
+        if turned is None:
+            return None
+        long, called, rows = turned.frame, [words(ANY_FORMAT)], words.position
+        if SOURCE_ROW in long.columns:
+            if words.position is not None:
+                long = long.with_columns(words.position.gather(long[SOURCE_ROW]).alias(SOURCE_ROW))
+            called = long[SOURCE_COLUMN].unique(maintain_order=True).to_list()
+            rows = long[SOURCE_ROW]
+        if ANY_FORMAT in long.columns:
+            long = long.rename({ANY_FORMAT: price_format(long.lazy(), ANY_FORMAT, rows, words.first_line, called)})
+    except ValueError as error:
+        raise OddsError(str(error)) from None
+    return turned._replace(frame=long)
+
+
+_COPY = re.compile(r"^(.+?)(?:_duplicated_\d+|\.\d+)$")
+
+
+def _refuse_copies(words: Words) -> None:
+    """Raise if two columns had one name, which polars and pandas have numbered as they read a file."""
+    used = {theirs: name for name, theirs in words.names.items()}
+    for theirs in used:
+        match = _COPY.match(theirs)
+        if match and (used.get(match[1], "") in (*ODDS_SCHEMA, ANY_FORMAT)):
+            raise OddsError(
+                f"{theirs!r} is a second column {match[1]!r}, and only one can be {used[match[1]]}: leave one out with "
+                f"frame.drop({[theirs]})"
+            )
+
+
+def _with_selected_teams(frame: pl.DataFrame) -> pl.DataFrame:
+    """Name the teams of outcomes, instead of home and away, in a table that had a column for each."""
+    if not {*_TEAMS, "selection_type"} <= {*frame.columns}:
+        return frame
+    made = pl.col("selection")
+    for side in ("home", "away"):
+        team = pl.col(f"{side}_team").cast(pl.String)
+        made = pl.when(pl.col("selection_type") == side, team.is_not_null()).then(team).otherwise(made)
+    return frame.with_columns(selection=made)
+
+
+def is_long(names: Collection[str]) -> bool:
+    """Whether a table has a column for each part of a price: book, market, selection, and the price itself."""
+    return {"sportsbook", "market_type", "selection"} <= {*names} and not {*_PRICES}.isdisjoint(names)
+
+
+def _refuse_merged(frame: pl.DataFrame, words: Words, *, by_name: bool) -> None:
+    """Raise if a column that tells games apart has a value in the first row of each group only.
+
+    If the table has ids of its own, they alone do.
+    """
+    others = ("home_team", "event_start_time", *days(frame.columns))
+    for name in ("event_id", *(others if by_name else ())):
+        if name not in frame.columns or frame.height < 2:
+            continue
+        if name == "home_team" and ("away_team" not in frame.columns or frame["away_team"][0] is None):
+            continue
+        empty = frame[name].null_count()
+        if empty and 2 * empty >= frame.height > empty and frame[name][0] is not None:
+            both = frame.select("home_team", "away_team").null_count().row(0) if name == "home_team" else (0, 0)
+            if both[0] != both[1]:
+                continue
+            at = int(frame[name].is_null().arg_max() or 0)
+            raise OddsError(
+                f"column {words(name)!r} is empty in {words.place(at)} and in half of the rows or more: if its cells "
+                f"are those of groups, fill them with frame.with_columns(pl.col({words(name)!r}).forward_fill())"
+            )
+
+
+def _refuse_swapped(frame: pl.DataFrame, words: Words) -> None:
+    """Raise if the name of a game and the columns of teams disagree about who is at home."""
+    name = game_name(frame.columns, words.names)
+    if name is None or not {*_TEAMS} <= {*frame.columns} or name not in words.names or frame.schema[name] not in _TEXTS:
+        return
+    if not {*_TEAMS} <= {*words.names}:
+        return  # the teams are from the name
+    games = frame.select(name, "home_team", "away_team").unique(maintain_order=True).drop_nulls().cast(pl.String)
+    games = games.filter(pl.col(name).str.contains("@", literal=True))
+    for text, home, away in games.iter_rows():
+        if teams_of(text) == (away, home):
+            raise OddsError(
+                f"{text!r} in column {words(name)!r} has {away!r} at home, and column {words('home_team')!r} has "
+                f"{home!r}: leave one out with frame.drop({[words(name)]})"
+            )
 
 
 def named(
@@ -349,9 +503,9 @@ def with_teams(frame: _Frame) -> _Frame:
     return frame if teams is None else cast(_Frame, frame.with_columns(teams))
 
 
-def _by_name(given: Collection[str], names: Collection[str]) -> bool:
+def _by_name(given: Collection[str], read: Reading) -> bool:
     """Whether the ids of events may be names of games: the table has no teams, or no `event_id` as it was given."""
-    return not _TEAMS & set(names) or "event_id" not in given
+    return bool(read.games) or "event_id" not in given or not _TEAMS & set(read.frame.columns)
 
 
 def _game_ids(names: Collection[str], *, by_name: bool) -> pl.Expr | None:
@@ -361,14 +515,19 @@ def _game_ids(names: Collection[str], *, by_name: bool) -> pl.Expr | None:
     return ids_by_day(names) if by_name else None
 
 
-def with_games(given: _Frame, columns: Columns | None = None) -> _Frame:
+def with_games(given: _Frame, columns: Columns | None = None, *, turn: bool = True) -> _Frame:
     """Rename columns as `named`, add teams, and give games ids that have none, or one name where teams meet again.
 
-    `check_rows` does the same.
+    `check_rows` does the same. `turn`: tables of another shape are turned into one with a row per price.
     """
     frame = named(given, columns)
-    by_name = _by_name(given.collect_schema().names(), frame.collect_schema().names())
-    frame = with_teams(frame)
+    names = frame.collect_schema().names()
+    by_name = not _TEAMS & set(names) or "event_id" not in given.collect_schema().names()
+    if is_long(names) or not turn:
+        frame = with_teams(frame)
+    else:
+        long = read_columns(given.lazy().collect(), columns).frame
+        frame = cast(_Frame, long.lazy() if isinstance(given, pl.LazyFrame) else long)
     schema, start = frame.collect_schema(), "event_start_time"
     if (ids := _game_ids(schema.names(), by_name=by_name)) is None:
         return frame
@@ -404,24 +563,42 @@ def _positioned(frame: pl.DataFrame, position: pl.Series | None) -> pl.DataFrame
     return frame.drop(name, OTHER_ROW, strict=False).hstack([position.alias(name)])
 
 
-def _complete(frame: pl.DataFrame, given: list[str]) -> pl.DataFrame:
-    """Raise if a required column is missing; `given` are the names before they were changed."""
+def _complete(frame: pl.DataFrame, as_given: pl.DataFrame) -> pl.DataFrame:
+    """Raise if a required column is missing."""
     if "odds_probability" in frame.columns:
         frame = frame.drop("odds_probability")  # rounded by its source; derived again from the price
-    came = set(frame.columns)
-    missing = [name for name in _REQUIRED if name not in came]
-    if "event_id" in missing and event_ids(frame.columns) is not None:
-        missing.remove("event_id")
-    if not came.intersection(_PRICES):
-        missing.append(" or ".join(_PRICES))
+    missing = missing_of(frame.columns)
     if missing:
-        wide = unpivot(given)
+        given = as_given.columns
         here = ", ".join([name for name in given if name not in _OWN][:40]) or "none"
         raise OddsError(
-            f"not an odds table: it has no {', no '.join(missing)} (its columns: {here}); a column of another name is "
-            f"given as columns={{its name: {missing[0].partition(' ')[0]!r}}}{wide}"
+            f"not an odds table: it has no {', no '.join(missing)} (its columns: {here}); {_cure(as_given, missing)}"
+            f"{unpivot(given)}"
         )
     return frame
+
+
+def missing_of(names: Collection[str]) -> list[str]:
+    """Return the required columns that a table does not have."""
+    missing = [name for name in _REQUIRED if name not in names]
+    if "event_id" in missing and event_ids(names) is not None:
+        missing.remove("event_id")
+    return [*missing, *([] if {*_PRICES} & {*names} else [" or ".join(_PRICES)])]
+
+
+def _cure(frame: pl.DataFrame, missing: list[str]) -> str:
+    """Say what makes a table one of odds."""
+    at = header_row(frame)
+    if at is not None:
+        return f"its row {at} is a header: frame.rename(dict(zip(frame.columns, map(str, frame.row({at})))))[{at + 1}:]"
+    first = missing[0].partition(" ")[0]
+    said = f"a column of another name is given as columns={{its name: {first!r}}}"
+    if len(missing) == 1 and first in _IN_COMMON:
+        said += f", and what all rows have in common as columns={{{first!r}: pl.lit({_IN_COMMON[first]!r})}}"
+    return said
+
+
+_IN_COMMON = {"sportsbook": "BOOK", "market_type": "moneyline"}
 
 
 def _bounded(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
@@ -456,6 +633,8 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
             given = given.cast(pl.String)
         cast, reason = CASTS[type(dtype)]
         made = cast(given).alias(name)
+        if name in _TIMES and given.dtype == pl.String:
+            made = _with_days(given, made, faults.words(name))
         lost = made.is_null() & given.is_not_null()
         if lost.any():
             faults.add(lost & ~is_empty(given), name, PRICE_REASONS.get(name, reason), "bad_value")
@@ -463,6 +642,31 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
     frame = frame.with_columns(read) if read else frame
     own = [name for name in DEPTH_SCHEMA if name in came]
     return frame.with_columns(_own_terms(frame[name], faults) for name in own) if own else frame
+
+
+def _with_days(given: pl.Series, made: pl.Series, called: str) -> pl.Series:
+    """Read texts that are no times as days of other orders, such as 08.02.2026.
+
+    Raises if the order, or the zone of some times, is not clear.
+    """
+    if not given.str.ends_with("Z").all() and (two := mixed_zones(given)) is not None:
+        raise OddsError(
+            f"column {called!r} has times with a zone, such as {two[0]!r}, and without, such as {two[1]!r}: write all "
+            "of them with their zones"
+        )
+    lost = given.filter(made.is_null() & given.is_not_null()).unique(maintain_order=True)
+    if lost.is_empty():
+        return made
+    try:
+        read = ordered_days(lost)
+    except ValueError as error:
+        how = "%d/%m/%Y %H:%M" if ":" in str(error) else "%d/%m/%Y"
+        raise OddsError(
+            f"column {called!r}: {error}; say which part is the day with frame.with_columns(pl.col({called!r})."
+            f"str.to_datetime({how!r})), or '%m/%d/%Y' for the month first"
+        ) from None
+    times = CASTS[pl.Datetime][0](read)
+    return made.fill_null(given.replace_strict(lost, times, default=None, return_dtype=TIME))
 
 
 def _own_terms(given: pl.Series, faults: "_Faults") -> pl.Series:
@@ -553,7 +757,8 @@ def _shown(values: pl.Series) -> pl.Series:
 class _Faults:
     """The invalid rows of a frame; the first fault of a row counts."""
 
-    def __init__(self, frame: pl.DataFrame) -> None:
+    def __init__(self, frame: pl.DataFrame, words: Words) -> None:
+        self.words = words
         self._frame = frame
         self._row = row_column(frame.columns)
         self._parts: list[pl.DataFrame] = []
@@ -620,4 +825,20 @@ class _Faults:
     def table(self) -> pl.DataFrame:
         """Return the faults as a table."""
         faults = pl.concat(self._parts).sort(ROW) if self._parts else NONE_REJECTED
+        if self._parts and SOURCE_ROW in self._frame.columns:
+            faults = self._of_source(faults)
+        elif self._parts:
+            faults = faults.with_columns(pl.col("field").replace(self.words.names))
         return faults if self._row == ROW else faults.rename({ROW: self._row})
+
+    def _of_source(self, faults: pl.DataFrame) -> pl.DataFrame:
+        """Name the column and the row of the table from which an invalid price is."""
+        of = self._frame.select(pl.col(self._row).alias(ROW), SOURCE_ROW, SOURCE_COLUMN)
+        faults = faults.join(of, on=ROW, how="left", maintain_order="left")
+        places = [place(row, self.words.first_line) for row in faults[SOURCE_ROW]]
+        return faults.with_columns(
+            field=pl.when(pl.col("field").is_in(_PRICES))
+            .then(SOURCE_COLUMN)
+            .otherwise(pl.col("field").replace(self.words.names)),
+            reason=pl.col("reason") + "; " + pl.Series(places, dtype=pl.String),
+        ).select(*BAD_ROW_SCHEMA)

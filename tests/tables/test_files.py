@@ -69,7 +69,7 @@ def test_every_format_reads_back(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("name", ["odds.xlsx", "odds", "odds.csv.gz", ".csv"])
 def test_the_suffix_decides(tmp_path: Path, name: str) -> None:
-    with pytest.raises(OddsError, match=r"suffix must be one of \.csv, \.parquet, \.json, \.ndjson, \.jsonl$"):
+    with pytest.raises(OddsError, match=r"suffix must be one of \.csv, \.parquet, \.json, \.ndjson, \.jsonl"):
         read_odds(tmp_path / name)
     with pytest.raises(OddsError, match=r"^cannot write .*suffix must be one of"):
         write_table(board(), tmp_path / name)
@@ -251,8 +251,16 @@ def test_errors_about_files_count_lines_from_1(save: Save, name: str, lines: lis
 
 
 def test_two_columns_of_one_name(save: Save) -> None:
-    with pytest.raises(OddsError, match="header of distinct names"):
+    with pytest.raises(OddsError, match="each column must occur once, got 'line' more than once"):
         read_odds(save("odds.csv", HEADER + ",line ", OVER + ",1"))
+
+
+def test_a_row_with_names_of_columns_is_no_header_below_other_rows(save: Save) -> None:
+    """A title has few cells; what is as wide as the header is above it."""
+    table = read_odds(save("odds.csv", "Prices of today", "", HEADER, OVER))
+    assert (table.height, table.first_line) == (1, 4)
+    with pytest.raises(OddsError, match=r"its columns: x1, x2, x3, x4, x5, x6\)"):
+        read_odds(save("odds.csv", "x1,x2,x3,x4,x5,x6", "a,b,c,d,e,f", HEADER, OVER))
 
 
 # NDJSON

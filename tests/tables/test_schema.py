@@ -493,7 +493,7 @@ def test_a_day_is_its_first_moment() -> None:
 
 
 def test_forms_may_mix() -> None:
-    forms = ["2026-02-08T12:00:00Z", "1770552000", None, "2026-02-08 12:00", "soon"]
+    forms = ["2026-02-08T12:00:00Z", "1770552000", None, "2026-02-08 12:00+00", "soon"]
     table = check_odds(prices(last_seen_at=forms))
     assert table["last_seen_at"].to_list() == [NOON, NOON, None, NOON]
     assert faults(table) == [(4, "last_seen_at", "soon", NO_TIME, "bad_value")]
