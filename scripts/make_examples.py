@@ -20,23 +20,23 @@ from oddsengine.feeds.the_odds_api_names import sport_key
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.sources.failure import Failure
-from oddsengine_service.bettors.alerts import Alerts, StoredAlert
-from oddsengine_service.bettors.bets import Bet
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.accounts.limits import Limits
+from oddsengine_service.bettors.alerts import Alerts, StoredAlert
+from oddsengine_service.bettors.bets import Bet
 from oddsengine_service.bettors.targets import Sender
 from oddsengine_service.demo import add_futures, add_splits, teams_of
+from oddsengine_service.errors import Problem
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.openapi import is_v4
 from oddsengine_service.http.params import parse
-from oddsengine_service.errors import Problem
-from oddsengine_service.site import EXAMPLES
 from oddsengine_service.mcp import local
 from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.node import Node
 from oddsengine_service.routing import ENDPOINTS
+from oddsengine_service.site import EXAMPLES
 from oddsengine_service.v4.games import v4_id
 from oddsengine_service.wire.filters import Filter
 
