@@ -182,6 +182,7 @@ def test_list_summary_and_export(client: httpx2.Client) -> None:
     assert found["meta"]["summary"] == {
         "count": 2, "settled": 1, "open": 1, "staked": 100.0, "profit": 110.0, "roi_percent": 110.0, "expected": 5.0,
         "open_staked": 50.0, "open_expected": 2.5, "avg_clv_percent": 5.0, "beat_close": 1.0, "with_close": 1,
+        "with_fair": 1, "profit_with_fair": 110.0,
     }  # fmt: skip
     assert [bet["id"] for bet in client.get("/bets?status=open").json()["data"]] == [second["id"]]
     answer = client.get("/bets?format=csv&status=settled")
@@ -211,6 +212,18 @@ def test_a_void_bet_is_expected_to_earn_nothing() -> None:
     found = rules.summary([bet, void])
     assert (found.count, found.settled, found.staked, found.profit, found.expected) == (2, 0, 0, 0, 0)
     assert (found.open, found.open_staked, found.open_expected) == (1, 100.0, 5.0)
+
+
+def test_expected_profit_is_compared_with_the_profit_of_the_same_bets() -> None:
+    known, unknown = (
+        rules.figures(msgspec.structs.replace(bet_of(datetime.now(UTC)), id=str(p), result="won", fair_probability=p))
+        for p in (0.5, None)
+    )
+    found = rules.summary([known, unknown])
+    assert (found.settled, found.profit, found.expected) == (2, 220.0, 5.0)
+    assert (found.with_fair, found.profit_with_fair) == (1, 110.0)
+    (first, last) = report([known, unknown]).course
+    assert (first.profit - (first.expected or 0.0), last.profit - (last.expected or 0.0)) == (105.0, 105.0)
 
 
 def test_the_node_adds_the_close_and_the_result(server: Running, client: httpx2.Client) -> None:
@@ -552,7 +565,9 @@ def test_the_report_is_that_of_plain_python() -> None:
     assert last.profit == pytest.approx(sum(bet.profit or 0.0 for bet in settled), abs=0.01)
     closed = [bet for bet in settled if bet.closing_probability is not None]
     assert last.closing == pytest.approx(
-        sum(bet.stake * (bet.odds_decimal * (bet.closing_probability or 0.0) - 1.0) for bet in closed), abs=0.01
+        sum(bet.stake * (bet.odds_decimal * (bet.closing_probability or 0.0) - 1.0) for bet in closed)
+        + sum(bet.profit or 0.0 for bet in settled if bet.closing_probability is None),
+        abs=0.01,
     )
     variance = sum(
         (bet.stake * bet.odds_decimal) ** 2 * (p := bet.closing_probability or 0.0) * (1.0 - p) for bet in closed
@@ -560,20 +575,24 @@ def test_the_report_is_that_of_plain_python() -> None:
     assert last.error == pytest.approx(1.645 * variance**0.5, abs=0.01)
     for each in found.sportsbooks:
         mine = [bet for bet in bets if bet.sportsbook == each.group and bet.result != "void"]
-        values = [(bet.stake, bet.clv_percent) for bet in mine if bet.clv_percent is not None]
+        done = [bet for bet in mine if bet.result is not None]
+        values = [(bet.stake, bet.clv_percent) for bet in done if bet.clv_percent is not None]
         mean = sum(stake * value for stake, value in values) / sum(stake for stake, _ in values)
         assert (each.count, each.with_close) == (len(mine), len(values))
-        done = [bet for bet in mine if bet.result is not None]
         assert (each.settled, each.staked) == (len(done), sum(bet.stake for bet in done))
         assert (each.open, each.open_staked) == (len(mine) - len(done), sum(bet.stake for bet in mine) - each.staked)
         expected = [(bet.stake, bet.ev_percent) for bet in done if bet.ev_percent is not None]
+        assert each.with_fair == len(expected)
         assert each.ev_percent == pytest.approx(
             sum(stake * ev for stake, ev in expected) / sum(stake for stake, _ in expected), abs=1e-3
         )
         assert each.clv_percent == pytest.approx(mean, abs=1e-3)
         assert each.clv_error is not None
         assert each.clv_error > 0.0
-    equal = [report_bet(begin, id=str(at), closing_probability=p) for at, p in enumerate((0.45, 0.5, 0.55, 0.6))]
+    equal = [
+        report_bet(begin, id=str(at), result="won", closing_probability=p)
+        for at, p in enumerate((0.45, 0.5, 0.55, 0.6))
+    ]
     clvs = [100.0 * (2.1 * p - 1.0) for p in (0.45, 0.5, 0.55, 0.6)]
     (one,) = report(equal).markets
     assert one.clv_error == pytest.approx(1.645 * statistics.stdev(clvs) / 2.0, abs=1e-3)  # of equal stakes

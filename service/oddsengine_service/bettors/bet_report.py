@@ -16,7 +16,8 @@ _Z = 1.645  # 90 % of a normal distribution lie within
 class CoursePoint(msgspec.Struct):
     """Running totals of settled bets: profit, and expected profit when placed and at closing prices.
 
-    By the closing probabilities, 90 % of results lie within `closing` +- `error`.
+    All three are of the same bets: one without a fair probability counts with its profit in `expected`, one without a
+    close in `closing`. By the closing probabilities, 90 % of results lie within `closing` +- `error`.
     """
 
     at: datetime
@@ -29,8 +30,8 @@ class CoursePoint(msgspec.Struct):
 class Breakdown(msgspec.Struct):
     """Figures of a group of bets.
 
-    `staked`, `profit`, `roi_percent` and `ev_percent` are of the settled ones, `open` and `open_staked` of the others;
-    `clv_percent` is of those with a close, and `clv_error` its 90 % error.
+    `open` and `open_staked` are of the bets without a result, all others of the settled ones: `ev_percent` of the
+    `with_fair` that have a fair probability, `clv_percent` and its 90 % error, `clv_error`, of the `with_close`.
     """
 
     group: str
@@ -45,6 +46,7 @@ class Breakdown(msgspec.Struct):
     clv_percent: float | None
     clv_error: float | None
     with_close: int
+    with_fair: int
 
 
 class BetReport(msgspec.Struct):
@@ -76,11 +78,12 @@ def _course(bets: Iterable[Bet]) -> list[CoursePoint]:
     profit = expected = closing = variance = 0.0
     known = closed = False
     for bet in settled:
-        profit += bet.profit or 0.0
-        if bet.ev_percent is not None:
-            expected, known = expected + bet.stake * bet.ev_percent / 100.0, True
+        earned = bet.profit or 0.0
+        profit += earned
+        known, closed = known or bet.ev_percent is not None, closed or bet.clv_percent is not None
+        expected += earned if bet.ev_percent is None else bet.stake * bet.ev_percent / 100.0
+        closing += earned if bet.clv_percent is None else bet.stake * bet.clv_percent / 100.0
         if bet.clv_percent is not None and bet.closing_probability is not None:
-            closing, closed = closing + bet.stake * bet.clv_percent / 100.0, True
             p = bet.closing_probability
             payout = bet.stake * (1.0 + bet.clv_percent / 100.0) / p
             variance += payout * payout * p * (1.0 - p)
@@ -107,12 +110,12 @@ def _breakdown(group: str, bets: Sequence[Bet]) -> Breakdown:
     waiting = [bet for bet in bets if bet.result is None]
     staked, profit = sum(bet.stake for bet in settled), sum(bet.profit or 0.0 for bet in settled)
     ev, _ = _mean([(bet.stake, bet.ev_percent) for bet in settled])
-    clv, error = _mean([(bet.stake, bet.clv_percent) for bet in bets])
+    clv, error = _mean([(bet.stake, bet.clv_percent) for bet in settled])
     return Breakdown(
         group, len(bets), len(settled), len(waiting), round(staked, 2), round(sum(bet.stake for bet in waiting), 2),
         round(profit, 2),
         round(100.0 * profit / staked, 4) if staked else None, ev, clv, error,
-        sum(bet.clv_percent is not None for bet in bets),
+        sum(bet.clv_percent is not None for bet in settled), sum(bet.ev_percent is not None for bet in settled),
     )  # fmt: skip
 
 

@@ -142,6 +142,8 @@ class BetSummary(msgspec.Struct):
     avg_clv_percent: Annotated[float | None, Meta(description="Mean, weighted by stake, of the bets with a close.")]
     beat_close: Annotated[float | None, Meta(description="Share of the bets with a close that have a CLV above 0.")]
     with_close: int
+    with_fair: Annotated[int, Meta(description="Settled bets with a fair probability: those of `expected`.")]
+    profit_with_fair: Annotated[float, Meta(description="What these earned, to compare with `expected`.")]
 
 
 def bet_of_import(new: ImportedBet, placed_at: datetime) -> Bet:
@@ -242,6 +244,7 @@ def summary(bets: Iterable[Bet]) -> BetSummary:
     done = [bet for bet in bets if bet.result is not None and bet.result != "void"]
     still_open = [bet for bet in bets if bet.result is None]
     closed = [bet for bet in bets if bet.clv_percent is not None]
+    fair = [bet for bet in done if bet.ev_percent is not None]
     staked, weight = _staked(done), sum(bet.stake for bet in closed)
     profit = sum(bet.profit or 0.0 for bet in done)
     return BetSummary(
@@ -257,6 +260,8 @@ def summary(bets: Iterable[Bet]) -> BetSummary:
         round(sum(bet.stake * (bet.clv_percent or 0.0) for bet in closed) / weight, 4) if weight else None,
         round(sum((bet.clv_percent or 0.0) > 0.0 for bet in closed) / len(closed), 4) if closed else None,
         len(closed),
+        len(fair),
+        round(sum(bet.profit or 0.0 for bet in fair), 2),
     )
 
 

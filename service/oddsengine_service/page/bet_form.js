@@ -12,7 +12,7 @@ class BetForm {
     for (const node of document.querySelectorAll("#bet-form .only-new")) node.hidden = Boolean(bet);
     const values = bet
       ? { book: bet.sportsbook, selection: bet.selection, odds: typed(bet.odds_decimal), stake: bet.stake, placed: localInput(bet.placed_at), fair: bet.fair_probability ? typed(1 / bet.fair_probability) : "", note: bet.note, result: bet.result ?? "" }
-      : { selection: "", odds: "", stake: "", placed: localInput(clock()), fair: "", note: "", result: "", away: "", home: "" };
+      : { selection: "", odds: "", stake: "", placed: localInput(clock()), fair: "", note: "", result: "", game: "" };
     for (const [name, value] of Object.entries(values)) $(`bet-${name}`).value = value;
     for (const [name, decimal] of [["odds", bet?.odds_decimal], ["fair", bet?.fair_probability && 1 / bet.fair_probability]]) {
       $(`bet-${name}`).defaultValue = $(`bet-${name}`).value;
@@ -37,13 +37,19 @@ class BetForm {
     const result = text("result") || null;
     const answer = this.#bet
       ? await call("PATCH", `/bets/${this.#bet.id}`, { ...bet, ...(result !== this.#bet.result && { result }) })
-      : await call("POST", "/bets/import", { bets: [{ ...bet, result, home_team: text("home"), away_team: text("away"), market_type: text("market") }] });
+      : await call("POST", "/bets/import", { bets: [{ ...bet, result, ...teamsIn(text("game")), market_type: text("market") }] });
     if (answer.error) return write($("bet-said"), answer.error);
     if (answer.data.present) return write($("bet-said"), "This bet is already recorded.");
     $("bet").close();
     await tracker.read();
   }
 }
+// The teams of a game such as Miami Heat @ Boston Celtics; none if there are not two.
+function teamsIn(game) {
+  const [away, home] = game.split(/\s+(?:@|at|vs?\.?|-)\s+/i);
+  return home ? { home_team: home.slice(0, 200), away_team: away.slice(0, 200) } : { home_team: "", away_team: "" };
+}
+
 // The value of a datetime-local field.
 function localInput(at) {
   const date = new Date(at);
@@ -145,10 +151,9 @@ class BetFile {
     if (!(odds > 1)) return [null, value("odds") ? `invalid odds ${value("odds")}` : "no odds"];
     if (!(stake > 0)) return [null, value("stake") ? `invalid stake ${value("stake")}` : "no stake"];
     if (placed !== "" && Number.isNaN(placed)) return [null, `invalid date ${value("placed_at")}`];
-    const [away, home] = value("event").split(/\s+(?:@|at|vs?\.?|-)\s+/i);
     return [{
       sportsbook: value("sportsbook").slice(0, 200), selection: value("selection").slice(0, 200), odds_decimal: odds, stake, result, note: value("note").slice(0, 1000),
-      market_type: value("market_type").slice(0, 200), home_team: (home ? home : "").slice(0, 200), away_team: (home ? away : "").slice(0, 200),
+      market_type: value("market_type").slice(0, 200), ...teamsIn(value("event")),
       ...(placed !== "" && { placed_at: new Date(placed).toISOString() }), ...(closing > 1 && { closing_odds: closing }),
     }, ""];
   }

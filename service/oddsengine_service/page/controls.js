@@ -49,6 +49,12 @@ function chooseBooks() {
   asks();
 }
 
+// On a phone, what the header has no room for.
+function openMenu(open) {
+  document.querySelector("header").classList.toggle("open", open);
+  $("menu-open").setAttribute("aria-expanded", String(open));
+}
+
 function openBooks(open) {
   $("books-list").hidden = !open;
   $("books").setAttribute("aria-expanded", String(open));
@@ -131,6 +137,8 @@ on("details", "click", (event) => { if (event.target === $("details")) details.c
 on("details-place", "click", () => details.place());
 on("details-hide", "click", () => details.mark({ hidden: !marks.get(details.it.id)?.hidden }));
 on("details-note", "change", () => details.mark({ note: $("details-note").value.trim() }));
+on("details-kelly", "submit", (event) => { event.preventDefault(); details.takeBankroll(numeral($("details-bankroll").value)); });
+on("details-kelly", "click", (event) => event.target.id === "details-bankroll-later" && details.takeBankroll(0));
 on("details-kelly", "input", (event) => event.target.id === "details-total" && details.share(numeral(event.target.value)));
 on("details-outcome", "change", () => details.outcome(Number($("details-outcome").value)));
 on("calculator", "change", () => details.calculator());
@@ -175,6 +183,11 @@ on("more-panel", "submit", (event) => {
   const name = $("save-name").value.trim();
   if (name) save(name);
 });
+on("order", "change", () => {
+  const [column, down] = $("order").value.split(" ");
+  lists.order(column, down === "true");
+  asks();
+});
 on("least", "input", () => {
   const value = $("least").valueAsNumber;
   lists.least[lists.kind] = Number.isNaN(value) ? "" : value;
@@ -187,8 +200,9 @@ on("more-filters", "click", () => {
   $("more-panel").hidden = !$("more-panel").hidden;
   $("more-filters").setAttribute("aria-expanded", String(!$("more-panel").hidden));
 });
-on("money", "click", () => openSettings("bankroll"));
-on("open-settings", "click", () => openSettings());
+on("welcome-close", "click", welcomed);
+on("menu-open", "click", () => openMenu($("menu-open").getAttribute("aria-expanded") !== "true"));
+on("open-settings", "click", openSettings);
 on("settings", "change", (event) => event.target.dataset.setting && changeSetting(event.target));
 on("settings-form", "submit", (event) => { event.preventDefault(); $("settings").close(); });
 on("setting-books-keep", "click", () => keepBooks(lists.filter.books && [...lists.filter.books]));
@@ -263,9 +277,11 @@ on("more", "click", () => $("more").setAttribute("aria-expanded", String($("filt
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") $("tip").hidden = true;
   if (event.key === "Escape" && !$("books-list").hidden) { openBooks(false); $("books").focus(); }
+  else if (event.key === "Escape" && $("menu-open").getAttribute("aria-expanded") === "true") { openMenu(false); $("menu-open").focus(); }
 });
 document.addEventListener("pointerdown", (event) => {
   if (!event.target.closest(".books")) openBooks(false);
+  if (!event.target.closest("header")) openMenu(false);
 });
 addEventListener("online", () => [opportunities, prices, scores, screenPrices].forEach((each) => each.again()));
 // A tab that nobody sees for a while leaves its connections to those that are seen.
@@ -321,6 +337,8 @@ readAddress();
 const demo = document.body.dataset.demoKey;
 $("demo-help").hidden = !demo;
 $("own-help").hidden = Boolean(demo);
+$("welcome").hidden = settings.welcomed;
+$("welcome-simulated").hidden = document.body.dataset.market !== "simulated";
 $("simulated").hidden = $("real-prices").hidden = document.body.dataset.market !== "simulated" || Boolean(LIVE_AT);
 markets.begin();
 $("key").value = demo;

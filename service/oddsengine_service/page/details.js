@@ -22,6 +22,21 @@ const largest = ({ largest_stakes: stakes, largest_profit: profit }) => (profit 
 let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 
+// Dates below a chart, each under its point: those of both ends, and of points between that have room.
+function datesBelow(points, y) {
+  const [first, last] = [points[0], points.at(-1)];
+  const days = (last.at - first.at) / 86_400_000;
+  const options = days < 0.8 ? { hour: "numeric", minute: "2-digit" } : days < 300 ? { month: "short", day: "numeric" } : { month: "short", year: "numeric" };
+  const named = points.map((each) => ({ ...each, text: each.text ?? local(each.at, options) }));
+  const shown = [named[0]];
+  for (const each of named.slice(1, -1)) if (each.x - shown.at(-1).x > 90 && last.x - each.x > 90 && each.text !== shown.at(-1).text) shown.push(each);
+  if (named.length > 1 && last.x - first.x > 90 && named.at(-1).text !== shown.at(-1).text) shown.push(named.at(-1));
+  return shown.flatMap((each) => [
+    svg("line", { class: "tick", x1: each.x, x2: each.x, y1: y - 15, y2: y - 11 }),
+    svg("text", { x: each.x, y, "text-anchor": each === named.at(-1) ? "end" : each === named[0] ? "start" : "middle" }, each.text),
+  ]);
+}
+
 // A price's history as the service tells it.
 const pointsOf = (opening, points) => [{ at: Date.parse(opening.at), odds: opening.odds_decimal }, ...points.at.map((at, i) => ({ at: Date.parse(at), odds: points.odds_decimal[i] }))];
 // Steps of prices over time: the other books thin, the legs' books and the fair price strong.
@@ -45,8 +60,7 @@ function chart(lines, fairLine, sharpLine, wide) {
       svg("line", { class: "grid", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
       svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, oddsText(value)),
     ]),
-    svg("text", { x: left, y: height - 6 }, local(first, { hour: "2-digit", minute: "2-digit" })),
-    svg("text", { x: width - 8, y: height - 6, "text-anchor": "end" }, "now"),
+    ...datesBelow([0, 1, 2, 3, 4].map((i) => first + ((now - first) * i) / 4).map((at, i) => ({ at, x: x(at), ...(i === 4 && { text: "now" }) })), height - 6),
     ...[...lines].sort((a, b) => a.leg - b.leg).filter((line) => line.points.length).map((line) => svg(
       "path", { class: line.leg ? "leg-line" : "book-line", d: path(line) }, svg("title", {}, called("sportsbooks", line.book)),
     )),
@@ -152,7 +166,7 @@ class Details {
     if (!it) return;
     write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
     $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, ...starts(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
-    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: STANDS }, `${stands(it.row)} to stand 10 min`) : "", largest(it.row));
+    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: ABOUT.stands }, `${stands(it.row)} still there in 10 min`) : "", largest(it.row));
     write($("details-ended"), this.#ended);
     this.#tickets();
     this.#kelly();
@@ -179,7 +193,18 @@ class Details {
   #kelly() {
     const { it } = this;
     if ($("details-kelly").contains(document.activeElement)) return; // somebody types
-    $("details-kelly").replaceChildren(...(it.kind === "ev" ? kellyTable(it.row) : it.legs.every((leg) => leg.stake !== null) ? this.#shares() : []));
+    const asks = !settings.bankroll && !settings.asked;
+    $("details-kelly").replaceChildren(...(it.kind === "ev" ? [asks ? bankrollForm() : "", ...kellyTable(it.row)] : it.legs.every((leg) => leg.stake !== null) ? this.#shares() : []));
+  }
+
+  // The bankroll that was asked for; 0: not now, and not again.
+  takeBankroll(bankroll) {
+    if (!(bankroll >= 0)) return write($("details-said"), "Enter the bankroll as a number.");
+    document.activeElement.blur();
+    keepSettings({ bankroll, asked: true });
+    write($("details-said"), "");
+    this.render();
+    $("details-legs").querySelector("[name=stake]").focus();
   }
 
   // Each leg's share of a total stake, and the payout.
@@ -199,6 +224,10 @@ class Details {
     this.#tickets();
   }
 
+  #named(price) {
+    return wording(price, null, this.it.row);
+  }
+
   #outcomes() {
     return [...new Map(this.legs.map((leg) => [`${leg.outcome} ${leg.line}`, leg])).values()];
   }
@@ -207,7 +236,7 @@ class Details {
     const outcomes = this.#outcomes();
     const chosen = outcomes[Math.min(this.#outcome, outcomes.length - 1)];
     $("details-outcome").parentElement.hidden = outcomes.length < 2;
-    choose($("details-outcome"), [["", outcomes.map((leg, i) => [String(i), wording(leg)])]], String(this.#outcome));
+    choose($("details-outcome"), [["", outcomes.map((leg, i) => [String(i), this.#named(leg)])]], String(this.#outcome));
     if (!chosen) return $("details-chart").replaceChildren(el("p", { class: "dim" }, this.#said === null ? "Asking…" : "No price history."));
     const mine = (this.#said?.prices ?? []).filter((each) => each.outcome === chosen.outcome && each.line === chosen.line);
     const ids = new Map(mine.map((each) => [each.odds_id, each]));
@@ -253,9 +282,9 @@ class Details {
   #why() {
     const said = this.#said;
     $("details-why").replaceChildren(...(said ? [
-      el("p", {}, `Fair price from ${said.reference === "close" ? `all ${this.it.kind === "ev" ? "other " : ""}books, as expected at the close` : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${said.prices.find((price) => price.outcome === each.outcome && price.line === each.line)?.selection ?? this.it.row[`${each.outcome}_team`] ?? spelled(each.outcome)} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
+      el("p", {}, `Fair price from ${said.reference === "close" ? `all ${this.it.kind === "ev" ? "other " : ""}books, as expected at the close` : called("sportsbooks", said.reference)}, margin removed by ${said.devig_method}: `, said.fair.map((each) => `${this.#named(said.prices.find((price) => price.outcome === each.outcome && price.line === each.line) ?? { ...each, selection: spelled(each.outcome), line: null })} ${percent(100 * each.fair_probability, 1)}`).join(", "), "."),
       el("p", { class: "dim" }, said.formula),
-      said.rejected.length ? el("details", {}, el("summary", {}, `${counted(said.rejected.length, "price")} not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${each.selection} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
+      said.rejected.length ? el("details", {}, el("summary", {}, `${counted(said.rejected.length, "price")} not used`), el("ul", {}, ...said.rejected.map((each) => el("li", {}, `${called("sportsbooks", each.sportsbook)} ${this.#named(each)} ${odds(each.odds_american, each.odds_decimal)}: ${each.why}`)))) : "",
     ] : []));
   }
 
@@ -341,7 +370,10 @@ class Details {
       if (answer.error) return write($("details-said"), answer.error);
     }
     placedIds.add(it.id);
-    write($("details-said"), bets.length === 1 ? "Bet added." : `${bets.length} bets added.`);
+    const when = onClock(it.row.start_time);
+    const next = it.row.is_live ? "Placed in play, it has no closing price."
+      : `When the game starts${when && ` (${when})`}, the closing price is recorded, and gives the CLV.`;
+    write($("details-said"), `${bets.length === 1 ? "Bet added" : `${bets.length} bets added`}; see Bets. ${next} The result follows after the game, if the node has its score.`);
     lists.loosen();
     tracker.read();
   }

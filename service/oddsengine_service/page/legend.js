@@ -25,12 +25,12 @@ const ABOUT = {
     Hold: "What betting every side at its best price costs; below 0 it is an arbitrage.",
   },
   game: "The bet, its game, market and league. Open a row for the price history, all books and calculators.",
-  book: "The book with the price; the link opens it. A second book below it offers the same price and belongs to the same operator.",
-  odds: "The price at the book.",
-  fair: "The no-vig price, at which the bet would break even. \"At the close\" is an estimate of the closing price from all other books.",
-  kelly: "The Kelly stake, reduced for the uncertainty of the fair price. To see amounts, enter a bankroll in Settings.",
-  trust: "Confidence in the row, from 0 to 100, and how many independent books agree that the bet is +EV.",
-  stands: "The probability that the price is still available in ten minutes.",
+  book: "The book with the price; the link opens it. A second book below it belongs to the same operator.",
+  odds: "What the book pays.",
+  fair: "The price without the books' margin, at which the bet would break even. \"Expected at the close\" is an estimate, from all other books, of the price when the game starts.",
+  kelly: "How much of your bankroll to stake: Kelly's share, reduced where the fair price is uncertain. Open a row to enter a bankroll and see amounts.",
+  trust: "How sure the EV is, from 0 to 100, and how many independent books agree that the bet is worth it.",
+  stands: "The probability that this price is still there ten minutes from now; unknown in play.",
   legs: "One bet on each side: the bet, its book, its odds, and its share of the total stake.",
   size: "The gap between the two lines, and the results on which both bets win.",
   chance: "The probability that both bets win.",
@@ -38,19 +38,52 @@ const ABOUT = {
   found: "How long ago the row appeared, and how old its oldest price is.",
 };
 
-function drawLegend() {
-  const columns = KINDS[lists.kind].columns.map((each) => [each.name, each.id === "value" ? ABOUT.value[each.name] : ABOUT[each.id]]);
+const aboutColumn = ({ id, name }) => (id === "value" ? ABOUT.value[name] : ABOUT[id]);
+
+// A row in words.
+function readAloud({ kind, row, value, legs, game }) {
+  const bets = legs.map((leg) => `${leg.selection} at ${called("sportsbooks", leg.books[0])} (${odds(leg.american, leg.decimal)})`).join(" and ");
+  const size = Math.abs(value).toFixed(2);
+  if (kind === "arbitrage") return `${game}: ${bets}. With the stakes shown, 100 in all come back as ${(100 + value).toFixed(2)}, whichever bet wins.`;
+  if (kind === "low_hold") return `${game}: ${bets}. Betting every side costs ${value > 0 ? `${size} of 100` : "nothing"}, whichever bet wins.`;
+  if (kind === "middles") return `${game}: ${bets}. Most results win one of the bets, some win both (${percent(100 * row.middle_probability, 1)}): on average that earns ${size} on 100 staked.`;
+  const kelly = kellyOf(row);
+  return `${game}: ${bets}. The fair price is ${odds(row.no_vig_odds, decimalOf(row.no_vig_odds))}, so 100 staked earns ${size} on average${typeof row.ev_low === "number" ? `, with 90 % certainty between ${row.ev_low.toFixed(1).replace("-", "−")} and ${row.ev_high.toFixed(1)}` : ""}.${kelly ? ` Kelly stakes ${percent(100 * kelly.share, 1)} of the bankroll.` : ""}`;
+}
+
+function drawLegend(it) {
+  const columns = KINDS[lists.kind].columns.map((each) => [each.name, aboutColumn(each)]);
   const chips = [["May be old", "A price in the row has not been seen for a while"], ["Terms differ", "The bets are known to settle differently in some case, such as a tie"], ...(lists.kind === "ev" ? Object.values(FLAGS) : [])];
   $("legend").replaceChildren(
-    el("dl", {}, ...columns.filter(([, meaning]) => meaning).flatMap(([name, meaning]) => [el("dt", {}, name), el("dd", {}, meaning)])),
-    el("dl", {}, ...chips.flatMap(([name, meaning]) => [el("dt", {}, el("span", { class: "chip" }, name)), el("dd", {}, meaning)])),
+    it ? el("p", { class: "example" }, el("b", {}, "An example, the outlined row: "), readAloud(it)) : "",
+    el("dl", {}, ...columns.filter(([, meaning]) => meaning).map(([name, meaning]) => el("div", {}, el("dt", {}, name), el("dd", {}, meaning)))),
+    el("details", {}, el("summary", {}, "What the labels mean"), el("dl", {}, ...chips.map(([name, meaning]) => el("div", {}, el("dt", {}, el("span", { class: "chip" }, name)), el("dd", {}, meaning))))),
   );
 }
 
+// How to read a list, by the example of its first row.
 function showLegend(open) {
   $("legend").hidden = !open;
   $("legend-open").setAttribute("aria-expanded", String(open));
-  if (open) drawLegend();
+  const [first] = open ? lists.chosen() : [];
+  lists.example = first?.id ?? "";
+  if (open) drawLegend(first);
+  draw();
+}
+
+// To a first visitor: what this is. On a wide screen, how to read the list as well, once it has a row.
+const WIDE = matchMedia("(min-width: 74.01rem)");
+let welcoming = !settings.welcomed;
+function welcome(found) {
+  if (!welcoming || !found.length) return;
+  welcoming = false;
+  if (WIDE.matches) showLegend(true);
+}
+function welcomed() {
+  keepSettings({ welcomed: true });
+  $("welcome").hidden = true;
+  showLegend(false);
+  $("panel-list").focus({ preventScroll: true });
 }
 
 // On a touch screen, a tap shows the tooltip.

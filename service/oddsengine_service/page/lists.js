@@ -3,8 +3,9 @@
 const PAGE = 50; // rows that are on the page at once
 const collator = new Intl.Collator("en", { numeric: true });
 
-// A selection as its book words it, and what that leaves out: the player, the line.
-function wording({ selection, line }, player) {
+// A selection as its book words it, and what that leaves out: the team of a side, the player, the line.
+function wording({ selection: worded, line, selection_type: type, outcome = type }, player, game) {
+  const selection = (/^(home|away|[12ha])$/i.test(worded) && game?.[`${outcome}_team`]) || worded;
   const who = player && !selection.includes(player) ? `${player} ` : "";
   const bare = line === null || line === undefined || namesLine(selection, line);
   return who + selection.replace(/(^|\s)-(?=[\d.])/g, "$1−") + (bare ? "" : ` ${/\b(over|under)\b/i.test(selection) ? line : signed(line)}`);
@@ -15,7 +16,7 @@ function namesLine(selection, line) {
   return new RegExp(`(?<![\\d.])${number}(\\.0+)?(?![\\w.])`).test(selection);
 }
 const side = (row, each, book, price, stake) => ({
-  selection: wording(each, row.player_name), market: each.market_type ?? row.market_type, plain: each.selection, line: each.line ?? null, type: each.selection_type,
+  selection: wording(each, row.player_name, row), market: each.market_type ?? row.market_type, plain: each.selection, line: each.line ?? null, type: each.selection_type,
   books: [book].flat(), ids: each.odds_ids ?? { [book]: each.odds_id }, american: price.american, decimal: price.decimal, stake,
 });
 const priced = (each) => ({ american: each.odds_american, decimal: each.odds_decimal });
@@ -89,10 +90,11 @@ const chips = ({ id, row, gone, eventId }) => [
   marks.get(id)?.note && el("span", { class: "chip note", title: marks.get(id).note }, marks.get(id).note),
   row.possibly_stale && el("span", { class: "chip", title: "One of the prices has not been confirmed" }, "May be old"),
   row.terms_differ && el("span", { class: "chip", title: row.terms.join("; ") }, "Terms differ"),
+  ...(row.flags ?? []).map(flagChip),
 ];
-const gameLine = (it, after = null) => el(
+const gameLine = (it, ...after) => el(
   "span", { class: "under game" },
-  el("button", { type: "button", class: "plain", title: "Compare books", "data-compare": true }, it.game), after,
+  el("button", { type: "button", class: "plain", title: "Compare books", "data-compare": true }, it.game), ...after.map((text) => el("span", {}, text)),
 );
 const league = (it) => called("leagues", it.row.league);
 function bookLink(it, book) {
@@ -116,48 +118,46 @@ const VALUE = (name, tone) => ({
   ],
 });
 // How far a +EV figure may be off, where the service says it.
-function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp: sharp, reference, flags = [] }) {
+function doubts({ ev_low: low, ev_high: high, prob_positive: chance, ev_vs_sharp: sharp, reference }) {
   if (low === null || low === undefined) return [];
   const said = [`90 % interval: between ${percent(low, 1)} and ${percent(high, 1)}`, `${(100 * chance).toFixed(0)} % probability of a positive EV`];
   if (reference === "close" && sharp !== null && sharp !== undefined) said.push(`${percent(sharp)} against the first sharp book`);
-  return [
-    el("span", { class: "under", title: said.join("; ") }, `${low.toFixed(1).replace("-", "−")} to ${percent(high, 1)}`),
-    ...flags.map(flagChip),
-  ];
+  return [el("span", { class: "under range", title: said.join("; ") }, `${low.toFixed(1).replace("-", "−")} to ${percent(high, 1)}`)];
 }
-// Whose prices say what is fair, and how old the older of the two prices is.
-function basis({ row, seen }) {
-  const close = row.reference === "close";
-  const name = close ? "at the close" : called("sportsbooks", row.sharp_book);
-  const how = `${close ? `All other books, weighted by how well they predict the close; the first sharp book is ${called("sportsbooks", row.sharp_book)}` : `${name}'s prices`}, margin removed (${spelled(row.devig_method)})`;
-  return [el("span", { class: "under", title: how }, name), " ", el("span", { class: "under" }, "prices ", aged(seen), " old")];
+// Whose prices say what is fair. What all rows share is said above the list; so is how old prices are, but for those of grey rows.
+const referenceOf = ({ reference, sharp_book: book }) => (reference === "close" ? "expected at the close" : `by ${called("sportsbooks", book)}`);
+function fairCell({ row, seen }) {
+  const said = referenceOf(row);
+  const whose = row.reference === "close" ? `All other books, weighted by how well they predict the close; the first sharp book is ${called("sportsbooks", row.sharp_book)}` : `Prices of ${called("sportsbooks", row.sharp_book)}`;
+  const title = `${whose}; margin removed (${spelled(row.devig_method)})`;
+  return [el("span", { title }, odds(row.no_vig_odds, decimalOf(row.no_vig_odds))), said !== lists.shared && el("span", { class: "under", title }, said), ageOf(seen)];
 }
+const ageOf = (seen) => el("span", { class: "under age" }, aged(seen), " old");
 // Independent books, whose own prices say that the bet is worth more than it costs; books of one desk are one.
 const agreeing = ({ agreeing_books: agree, independent_books: others }) => (others ? `${agree} of ${others} independent books agree` : "");
 function agreement(row) {
   const title = [agreeing(row) && `${agreeing(row)} that the bet has a positive EV, by their own prices`, `${row.book_count} books quote the market`].filter(Boolean).join("; ");
   return row.book_count ? el("span", { class: "under", title }, row.independent_books ? `${row.agreeing_books} of ${row.independent_books} agree` : `${row.book_count} books`) : null;
 }
-const STANDS = "Probability that this price still stands ten minutes from now; unknown in play";
 const stands = ({ still_there: chance }) => (chance === null || chance === undefined ? "–" : percent(100 * chance, 0));
-const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), " ", el("span", { class: "league" }, league(it)), ...chips(it), gameLine(it)], whole: true };
-const LEGS = (name) => ({ id: "legs", name, fill: legRows, whole: true });
+const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), ...chips(it), gameLine(it, league(it))] };
+const LEGS = (name) => ({ id: "legs", name, fill: legRows });
 const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => kickOff(it.row.start_time) };
-const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [past(it.row.detected_at), el("span", { class: "under" }, "price ", aged(it.seen))], latest: true };
+const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [past(it.row.detected_at), ageOf(it.seen)], latest: true };
 const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
 
 KINDS.ev.columns = [
   VALUE("EV", good),
-  { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it), gameLine(it, ` · ${called("markets", it.market)} · ${league(it)}`)], whole: true },
+  { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it), gameLine(it, called("markets", it.market), league(it))] },
   { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => [
     ...bookLinks(it, [it.row.sportsbook]),
-    ...(it.sisters ?? []).map((sister) => el("span", { class: "under", title: "The same price, from a book of the same operator" }, bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`)),
+    it.sisters && el("span", { class: "under line", title: "The same bet, at books of the same operator" }, ...it.sisters.flatMap((sister, i) => [i ? ", " : "", bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`])),
   ] },
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
-  { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => [odds(it.row.no_vig_odds, decimalOf(it.row.no_vig_odds)), ...basis(it)] },
+  { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => fairCell(it) },
   { id: "kelly", name: "Stake", label: "Stake", number: true, key: (it) => kellyOf(it.row)?.share ?? null, fill: (it) => stakeCell(it) },
   { id: "trust", name: "Confidence", label: "Confidence", number: true, key: (it) => it.row.confidence_score, fill: (it) => [it.row.confidence_score.toFixed(0), agreement(it.row)] },
-  { id: "stands", name: "10 min", label: "10 min", number: true, title: STANDS, key: (it) => it.row.still_there ?? null, fill: (it) => [el("span", { title: STANDS }, stands(it.row))] },
+  { id: "stands", name: "Still there in 10 min", label: "Still there in 10 min", number: true, key: (it) => it.row.still_there ?? null, fill: (it) => [stands(it.row)] },
   STARTS, { ...FOUND, fill: (it) => [past(it.row.detected_at)] },
 ];
 KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];
@@ -169,6 +169,16 @@ KINDS.middles.columns = [
   STARTS, FOUND,
 ];
 const numbers = (list) => (list.length > 2 ? `${list[0]} to ${list[list.length - 1]}` : list.join(", ")).replaceAll("-", "−");
+
+// In which orders a list can be shown: by each column, in its usual direction or the other one.
+const WAYS = { start: ["latest first", "soonest first"], found: ["newest first", "oldest first"] };
+const wayOf = ({ id, number }, down) => (WAYS[id] ?? (number ? ["highest first", "lowest first"] : ["Z to A", "A to Z"]))[down ? 0 : 1];
+const usuallyDown = (kind, { id, number, latest }) => Boolean((number && !(id === "value" && !KINDS[kind].rises)) || latest);
+function orderChoices(kind) {
+  const sorted = KINDS[kind].columns.filter((each) => each.key);
+  const made = (other) => sorted.map((each) => [each, usuallyDown(kind, each) !== other]).map(([each, down]) => [`${each.id} ${down}`, `${each.name}, ${wayOf(each, down)}`]);
+  return [["", made(false)], ["The other way round", made(true)]];
+}
 
 // ---- what is held ----
 
@@ -185,6 +195,8 @@ class Lists {
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
   filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", stake: "", include: "", sharp: "", method: "", books: null, group: true, hidden: false };
   folded = 0; // rows of sister books that stand in another's
+  shared = ""; // the reference of the fair prices, if all rows have the same
+  example = ""; // id of the row that is explained
   kind = "ev";
   still = false; // somebody points at a row: none moves away below the hand
   #kept = []; // what is on the page
@@ -310,6 +322,8 @@ class Lists {
     const { columns, none, tab } = KINDS[this.kind];
     this.#heading(columns, tab);
     const found = this.chosen();
+    const references = new Set(this.kind === "ev" ? found.map(({ row }) => referenceOf(row)) : []);
+    this.shared = references.size === 1 ? [...references][0] : "";
     const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
     const page = (this.pages[this.kind] = Math.min(this.pages[this.kind], last));
     const rows = this.still && this.#kept.length ? this.#held() : found.slice(page * PAGE, (page + 1) * PAGE);
@@ -338,13 +352,26 @@ class Lists {
     this.#nodes = nodes;
     if (!rows.length) body.append(el("tr", { class: "empty", role: "row" }, el("td", { colspan: columns.length, role: "cell" }, this.#empty(none))));
     if (focused && !focused.isConnected) $("panel-list").focus({ preventScroll: true });
-    const all = this.shown[this.kind].size;
     write($("what"), KINDS[this.kind].what);
-    write($("summary"), !may(this.kind) ? "" : `${stalled() ? "Not live: these may be out of date. " : ""}${found.length + this.folded === all ? all : `${found.length + this.folded} of ${all}`} open${this.folded ? `, ${this.folded} of them the same price at another book of the same operator` : ""}${this.paused ? ", paused" : this.still ? ", order held while you point at the list" : ""}`);
+    write($("summary"), may(this.kind) ? this.#summary(found) : "");
+    welcome(found);
     $("pages").hidden = last === 0;
     write($("where"), found.length ? `${page * PAGE + 1} to ${page * PAGE + rows.length} of ${found.length}` : "");
     $("before").disabled = page === 0;
     $("after").disabled = page === last;
+  }
+
+  // How many rows there are, and what is the same in all of them.
+  #summary(found) {
+    const [all, count] = [this.shown[this.kind].size, found.length + this.folded];
+    const ages = found.filter((it) => !unconfirmed(it)).map(({ seen }) => (clock() - seen) / 1000);
+    const grey = found.length - ages.length;
+    return [
+      `${stalled() ? "Not live: these may be out of date. " : ""}${count === all ? all : `${count} of ${all}`} open${this.paused ? ", paused" : this.still ? ", order held while you point at the list" : ""}`,
+      this.shared && `fair prices ${this.shared}`,
+      ages.length > 0 && `prices up to ${span(Math.max(0, ages.reduce((a, b) => Math.max(a, b), 0)))} old${grey ? `, older in ${counted(grey, "grey row")}` : ""}`,
+      this.folded > 0 && `${this.folded} at a second book of an operator`,
+    ].filter(Boolean).join(" · ");
   }
 
   // Those on the page, as they are now or as they were last.
@@ -377,9 +404,10 @@ class Lists {
       table.tBodies[0].replaceChildren();
       table.tHead.replaceChildren(el("tr", { role: "row" }, ...columns.map((each) => el(
         "th", { scope: "col", role: "columnheader", class: `${each.number ? "number " : ""}c-${each.id}`, "data-column": each.id },
-        each.key ? el("button", { type: "button", title: each.title }, each.name) : each.name,
+        each.key ? el("button", { type: "button", title: aboutColumn(each) }, each.name) : each.name,
       ))));
     }
+    choose($("order"), orderChoices(this.kind), `${column} ${down}`);
     for (const th of table.tHead.rows[0].cells) {
       if (th.dataset.column === column) th.setAttribute("aria-sort", down ? "descending" : "ascending");
       else th.removeAttribute("aria-sort");
@@ -390,28 +418,32 @@ class Lists {
     let node = this.#nodes.get(it.id);
     const before = node?.item;
     const score = it.row.is_live ? games.of(it.eventId) : null;
-    const mark = `${settings.format} ${known} ${it.follows} ${it.same ? `${it.same.others} ${it.same.share}` : ""} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark}`;
+    const mark = `${settings.format} ${known} ${it.follows} ${it.same ? `${it.same.others} ${it.same.share}` : ""} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark} ${this.shared} ${it.id === this.example}`;
     if (before === it && node.mark === mark && node.score === score) return node;
     node ??= el("tr", { role: "row", "data-id": it.id });
     node.classList.toggle("gone", Boolean(it.gone));
     const cells = columns.map((each) => el(
-      "td", { role: "cell", class: `${each.number ? "number" : ""} ${each.whole ? "whole" : ""}`.trim() || null, "data-label": each.label },
+      "td", { role: "cell", class: `${each.number ? "number " : ""}c-${each.id}`, "data-label": each.label },
       ...each.fill(it),
     ));
     if (before) cells.forEach((cell, i) => morph(node.cells[i], cell));
     else node.append(...cells);
     if (before && before.value !== it.value) flash(node, it.value > before.value === KINDS[it.kind].rises);
     node.classList.toggle("follows", Boolean(it.follows));
+    node.classList.toggle("example", it.id === this.example);
     doubt(node, it);
     Object.assign(node, { item: it, mark, score });
     return node;
   }
 
+  // By a column: in its usual direction first, then the other way round.
   sort(column) {
     const order = this.orders[this.kind];
-    const { number, latest } = KINDS[this.kind].columns.find((each) => each.id === column);
-    if (order.column === column) order.down = !order.down;
-    else this.orders[this.kind] = { column, down: Boolean((number && !(column === "value" && !KINDS[this.kind].rises)) || latest) };
+    this.order(column, order.column === column ? !order.down : usuallyDown(this.kind, KINDS[this.kind].columns.find((each) => each.id === column)));
+  }
+
+  order(column, down) {
+    this.orders[this.kind] = { column, down };
     this.pages[this.kind] = 0;
     this.loosen();
   }

@@ -34,7 +34,7 @@ class Movers {
   }
 
   #row({ odds: best, ...row }, i) {
-    const bet = wording(best, best.player_name);
+    const bet = wording(best, best.player_name, best);
     const points = (value) => (value === null ? "–" : `${Math.abs(value).toFixed(1)} pt`);
     return el(
       "tr", {},
@@ -53,7 +53,7 @@ class Movers {
   async open(i) {
     const { odds: best, fair_probability: fair, ev_percentage: ev } = this.rows[i];
     this.#opened = best.id;
-    write($("moves-title"), wording(best, best.player_name));
+    write($("moves-title"), wording(best, best.player_name, best));
     write($("moves-game"), [best.away_team && `${best.away_team} @ ${best.home_team}`, called("markets", best.market_type)].filter(Boolean).join(" · "));
     $("moves-chart").replaceChildren(el("p", { class: "dim" }, "Loading…"));
     $("moves").showModal();

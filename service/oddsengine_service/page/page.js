@@ -6,6 +6,7 @@ const EVENTS_MS = 60_000;
 const START_MS = 1000; // between two looks at whether the node has started
 const AGES_MS = 10_000; // between two looks at how old prices are
 const KEY = "oddsengine.key";
+const NAMES_MS = 3000; // for which rows wait for the names in them
 const SETTLED_MS = 1500; // a state that lasts so long is said aloud
 const { categories, charges, desks, doubtful, families, methods, needs, stale, tiers } = JSON.parse($("facts").textContent);
 
@@ -50,7 +51,7 @@ const scores = new Listener((name, payload) => {
 
 function takeList(name, payload) {
   if (!(own() && name.startsWith("ev:")) && lists.take(name, payload)) later();
-  if (name === "snapshot:complete" && !names.sports.size) learn(); // the server was away when it was asked
+  if (name === "snapshot:complete" && !names.sports.size) learnNames(); // the server was away when it was asked
 }
 function takePrices(name, payload) {
   if (games.take(name, payload) || board.take(name, payload)) later();
@@ -124,8 +125,16 @@ function showState(listener) {
   const again = $("again");
   if (it.state !== "broken" && document.activeElement === again) $("main").focus();
   again.hidden = it.state !== "broken";
+  showLight();
   showAge();
   later();
+}
+
+// One light for the connection and the feeds: what a phone has room for.
+function showLight() {
+  const said = [$("state").textContent, sources.said].filter(Boolean).join(", ");
+  $("light").setAttribute("aria-label", said);
+  $("light").title = said;
 }
 
 function showAge() {
@@ -164,6 +173,7 @@ async function enter(given) {
   lists.clear();
   games.clear();
   await learnRights();
+  if (key === given) await Promise.race([learnNames(), new Promise((resolve) => setTimeout(resolve, NAMES_MS))]); // nobody reads ids
   if (key !== given) return;
   if (tab in KINDS && !may(tab)) tab = TABS.find(may) ?? "board";
   if (document.activeElement === document.body) $("main").focus({ preventScroll: true });
@@ -274,8 +284,8 @@ async function ask(path) {
   }
 }
 
-// Names of sports, leagues, books and markets, and the events there are.
-async function learn() {
+// Names of sports, leagues, books and markets.
+async function learnNames() {
   const mine = key;
   await Promise.all(Object.keys(names).map(async (what) => {
     const found = await ask(`/${what}`);
@@ -293,6 +303,11 @@ async function learn() {
   known += 1;
   drawFilters();
   drawBooks();
+  draw();
+}
+
+// What the key has stored, and the events there are.
+async function learn() {
   if (Object.keys(KINDS).some(may)) { // without opportunities these are asked for where they are looked at: few requests a minute are left
     readSaved();
     readMarks();
@@ -352,6 +367,8 @@ function show(id) {
     $(`tab-${each}`).setAttribute("aria-selected", String(each === id));
     $(`tab-${each}`).tabIndex = each === id ? 0 : -1;
   }
+  const [bar, chosen] = [$("tabs"), $(`tab-${id}`)];
+  bar.scrollLeft = chosen.offsetLeft - bar.offsetLeft - (bar.clientWidth - chosen.offsetWidth) / 2;
   for (const panel of new Set(TABS.map(panelOf))) $(panel).hidden = panel !== panelOf(id);
   $(panelOf(id)).setAttribute("aria-labelledby", `tab-${id}`);
   $("filters").hidden = id in OTHERS && !["board", "movers"].includes(id);
@@ -374,7 +391,7 @@ function show(id) {
     if (id in KINDS) {
       lists.kind = id;
       write($("least-label"), KINDS[id].threshold);
-      if (!$("legend").hidden) drawLegend();
+      if (!$("legend").hidden) showLegend(true);
     }
   }
   drawFilters();

@@ -5,6 +5,7 @@ const settings = {
   format: "american", theme: "", zone: "", currency: "",
   bankroll: 0, fraction: 0.25, most: 5, unit: 0, step: 1, total: 0,
   ev: 1, arbitrage: "", low_hold: "", middles: "", books: null, sharp: "",
+  welcomed: false, asked: false, // whether the first visit is over, and whether a bankroll was asked for
   ...JSON.parse(localStorage.getItem("oddsengine.money") ?? "{}"), // the old place of the stakes
   ...JSON.parse(localStorage.getItem(SETTINGS) ?? "{}"),
 };
@@ -28,11 +29,10 @@ function drawSettings() {
   write($("setting-books"), settings.books === null ? "All books" : `${counted(settings.books.length, "book")}: ${settings.books.map((id) => called("sportsbooks", id)).join(", ")}`);
 }
 
-function openSettings(first) {
+function openSettings() {
   if (!$("setting-zone").options.length) choose($("setting-zone"), [["", [["", "System"], ["UTC", "UTC"], ...Intl.supportedValuesOf("timeZone").map((zone) => [zone, zone.replaceAll("_", " ")])]]], settings.zone);
   drawSettings();
   $("settings").showModal();
-  $(first)?.focus();
 }
 
 function changeSetting(input) {

@@ -20,12 +20,17 @@ class Sources {
     this.render();
   }
 
+  get said() {
+    return this.#meta ? LIGHTS[this.#meta.status] : "";
+  }
+
   render() {
     const meta = this.#meta;
     $("sources").hidden = !meta;
     if (!meta) return;
-    $("sources").dataset.light = meta.status;
+    $("sources").dataset.light = $("connection").dataset.light = meta.status;
     write($("sources-said"), meta.status === "green" && this.#feeds.length ? counted(this.#feeds.length, "feed") : LIGHTS[meta.status]);
+    showLight();
     // Prices of files are as old as the files are.
     const written = this.#feeds.map((each) => Date.parse(each.written_at ?? "")).filter((at) => at < clock() - 60_000);
     if (written.length) $("sources-said").append(el("span", {}, `, ${written.length === 1 ? "a file" : "files"} written `), past(new Date(Math.min(...written)).toISOString()));

@@ -103,15 +103,14 @@ function sameBetLine({ others, share }) {
 function stakeCell({ row, same }) {
   const kelly = kellyOf(row);
   if (kelly === null) return [];
-  const line = same ? sameBetLine(same) : null;
   const [share, title] = [percent(100 * kelly.share, 1), `${kelly.name}, as a share of the bankroll`];
   const stake = stakeOf(row);
-  if (!stake) return [el("span", { title }, share), line].filter(Boolean);
+  if (!stake) return [el("span", { title }, share), same && sameBetLine(same)];
+  const about = [stake.limited && "book's limit", settings.unit && !stake.under ? `${(stake.amount / settings.unit).toFixed(1)} u` : `Kelly ${share}`].filter(Boolean).join(", ");
   return [
     el("b", { title: `${kelly.name}: ${share} of the bankroll` }, stake.under ? `under ${cash(stake.under)}` : cash(stake.amount)),
-    el("span", { class: "under", title }, [stake.limited ? "book's limit" : "", settings.unit && !stake.under ? `${(stake.amount / settings.unit).toFixed(1)} u` : `Kelly ${share}`].filter(Boolean).join(", ")),
-    line,
-  ].filter(Boolean);
+    same ? sameBetLine(same) : el("span", { class: "under", title }, about),
+  ];
 }
 
 // Kelly stakes side by side: the share of the bankroll, the amount, and which one the lists use.
@@ -131,9 +130,17 @@ function kellyTable(row) {
       "tr", { class: Math.abs(share - used.share) < 1e-12 ? "used" : null }, el("th", { scope: "row" }, name), el("td", { class: "number" }, percent(100 * share)),
       el("td", { class: "number" }, settings.bankroll ? cash(stepped(settings.bankroll * share)) : ""), el("td", { class: "dim" }, why),
     )))),
-    el("p", { class: "dim" }, stake ? `Staked: ${stake.under ? `under ${cash(stake.under)}` : cash(stake.amount)}, ${used.name.toLowerCase().replace("kelly", "Kelly")}${bounds.length ? `; limits: ${bounds.join(", ")}` : ""}.` : "Enter a bankroll in Settings to see amounts."),
+    !stake && !settings.asked ? "" : el("p", { class: "dim" }, stake ? `Staked: ${stake.under ? `under ${cash(stake.under)}` : cash(stake.amount)}, ${used.name.toLowerCase().replace("kelly", "Kelly")}${bounds.length ? `; limits: ${bounds.join(", ")}` : ""}.` : "Enter a bankroll in Settings to see amounts."),
   ];
 }
+
+// Asked for where a stake is first looked at; afterwards it is in the settings.
+const bankrollForm = () => el(
+  "form", { class: "panel" },
+  el("div", { class: "field" }, el("label", { for: "details-bankroll" }, "Your bankroll"), el("input", { id: "details-bankroll", inputmode: "decimal", autocomplete: "off" })),
+  el("button", { type: "submit", class: "main" }, "Show my stakes"), el("button", { type: "button", id: "details-bankroll-later" }, "Not now"),
+  el("p", { class: "dim" }, "Stakes are shares of it. It stays in this browser; Settings changes it."),
+);
 
 // What goes on one leg of an arbitrage, a middle or a low hold.
 const legAmount = (share, total = settings.total, price = null) => stepped((total * share) / 100, stepOf(price));

@@ -42,13 +42,13 @@ class Tracker {
 
   render() {
     const sum = this.meta?.summary;
-    const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+    const figure = (name, ...values) => el("div", {}, el("dt", {}, name), el("dd", {}, ...values));
     const signedCash = (value) => el("span", { class: good(value) }, `${value < 0 ? "−" : value > 0 ? "+" : ""}${cash(Math.abs(value))}`);
     const rows = (figures) => figures.filter(([, each]) => each.length).map(([name, each]) => el("div", { class: "figures", role: "group", "aria-label": name }, el("b", {}, name), el("dl", { class: "figures" }, ...each)));
     $("bets-summary").replaceChildren(...rows(!sum?.count ? [] : [
       ["Settled", [
         figure("Bets", sum.settled.toLocaleString()), figure("Staked", cash(sum.staked)), figure("Profit", signedCash(sum.profit)),
-        figure("ROI", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected profit", signedCash(sum.expected)),
+        figure("ROI", sum.roi_percent === null ? "–" : percent(sum.roi_percent, 1)), figure("Expected profit", signedCash(sum.expected), sum.with_fair < sum.settled && el("span", { class: "under" }, `of ${counted(sum.with_fair, "bet")}, which made ${cash(sum.profit_with_fair).replace("-", "−")}`)),
       ]],
       ["Open", sum.open ? [figure("Bets", sum.open.toLocaleString()), figure("Staked", cash(sum.open_staked)), figure("Expected profit", signedCash(sum.open_expected))] : []],
       ["With a closing line", sum.with_close ? [
@@ -69,7 +69,7 @@ class Tracker {
     return el(
       "tr", { "data-id": bet.id },
       el("td", { "data-label": "Placed" }, placedAt(bet.placed_at)),
-      el("td", { class: "whole" }, el("span", { class: "bet" }, wording(bet, bet.player_name)), el("span", { class: "under" }, [bet.away_team && `${bet.away_team} @ ${bet.home_team}`, called("markets", bet.market_type)].filter(Boolean).join(" · ")), bet.note && el("span", { class: "under note" }, bet.note)),
+      el("td", { class: "whole" }, el("span", { class: "bet" }, wording(bet, bet.player_name, bet)), el("span", { class: "under" }, [bet.away_team && `${bet.away_team} @ ${bet.home_team}`, called("markets", bet.market_type)].filter(Boolean).join(" · ")), bet.note && el("span", { class: "under note" }, bet.note)),
       el("td", {}, called("sportsbooks", bet.sportsbook)),
       el("td", { class: "number" }, el("b", {}, oddsText(bet.odds_decimal)), bet.ev_percent !== null && el("span", { class: "under" }, `EV ${percent(bet.ev_percent, 1)}`)),
       el("td", { class: "number", "data-label": "Stake" }, cash(bet.stake)),

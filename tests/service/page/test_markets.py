@@ -51,6 +51,7 @@ def page(browser: Browser, demo: Running) -> Iterator[Page]:
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(demo.origin)
     page.wait_for_selector(ROWS)
+    page.click("#menu-open")  # of a phone
     yield page
     assert not faults
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -74,6 +75,7 @@ def test_the_choice_is_made_with_one_click(page: Page, venues: Exchanges) -> Non
     for text in ("Dallas Cowboys @ Seattle Seahawks", "Kalshi", "Polymarket"):
         expect(row).to_contain_text(text, timeout=PATIENCE_MS)
     expect(page.locator("#sources-said")).to_have_text("2 feeds")
+    page.click("#menu-open")
     simulated.click()
     page.wait_for_selector(ROWS)
     expect(simulated).to_have_attribute("aria-pressed", "true")
@@ -113,8 +115,10 @@ def test_the_live_page_changes_the_league_and_says_that_it_was_stopped(page: Pag
     league.select_option("nfl")
     page.click("#market-live")
     expect(said).to_have_text("1 NFL game, from Kalshi and Polymarket", timeout=PATIENCE_MS)
+    page.click("#menu-open")
     league.select_option("nba")
     expect(said).to_have_text("1 NBA game, from Kalshi and Polymarket", timeout=PATIENCE_MS)
+    page.click("#menu-open")
     assert demo.service.live is not None
     asyncio.run_coroutine_threadsafe(demo.service.live.stop(), demo.service.loop).result(PATIENCE_S)
     expect(said).to_have_text("Stopped. Choose them again to go on.", timeout=PATIENCE_MS)

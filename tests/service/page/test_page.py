@@ -65,6 +65,13 @@ def leave(page: Page) -> None:
     page.click("#leave")
 
 
+def ungroup(page: Page) -> None:
+    """Show rows in their order, also those of one event."""
+    page.click("#more-filters")
+    page.uncheck("#group")
+    page.click("#more-filters")
+
+
 def show_odds(page: Page, form: str) -> None:
     """Choose the format of odds."""
     page.click("#open-settings")
@@ -275,7 +282,7 @@ def test_opportunities_appear_and_update(visit: Visiting, server: Running) -> No
 
 def test_sorting(visit: Visiting) -> None:
     page = visit().enter()
-    page.uncheck("#group")
+    ungroup(page)
     page.click("#pause")
     show_odds(page, "decimal")
     values = [number(text) for text in column(page, 1)]
@@ -363,15 +370,18 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     order = "nodes => nodes.map(node => node.dataset.id)"
     assert page.locator(ROWS).evaluate_all(order) == ["ev000001", "ev000003", "ev000004"]
     first = page.locator("[data-id=ev000001]")
-    for text in ("−0.5 to 3.3 %", "Generous", "at the close", "9 books", "Unibet +102"):
+    for text in ("−0.5 to 3.3 %", "Generous", "9 books", "Unibet +102"):
         expect(first).to_contain_text(text)
-    expect(first).to_contain_text(re.compile(r"at the close prices \d+ \S+ old"))
+    expect(first).to_contain_text("expected at the close")  # the others are by Pinnacle
+    expect(page.locator("[data-id=ev000003]")).to_contain_text("by Pinnacle")
+    said = re.compile(r"4 open · prices up to \d+ s old · 1 at a second book")
+    expect(page.locator("#summary")).to_contain_text(said)
     expect(page.locator("#simulated")).to_have_text("Simulated market")
     expect(page.locator("[data-id=ev000003]")).to_have_class(re.compile("follows"))
-    page.uncheck("#group")
+    ungroup(page)
     expect(page.locator(ROWS).nth(1)).to_have_attribute("data-id", "ev000004")
     assert page.locator(ROWS).evaluate_all(order) == ["ev000001", "ev000004", "ev000003"]
-    page.click("#money")
+    page.click("#open-settings")
     for field, value in (("bankroll", "10000"), ("unit", "50")):
         page.fill(f"#{field}", value)
     page.select_option("#fraction", "0.5")
@@ -384,7 +394,7 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     page.select_option("#setting-currency", "")
     page.reload()
     expect(stake).to_have_text("1002.0 u")
-    page.click("#money")
+    page.click("#open-settings")
     page.fill("#bankroll", "900")
     page.locator("#bankroll").press("Tab")
     expect(stake).to_have_text("under 20Kelly 1.0 %")  # 9 is less than half a step
@@ -551,7 +561,9 @@ def test_an_address_opens_a_row_which_is_looked_up_again(visit: Visiting, server
         row = client.get(f"/opportunities/ev/{ident}").json()["data"]
     expect(page.locator("#details-value")).to_contain_text(f"{row['ev_percentage']:.2f} % EV")
     if row["still_there"] is not None:
-        expect(page.locator("#details-value")).to_contain_text(f"{100 * row['still_there']:.0f} % to stand 10 min")
+        expect(page.locator("#details-value")).to_contain_text(
+            f"{100 * row['still_there']:.0f} % still there in 10 min"
+        )
     now, table = server.node.engine.now, server.node.engine.table()
     event = table.filter(event_id=row["game_id"], sportsbook=row["sportsbook"]).drop("row_id")
     suspended = event.with_columns(is_active=pl.lit(False), last_seen_at=pl.lit(now))
@@ -593,6 +605,162 @@ def test_a_key_is_remembered_only_on_request(visit: Visiting) -> None:
     v.page.wait_for_selector(ROWS)
     leave(v.page)
     assert v.page.evaluate("localStorage.getItem('oddsengine.key')") is None
+
+
+# ---- any screen ----
+
+PHONE: Mapping[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+_TOPS = "(nodes) => [...new Set(nodes.map((node) => Math.round(node.getBoundingClientRect().bottom)))]"
+
+
+def test_a_phone_shows_three_cards_below_a_header_of_one_line(visit: Visiting) -> None:
+    page = visit(**PHONE).enter()
+    expect(page.locator("#welcome")).to_be_visible()  # also on the first visit
+    expect(page.locator("#light")).to_have_attribute("aria-label", "Live, Feeds OK")
+    expect(page.locator("#pause, #open-settings, #sources, #markets")).to_have_count(4)
+    assert page.locator("header").bounding_box()["height"] < 50  # type: ignore[index]
+    tabs = page.locator("#tabs")
+    assert tabs.bounding_box()["height"] < 50  # type: ignore[index]
+    assert tabs.evaluate("(node) => node.scrollWidth > node.clientWidth")
+    assert len(page.locator("#more, #order, #find").evaluate_all(_TOPS)) == 1
+    third = page.locator(ROWS).nth(2).bounding_box()
+    assert third is not None
+    assert third["y"] + third["height"] <= 844
+    card = page.locator(ROWS).first
+    for column in ("value", "game", "start", "book", "odds", "fair", "kelly"):
+        expect(card.locator(f".c-{column}")).to_be_visible()
+    for column in ("trust", "stands", "found"):
+        expect(card.locator(f".c-{column}")).to_be_hidden()
+    card.locator(".c-odds").tap()
+    expect(page.locator("#details-value")).to_contain_text("still there in 10 min")
+
+
+def test_the_menu_of_a_phone_needs_no_mouse(visit: Visiting) -> None:
+    page = visit(**PHONE).enter()
+    pause, menu = page.locator("#pause"), page.locator("#menu-open")
+    expect(pause).to_be_hidden()
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(menu).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("Tab")
+    expect(page.locator("#sources")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(pause).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("Escape")
+    expect(pause).to_be_hidden()
+    expect(menu).to_be_focused()
+
+
+def test_cards_are_put_in_order_by_a_list(visit: Visiting) -> None:
+    v = visit(**PHONE)
+    rows = [found_ev(at, game_id=f"g{at}", ev_percentage=ev, odds_decimal=odds)
+            for at, ev, odds in ((1, 3.0, 2.1), (2, 2.0, 4.0), (3, 4.0, 1.5))]  # fmt: skip
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    for order, ids in (("value true", "312"), ("odds true", "213"), ("odds false", "312"), ("value false", "213")):
+        page.select_option("#order", order)
+        expect(page.locator(ROWS).first).to_have_attribute("data-id", f"ev00000{ids[0]}")
+        assert page.locator(ROWS).evaluate_all("(nodes) => nodes.map((n) => n.dataset.id.at(-1)).join('')") == ids
+
+
+def test_filters_have_one_line_and_rows_two(visit: Visiting) -> None:
+    v = visit(viewport={"width": 1400, "height": 900})
+    same: dict[str, Any] = {
+        "sharp_book": "pinnacle", "devig_method": "power", "selection_type": "home", "reference": "close",
+        "fair_probability": 0.5, "is_live": False, "ev_low": -1.0, "ev_high": 4.0, "prob_positive": 0.8,
+        "ev_vs_sharp": 1.0, "flags": ["UNMEASURED", "EARLY"], "book_count": 9, "independent_books": 8,
+        "agreeing_books": 7, "still_there": 0.5, "oldest_odds_age_seconds": 2.0,
+    }  # fmt: skip
+    rows = [found_ev(at, line=at - 0.5, market="point_spread", sportsbook=book, **same)
+            for at, book in ((1, "betrivers"), (1, "unibet"), (2, "bet365"))]  # fmt: skip
+    v.stream("opportunities", *beginning(("ev:detected", [row | {"id": f"ev{at}"} for at, row in enumerate(rows)])))
+    page = v.enter()
+    expect(page.locator(ROWS)).to_have_count(2)
+    assert len(page.locator("#filters :is(select, input, button):visible").evaluate_all(_TOPS)) == 1
+    expect(page.locator("#summary")).to_contain_text("fair prices expected at the close · prices up to ")
+    for row in page.locator(ROWS).all():
+        expect(row).not_to_contain_text("at the close")
+        expect(row.locator(".age")).to_be_hidden()
+        assert row.evaluate("(row) => row.getBoundingClientRect().height") < 3 * 22
+    numbers = page.locator("#list td.number").evaluate_all("(all) => all.map((n) => getComputedStyle(n).textAlign)")
+    assert {*numbers} == {"right"}
+    arrow = "(node) => getComputedStyle(node, '::after').content"
+    assert page.locator("th[aria-sort] button").evaluate(arrow) == '""'  # drawn, so that no font lacks it
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_event_and_best_price_stay_in_sight(visit: Visiting, width: int) -> None:
+    v = visit(viewport={"width": width, "height": 844})
+    page = v.enter()
+    v.tab("board")
+    page.wait_for_selector("#screen .outcome")
+    where = """(row) => [row.cells[0], row.cells[1]].map((cell) => {
+        const box = cell.getBoundingClientRect();
+        const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+        return [Math.round(box.left), cell.contains(top)];
+    })"""
+    row = page.locator("#screen .outcome").nth(1)
+    before = row.evaluate(where)
+    moved = page.evaluate("""() => {
+        const wide = document.querySelector("#all-games .wide");
+        wide.scrollLeft = 10_000;
+        return wide.scrollLeft;
+    }""")
+    assert moved > 100
+    assert row.evaluate(where) == before
+    assert [seen for _, seen in before] == [True, True]
+
+
+def test_rows_wait_for_the_names_in_them(visit: Visiting) -> None:
+    v = visit()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    for what in ("leagues", "sportsbooks"):
+        v.page.route(f"**/api/v1/{what}", hold)
+    page = v.page
+    page.goto(v.origin)
+    page.wait_for_timeout(800)
+    assert len(held) == 2
+    assert page.locator(ROWS).count() == 0
+    for route in held:
+        route.continue_()
+    page.wait_for_selector(ROWS)
+    assert not re.search(r"\b(Nba|Nfl|Betrivers|Fanduel)\b", page.locator("#list").inner_text())
+
+
+def test_a_first_visitor_is_told_what_this_is_once(visit: Visiting) -> None:
+    page = visit(viewport={"width": 1400, "height": 900}).enter()
+    welcome, legend = page.locator("#welcome"), page.locator("#legend")
+    expect(welcome).to_contain_text("this market is simulated")
+    expect(legend.locator(".example")).to_contain_text(page.locator(f"{ROWS}.example .bet").inner_text())
+    expect(legend).to_contain_text("Still there in 10 min")
+    page.click("#welcome-close")
+    for _ in range(2):
+        expect(welcome).to_be_hidden()
+        expect(legend).to_be_hidden()
+        page.reload()
+        page.wait_for_selector(ROWS)
+    page.click("#legend-open")
+    expect(legend.locator(".example")).to_contain_text("on average")
+    page.click("#tab-arbitrage")
+    expect(legend.locator(".example")).to_contain_text("whichever bet wins")
+
+
+def test_sides_are_called_by_their_teams(visit: Visiting) -> None:
+    v = visit()
+    teams = {"home_team": "Hosts", "away_team": "Guests"}
+    rows = [found_ev(at, game_id=f"g{at}", selection=side, selection_type=side, **teams)
+            for at, side in ((1, "away"), (2, "home"))]  # fmt: skip
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    assert texts(page, f"{ROWS} .bet") == ["Hosts", "Guests"]
+    v.tab("bets")
+    page.click("#bets-add")
+    assert not re.search(r"\b(home|away)\b", page.locator("#bet-form").inner_text(), re.IGNORECASE)
 
 
 # ---- a row that is opened, bets ----
@@ -676,7 +844,8 @@ def test_a_bet_is_placed_tracked_and_settled(visit: Visiting, server: Running) -
     page.fill("[data-ticket='0'][name=stake]", "50")
     page.fill("[data-ticket='0'][name=odds]", "+150")
     page.click("#details-place")
-    expect(page.locator("#details-said")).to_have_text("Bet added.")
+    expect(page.locator("#details-said")).to_contain_text("Bet added; see Bets.")
+    expect(page.locator("#details-said")).to_contain_text(re.compile("closing price is recorded|Placed in play"))
     page.click("#details-close")
     expect(page.locator(f"{ROWS} .chip.good").first).to_have_text("Placed")
     v.tab("bets")
@@ -703,7 +872,7 @@ def test_rows_are_hidden_and_noted(visit: Visiting) -> None:
     v = visit()
     page = v.enter()
     page.click("#pause")
-    page.uncheck("#group")
+    ungroup(page)
     ident = opened(page)
     page.fill("#details-note", "ask a friend")
     page.locator("#details-note").press("Tab")
@@ -1096,7 +1265,15 @@ def test_bets_are_added_corrected_and_imported(visit: Visiting, server: Running,
     heat, over = bets["Heat; +3"], bets["Over 220"]
     assert (heat["stake"], heat["result"], heat["away_team"], heat["placed_at"][:7]) == (50.0, "won", "Heat", "2026-03")
     assert (over["odds_decimal"], over["result"], over["profit"]) == (1.95, "lost", -25.0)
-    expect(page.locator("#bets-course svg")).to_have_count(1)
+    course = page.get_attribute("#bets-course .leg-line", "d") or ""
+    drawn = [tuple(map(float, point.split())) for point in re.findall(r"[\d.]+ [\d.]+", course)]
+    nought = page.locator("#bets-course text", has_text=re.compile("^0$")).get_attribute("y") or ""
+    assert drawn[0][1] == pytest.approx(float(nought) - 4, abs=0.1)  # it begins at 0
+    dates = page.locator("#bets-course .tick").evaluate_all(
+        "(all) => all.map((each) => Number(each.getAttribute('x1')))"
+    )
+    assert len(dates) == len(drawn) - 1
+    assert dates == pytest.approx([x for x, _ in drawn[1:]], abs=0.1)  # each below its point
     expect(page.locator("#bets-groups tbody tr")).to_have_count(3)
     expect(page.locator("#bets-summary > div").first).to_have_attribute("aria-label", "Settled")
     expect(page.locator("#bets-summary > div").first).to_contain_text("Expected profit")
@@ -1175,6 +1352,8 @@ def test_columns_and_chips_are_explained_without_hovering(visit: Visiting) -> No
     far = {"ev_low": -1.0, "ev_high": 4.0, "prob_positive": 0.8, "ev_vs_sharp": 1.0, "flags": ["UNMEASURED"]}
     v.stream("opportunities", *beginning(("ev:detected", [found_ev(1, reference="close", **far)])))
     page = v.enter(KEY)
+    page.click("#welcome-close")
+    expect(page.locator("#legend")).to_be_hidden()
     page.click("#legend-open")
     expect(page.locator("#legend")).to_contain_text("average profit in percent of the stake")
     page.click("#legend-open")
@@ -1187,13 +1366,38 @@ def test_columns_and_chips_are_explained_without_hovering(visit: Visiting) -> No
     expect(page.locator("#tip")).to_be_hidden()
 
 
+def test_a_bankroll_is_asked_for_once_and_where_a_stake_is_opened(visit: Visiting) -> None:
+    v = visit()
+    v.accepted = "404"
+    row = found_ev(1, kelly_percent=0.08, kelly_shrunk=0.012)
+    page = opened_on(v, ("ev:detected", [row]))
+    page.fill("#details-bankroll", "much")
+    page.keyboard.press("Enter")
+    expect(page.locator("#details-said")).to_have_text("Enter the bankroll as a number.")
+    page.fill("#details-bankroll", "1,000")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-ticket='0'][name=stake]")).to_have_value("12")
+    expect(page.locator("[data-ticket='0'][name=stake]")).to_be_focused()
+    expect(page.locator("#details-bankroll")).to_have_count(0)
+    expect(page.locator("#details-kelly")).to_contain_text("Staked: 12")
+    other = visit()
+    other.accepted = "404"
+    page = opened_on(other, ("ev:detected", [row]))
+    page.click("#details-bankroll-later")
+    for _ in range(2):
+        expect(page.locator("#details-bankroll")).to_have_count(0)
+        expect(page.locator("#details-kelly")).to_contain_text("Enter a bankroll in Settings")
+        page.goto(other.origin)
+        page.click(f"{ROWS} [data-open]")
+
+
 def test_kelly_stakes_stand_side_by_side(visit: Visiting) -> None:
     v = visit()
     v.accepted = "404"
     row = found_ev(1, kelly_percent=0.08, kelly_shrunk=0.012, max_bet=9.0)
     v.stream("opportunities", *beginning(("ev:detected", [row])))
     page = v.enter(KEY)
-    page.click("#money")
+    page.click("#open-settings")
     page.fill("#bankroll", "1000")
     page.locator("#bankroll").press("Tab")
     page.click("#settings-close")
@@ -1213,7 +1417,7 @@ def test_stakes_keep_to_the_rules_of_a_venue(visit: Visiting) -> None:
     rows = [found_ev(at, min_bet=least, **rules) for at, least in ((1, 2.0), (2, 20.0))]
     v.stream("opportunities", *beginning(("ev:detected", rows)))
     page = v.enter(KEY)
-    page.click("#money")
+    page.click("#open-settings")
     page.fill("#bankroll", "1000")
     page.locator("#bankroll").press("Tab")
     page.click("#settings-close")
@@ -1562,7 +1766,7 @@ def test_scores_stand_beside_what_is_in_play(visit: Visiting) -> None:
     now = ("snapshot", {"odds": [price(1, is_live=True)]}), ("gamestate:snapshot", {"g1": state()})
     v.stream("events/g1", *beginning(*now))
     page = v.enter()
-    page.uncheck("#group")
+    ungroup(page)
     expect(page.locator("[data-id=ev000002] .chip.live")).to_have_text("In play")
     expect(page.locator("[data-id=ev000003] .chip")).to_have_count(0)
     chip = page.locator("[data-id=ev000001] .score")
@@ -1577,7 +1781,7 @@ def test_scores_of_the_world_are_shown(visit: Visiting, server: Running) -> None
     v = visit()
     v.enter()
     page = v.tab("low_hold")
-    page.uncheck("#group")
+    ungroup(page)
     page.select_option("#when", "live")
     page.wait_for_selector(f"{ROWS} .score")
     with server.client() as client:
@@ -1986,7 +2190,7 @@ def test_a_bet_is_placed_as_typed(
     if typed:
         page.fill("[data-ticket='0'][name=odds]", typed)
     page.click("#details-place")
-    expect(page.locator("#details-said")).to_have_text("Bet added.")
+    expect(page.locator("#details-said")).to_contain_text("Bet added; see Bets.")
     with server.client() as client:
         bet = next(each for each in client.get("/bets").json()["data"] if each["group"] == row["id"])
         client.delete(f"/bets/{bet['id']}")
@@ -2015,7 +2219,7 @@ def test_each_leg_is_placed_with_its_own_line(visit: Visiting, server: Running) 
     for at in (0, 1):
         page.fill(f"[data-ticket='{at}'][name=stake]", "50")
     page.click("#details-place")
-    expect(page.locator("#details-said")).to_have_text("2 bets added.")
+    expect(page.locator("#details-said")).to_contain_text("2 bets added; see Bets.")
     with server.client() as client:
         bets = [each for each in client.get("/bets").json()["data"] if each["group"] == row["id"]]
         for each in bets:
