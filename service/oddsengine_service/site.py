@@ -23,7 +23,7 @@ from oddsengine_service.monitoring.metrics import CONTENT_TYPE, UNAUTHORIZED, Me
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.tiers import ANONYMOUS_RATE
 
-EXAMPLES = Path(__file__).parents[1] / "examples.json"  # responses; written by `scripts/make_examples.py`
+EXAMPLES = Path(__file__).with_name("examples.json")  # responses; written by `scripts/make_examples.py`
 STREAM_EXAMPLES = EXAMPLES.with_name("stream_examples.json")  # messages; by `tests/support/stream_samples.py`
 _METHODS = ("GET", "HEAD")
 _MOST_ROOTS = 8  # paths that the application is mounted at, whose pages are kept
