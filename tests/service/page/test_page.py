@@ -607,162 +607,6 @@ def test_a_key_is_remembered_only_on_request(visit: Visiting) -> None:
     assert v.page.evaluate("localStorage.getItem('oddsengine.key')") is None
 
 
-# ---- any screen ----
-
-PHONE: Mapping[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-_TOPS = "(nodes) => [...new Set(nodes.map((node) => Math.round(node.getBoundingClientRect().bottom)))]"
-
-
-def test_a_phone_shows_three_cards_below_a_header_of_one_line(visit: Visiting) -> None:
-    page = visit(**PHONE).enter()
-    expect(page.locator("#welcome")).to_be_visible()  # also on the first visit
-    expect(page.locator("#light")).to_have_attribute("aria-label", "Live, Feeds OK")
-    expect(page.locator("#pause, #open-settings, #sources, #markets")).to_have_count(4)
-    assert page.locator("header").bounding_box()["height"] < 50  # type: ignore[index]
-    tabs = page.locator("#tabs")
-    assert tabs.bounding_box()["height"] < 50  # type: ignore[index]
-    assert tabs.evaluate("(node) => node.scrollWidth > node.clientWidth")
-    assert len(page.locator("#more, #order, #find").evaluate_all(_TOPS)) == 1
-    third = page.locator(ROWS).nth(2).bounding_box()
-    assert third is not None
-    assert third["y"] + third["height"] <= 844
-    card = page.locator(ROWS).first
-    for column in ("value", "game", "start", "book", "odds", "fair", "kelly"):
-        expect(card.locator(f".c-{column}")).to_be_visible()
-    for column in ("trust", "stands", "found"):
-        expect(card.locator(f".c-{column}")).to_be_hidden()
-    card.locator(".c-odds").tap()
-    expect(page.locator("#details-value")).to_contain_text("still there in 10 min")
-
-
-def test_the_menu_of_a_phone_needs_no_mouse(visit: Visiting) -> None:
-    page = visit(**PHONE).enter()
-    pause, menu = page.locator("#pause"), page.locator("#menu-open")
-    expect(pause).to_be_hidden()
-    menu.focus()
-    page.keyboard.press("Enter")
-    expect(menu).to_have_attribute("aria-expanded", "true")
-    page.keyboard.press("Tab")
-    expect(page.locator("#sources")).to_be_focused()
-    page.keyboard.press("Tab")
-    page.keyboard.press("Space")
-    expect(pause).to_have_attribute("aria-pressed", "true")
-    page.keyboard.press("Escape")
-    expect(pause).to_be_hidden()
-    expect(menu).to_be_focused()
-
-
-def test_cards_are_put_in_order_by_a_list(visit: Visiting) -> None:
-    v = visit(**PHONE)
-    rows = [found_ev(at, game_id=f"g{at}", ev_percentage=ev, odds_decimal=odds)
-            for at, ev, odds in ((1, 3.0, 2.1), (2, 2.0, 4.0), (3, 4.0, 1.5))]  # fmt: skip
-    v.stream("opportunities", *beginning(("ev:detected", rows)))
-    page = v.enter()
-    for order, ids in (("value true", "312"), ("odds true", "213"), ("odds false", "312"), ("value false", "213")):
-        page.select_option("#order", order)
-        expect(page.locator(ROWS).first).to_have_attribute("data-id", f"ev00000{ids[0]}")
-        assert page.locator(ROWS).evaluate_all("(nodes) => nodes.map((n) => n.dataset.id.at(-1)).join('')") == ids
-
-
-def test_filters_have_one_line_and_rows_two(visit: Visiting) -> None:
-    v = visit(viewport={"width": 1400, "height": 900})
-    same: dict[str, Any] = {
-        "sharp_book": "pinnacle", "devig_method": "power", "selection_type": "home", "reference": "close",
-        "fair_probability": 0.5, "is_live": False, "ev_low": -1.0, "ev_high": 4.0, "prob_positive": 0.8,
-        "ev_vs_sharp": 1.0, "flags": ["UNMEASURED", "EARLY"], "book_count": 9, "independent_books": 8,
-        "agreeing_books": 7, "still_there": 0.5, "oldest_odds_age_seconds": 2.0,
-    }  # fmt: skip
-    rows = [found_ev(at, line=at - 0.5, market="point_spread", sportsbook=book, **same)
-            for at, book in ((1, "betrivers"), (1, "unibet"), (2, "bet365"))]  # fmt: skip
-    v.stream("opportunities", *beginning(("ev:detected", [row | {"id": f"ev{at}"} for at, row in enumerate(rows)])))
-    page = v.enter()
-    expect(page.locator(ROWS)).to_have_count(2)
-    assert len(page.locator("#filters :is(select, input, button):visible").evaluate_all(_TOPS)) == 1
-    expect(page.locator("#summary")).to_contain_text("fair prices expected at the close · prices up to ")
-    for row in page.locator(ROWS).all():
-        expect(row).not_to_contain_text("at the close")
-        expect(row.locator(".age")).to_be_hidden()
-        assert row.evaluate("(row) => row.getBoundingClientRect().height") < 3 * 22
-    numbers = page.locator("#list td.number").evaluate_all("(all) => all.map((n) => getComputedStyle(n).textAlign)")
-    assert {*numbers} == {"right"}
-    arrow = "(node) => getComputedStyle(node, '::after').content"
-    assert page.locator("th[aria-sort] button").evaluate(arrow) == '""'  # drawn, so that no font lacks it
-
-
-@pytest.mark.parametrize("width", [390, 1400])
-def test_event_and_best_price_stay_in_sight(visit: Visiting, width: int) -> None:
-    v = visit(viewport={"width": width, "height": 844})
-    page = v.enter()
-    v.tab("board")
-    page.wait_for_selector("#screen .outcome")
-    where = """(row) => [row.cells[0], row.cells[1]].map((cell) => {
-        const box = cell.getBoundingClientRect();
-        const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-        return [Math.round(box.left), cell.contains(top)];
-    })"""
-    row = page.locator("#screen .outcome").nth(1)
-    before = row.evaluate(where)
-    moved = page.evaluate("""() => {
-        const wide = document.querySelector("#all-games .wide");
-        wide.scrollLeft = 10_000;
-        return wide.scrollLeft;
-    }""")
-    assert moved > 100
-    assert row.evaluate(where) == before
-    assert [seen for _, seen in before] == [True, True]
-
-
-def test_rows_wait_for_the_names_in_them(visit: Visiting) -> None:
-    v = visit()
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    for what in ("leagues", "sportsbooks"):
-        v.page.route(f"**/api/v1/{what}", hold)
-    page = v.page
-    page.goto(v.origin)
-    page.wait_for_timeout(800)
-    assert len(held) == 2
-    assert page.locator(ROWS).count() == 0
-    for route in held:
-        route.continue_()
-    page.wait_for_selector(ROWS)
-    assert not re.search(r"\b(Nba|Nfl|Betrivers|Fanduel)\b", page.locator("#list").inner_text())
-
-
-def test_a_first_visitor_is_told_what_this_is_once(visit: Visiting) -> None:
-    page = visit(viewport={"width": 1400, "height": 900}).enter()
-    welcome, legend = page.locator("#welcome"), page.locator("#legend")
-    expect(welcome).to_contain_text("this market is simulated")
-    expect(legend.locator(".example")).to_contain_text(page.locator(f"{ROWS}.example .bet").inner_text())
-    expect(legend).to_contain_text("Still there in 10 min")
-    page.click("#welcome-close")
-    for _ in range(2):
-        expect(welcome).to_be_hidden()
-        expect(legend).to_be_hidden()
-        page.reload()
-        page.wait_for_selector(ROWS)
-    page.click("#legend-open")
-    expect(legend.locator(".example")).to_contain_text("on average")
-    page.click("#tab-arbitrage")
-    expect(legend.locator(".example")).to_contain_text("whichever bet wins")
-
-
-def test_sides_are_called_by_their_teams(visit: Visiting) -> None:
-    v = visit()
-    teams = {"home_team": "Hosts", "away_team": "Guests"}
-    rows = [found_ev(at, game_id=f"g{at}", selection=side, selection_type=side, **teams)
-            for at, side in ((1, "away"), (2, "home"))]  # fmt: skip
-    v.stream("opportunities", *beginning(("ev:detected", rows)))
-    page = v.enter()
-    assert texts(page, f"{ROWS} .bet") == ["Hosts", "Guests"]
-    v.tab("bets")
-    page.click("#bets-add")
-    assert not re.search(r"\b(home|away)\b", page.locator("#bet-form").inner_text(), re.IGNORECASE)
-
-
 # ---- a row that is opened, bets ----
 
 
@@ -2267,3 +2111,160 @@ def test_calculators_take_odds_as_the_page_shows_them(visit: Visiting, kind: str
     page.fill("#calculator-fields [name=odds]", "+200; -150" if kind == "american" else "3; 1.6667")
     page.locator("#calculator-fields [name=odds]").press("Tab")
     expect(page.locator("#calculator-out dd").first).to_have_text("35 · 63")  # 105 either way
+
+
+# ---- any screen ----
+
+PHONE: Mapping[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+_TOPS = "(nodes) => [...new Set(nodes.map((node) => Math.round(node.getBoundingClientRect().bottom)))]"
+
+
+def test_a_phone_shows_three_cards_below_a_header_of_one_line(visit: Visiting) -> None:
+    page = visit(**PHONE).enter()
+    expect(page.locator("#welcome")).to_be_visible()  # also on the first visit
+    expect(page.locator("#light")).to_have_attribute("aria-label", "Live, Feeds OK")
+    expect(page.locator("#pause, #open-settings, #sources, #markets")).to_have_count(4)
+    assert page.locator("header").bounding_box()["height"] < 50  # type: ignore[index]
+    tabs = page.locator("#tabs")
+    assert tabs.bounding_box()["height"] < 50  # type: ignore[index]
+    assert tabs.evaluate("(node) => node.scrollWidth > node.clientWidth")
+    assert len(page.locator("#more, #order, #find").evaluate_all(_TOPS)) == 1
+    third = page.locator(ROWS).nth(2).bounding_box()
+    assert third is not None
+    assert third["y"] + third["height"] <= 844
+    card = page.locator(ROWS).first
+    for column in ("value", "game", "start", "book", "odds", "fair", "kelly"):
+        expect(card.locator(f".c-{column}")).to_be_visible()
+    for column in ("trust", "stands", "found"):
+        expect(card.locator(f".c-{column}")).to_be_hidden()
+    card.locator(".c-odds").tap()
+    expect(page.locator("#details-value")).to_contain_text("still there in 10 min")
+
+
+def test_the_menu_of_a_phone_needs_no_mouse(visit: Visiting) -> None:
+    page = visit(**PHONE).enter()
+    pause, menu = page.locator("#pause"), page.locator("#menu-open")
+    expect(pause).to_be_hidden()
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(menu).to_have_attribute("aria-expanded", "true")
+    expect(page.locator("#sources")).to_be_visible()  # once they were asked for
+    page.keyboard.press("Tab")
+    expect(page.locator("#sources")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(pause).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("Escape")
+    expect(pause).to_be_hidden()
+    expect(menu).to_be_focused()
+
+
+def test_cards_are_put_in_order_by_a_list(visit: Visiting) -> None:
+    v = visit(**PHONE)
+    rows = [found_ev(at, game_id=f"g{at}", ev_percentage=ev, odds_decimal=odds)
+            for at, ev, odds in ((1, 3.0, 2.1), (2, 2.0, 4.0), (3, 4.0, 1.5))]  # fmt: skip
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    for order, ids in (("value true", "312"), ("odds true", "213"), ("odds false", "312"), ("value false", "213")):
+        page.select_option("#order", order)
+        expect(page.locator(ROWS).first).to_have_attribute("data-id", f"ev00000{ids[0]}")
+        assert page.locator(ROWS).evaluate_all("(nodes) => nodes.map((n) => n.dataset.id.at(-1)).join('')") == ids
+
+
+def test_filters_have_one_line_and_rows_two(visit: Visiting) -> None:
+    v = visit(viewport={"width": 1400, "height": 900})
+    same: dict[str, Any] = {
+        "sharp_book": "pinnacle", "devig_method": "power", "selection_type": "home", "reference": "close",
+        "fair_probability": 0.5, "is_live": False, "ev_low": -1.0, "ev_high": 4.0, "prob_positive": 0.8,
+        "ev_vs_sharp": 1.0, "flags": ["UNMEASURED", "EARLY"], "book_count": 9, "independent_books": 8,
+        "agreeing_books": 7, "still_there": 0.5, "oldest_odds_age_seconds": 2.0,
+    }  # fmt: skip
+    rows = [found_ev(at, line=at - 0.5, market="point_spread", sportsbook=book, **same)
+            for at, book in ((1, "betrivers"), (1, "unibet"), (2, "bet365"))]  # fmt: skip
+    v.stream("opportunities", *beginning(("ev:detected", [row | {"id": f"ev{at}"} for at, row in enumerate(rows)])))
+    page = v.enter()
+    expect(page.locator(ROWS)).to_have_count(2)
+    assert len(page.locator("#filters :is(select, input, button):visible").evaluate_all(_TOPS)) == 1
+    expect(page.locator("#summary")).to_contain_text("fair prices expected at the close · prices up to ")
+    for row in page.locator(ROWS).all():
+        expect(row).not_to_contain_text("at the close")
+        expect(row.locator(".age")).to_be_hidden()
+        assert row.evaluate("(row) => row.getBoundingClientRect().height") < 3 * 22
+    numbers = page.locator("#list td.number").evaluate_all("(all) => all.map((n) => getComputedStyle(n).textAlign)")
+    assert {*numbers} == {"right"}
+    arrow = "(node) => getComputedStyle(node, '::after').content"
+    assert page.locator("th[aria-sort] button").evaluate(arrow) == '""'  # drawn, so that no font lacks it
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_event_and_best_price_stay_in_sight(visit: Visiting, width: int) -> None:
+    v = visit(viewport={"width": width, "height": 844})
+    page = v.enter()
+    v.tab("board")
+    page.wait_for_selector("#screen .outcome")
+    where = """(row) => [row.cells[0], row.cells[1]].map((cell) => {
+        const box = cell.getBoundingClientRect();
+        const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+        return [Math.round(box.left), cell.contains(top)];
+    })"""
+    row = page.locator("#screen .outcome").nth(1)
+    before = row.evaluate(where)
+    moved = page.evaluate("""() => {
+        const wide = document.querySelector("#all-games .wide");
+        wide.scrollLeft = 10_000;
+        return wide.scrollLeft;
+    }""")
+    assert moved > 100
+    assert row.evaluate(where) == before
+    assert [seen for _, seen in before] == [True, True]
+
+
+def test_rows_wait_for_the_names_in_them(visit: Visiting) -> None:
+    v = visit()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    for what in ("leagues", "sportsbooks"):
+        v.page.route(f"**/api/v1/{what}", hold)
+    page = v.page
+    page.goto(v.origin)
+    page.wait_for_timeout(800)
+    assert len(held) == 2
+    assert page.locator(ROWS).count() == 0
+    for route in held:
+        route.continue_()
+    page.wait_for_selector(ROWS)
+    assert not re.search(r"\b(Nba|Nfl|Betrivers|Fanduel)\b", page.locator("#list").inner_text())
+
+
+def test_a_first_visitor_is_told_what_this_is_once(visit: Visiting) -> None:
+    page = visit(viewport={"width": 1400, "height": 900}).enter()
+    welcome, legend = page.locator("#welcome"), page.locator("#legend")
+    expect(welcome).to_contain_text("this market is simulated")
+    expect(legend.locator(".example")).to_contain_text(page.locator(f"{ROWS}.example .bet").inner_text())
+    expect(legend).to_contain_text("Still there in 10 min")
+    page.click("#welcome-close")
+    for _ in range(2):
+        expect(welcome).to_be_hidden()
+        expect(legend).to_be_hidden()
+        page.reload()
+        page.wait_for_selector(ROWS)
+    page.click("#legend-open")
+    expect(legend.locator(".example")).to_contain_text("on average")
+    page.click("#tab-arbitrage")
+    expect(legend.locator(".example")).to_contain_text("whichever bet wins")
+
+
+def test_sides_are_called_by_their_teams(visit: Visiting) -> None:
+    v = visit()
+    teams = {"home_team": "Hosts", "away_team": "Guests"}
+    rows = [found_ev(at, game_id=f"g{at}", selection=side, selection_type=side, **teams)
+            for at, side in ((1, "away"), (2, "home"))]  # fmt: skip
+    v.stream("opportunities", *beginning(("ev:detected", rows)))
+    page = v.enter()
+    assert texts(page, f"{ROWS} .bet") == ["Hosts", "Guests"]
+    v.tab("bets")
+    page.click("#bets-add")
+    assert not re.search(r"\b(home|away)\b", page.locator("#bet-form").inner_text(), re.IGNORECASE)
