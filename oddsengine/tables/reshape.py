@@ -135,8 +135,8 @@ def _books(frame: pl.DataFrame, words: Words) -> Long | None:
     derived = [name for name in others if plain(words(name)) in ("best", "max", "avg", "average", "mean", "consensus")]
     if unknown := [name for name in others if name not in derived and plain(words(name)) not in ("date", "time")]:
         raise ValueError(
-            f"{words.listed(unknown)} can be odds of a book, which is not known from the name, or no odds: rename it to "
-            f"one, such as BetMGM, or leave it out with frame.drop({[words(name) for name in unknown]})"
+            f"{words.listed(unknown)} can be odds of a book, which is not known from the name, or no odds: rename it "
+            f"to one, such as BetMGM, or leave it out with frame.drop({[words(name) for name in unknown]})"
         )
     base = numbered(frame)
     kept = [name for name in base.columns if name not in books]
