@@ -89,10 +89,10 @@ check: setup ## lint, check the format and the types
 test: check pytest ## all checks, and the tests that are not slow (four minutes on two idle cores)
 
 pytest: setup
-	TESTS=quick $(PYTEST) --times build/times.quick
+	TESTS=quick $(PYTEST) --times=build/times.quick
 
 test-slow: setup $(VENV)/.test-all ## then the tests that `make test` has left out or skipped (about five minutes)
-	TESTS=rest $(PYTEST) --times build/times.rest
+	TESTS=rest $(PYTEST) --times=build/times.rest
 
 test-all: setup $(VENV)/.test-all check ## every test, with soaks, faults at each place, and more examples (an hour)
 	TESTS=all $(PYTEST)
@@ -102,7 +102,7 @@ affected: setup ## first the tests that a change can reach: since the upstream b
 	TESTS=quick $(PYTEST) $$(cat .affected)
 
 times: setup $(VENV)/.test-all ## record how long each test takes, which says what `make test` leaves out
-	TESTS=most $(PYTEST) --times tests/times.tsv
+	TESTS=most $(PYTEST) --times=tests/times.tsv
 
 mutate: setup ## change the program at 200 places, one at a time, and run the tests that concern each
 	$(BIN)/python tests/mutate.py

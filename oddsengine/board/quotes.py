@@ -259,7 +259,7 @@ def checked(frame: pl.DataFrame) -> CheckedQuotes:
     frame = named(frame.drop(ROW, OTHER_ROW, strict=False))
     teams = [pl.lit(None, pl.String).alias(name) for name in _TEAMS if name not in frame.columns]  # none from names
     bare, frame = _without_price(frame.with_columns(teams))
-    table = check_rows(frame)
+    table = check_rows(frame, quotes=True)
     given = "odds_american" in frame.columns
     american = _given_american(frame, table) if given else np.full(table.height, np.nan)
     flags = table["is_live"].to_numpy().astype(np.uint8) * np.uint8(LIVE)

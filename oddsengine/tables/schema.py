@@ -287,23 +287,27 @@ def check_rows(
     columns: Columns | None = None,
     position: pl.Series | None = None,
     first_line: int | None = None,
+    *,
+    quotes: bool = False,
 ) -> OddsTable:
     """Validate a polars frame as `check_odds` does.
 
     `position` is that of each row in the input, where it is not in order; `first_line` the line of position 0 in a
-    file, for errors.
+    file, for errors. `quotes` are a batch for a live board, whose other rows are wanted even if one can be read in two
+    ways: that one is rejected, and times without a zone are UTC.
     """
     given = frame.columns
     read = read_columns(frame, columns, position, first_line)
     words, position = read.words, read.position
     by_name = _by_name(given, read)
     frame = _positioned(_complete(read.frame, frame), position)
-    _refuse_merged(frame, words, by_name=by_name)
-    _refuse_swapped(frame, words)
+    if not quotes:
+        _refuse_merged(frame, words, by_name=by_name)
+        _refuse_swapped(frame, words)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame, words)
     frame = _bounded(frame, faults)
-    frame = _cast(frame, faults)
+    frame = _cast(frame, faults, quotes=quotes)
     if (ids := _game_ids(frame.columns, by_name=by_name)) is not None:
         frame = frame.with_columns(ids)
     table = _filled(frame)
@@ -617,7 +621,7 @@ def _bounded(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
     return frame.with_columns(cut) if cut else frame
 
 
-def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
+def _cast(frame: pl.DataFrame, faults: "_Faults", *, quotes: bool) -> pl.DataFrame:
     """Cast columns with another dtype, recording invalid values."""
     read = []
     came = frame.schema
@@ -634,7 +638,7 @@ def _cast(frame: pl.DataFrame, faults: "_Faults") -> pl.DataFrame:
         cast, reason = CASTS[type(dtype)]
         made = cast(given).alias(name)
         if name in _TIMES and given.dtype == pl.String:
-            made = _with_days(given, made, faults.words(name))
+            made = made if quotes else _with_days(given, made, faults.words(name))
         lost = made.is_null() & given.is_not_null()
         if lost.any():
             faults.add(lost & ~is_empty(given), name, PRICE_REASONS.get(name, reason), "bad_value")

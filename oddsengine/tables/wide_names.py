@@ -69,11 +69,11 @@ def is_book(name: str) -> bool:
 
     Examples
     --------
-    >>> [is_book(name) for name in ("DraftKings", "hardrockbet_az", "Average")]
-    [True, True, False]
+    >>> [is_book(name) for name in ("DraftKings", "hardrockbet_az", "betrivers_nj", "Average")]
+    [True, True, True, False]
     """
     book = catalog.book(name)
-    return book.id in catalog.books() or book.desk in catalog.books()
+    return book.id in catalog.books() or book.feed != ""  # one of a state has the feed of its book
 
 
 def cell(name: str) -> Cell | None:

@@ -744,31 +744,6 @@ def test_a_book_has_one_vote_whatever_number_of_lines_it_quotes() -> None:
     assert close(*sharp) == pytest.approx(0.1)
 
 
-def test_a_file_of_the_first_form_is_brought_up_to_date(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / FILE) as base:
-        base.execute(
-            "CREATE TABLE bets (id TEXT PRIMARY KEY, outcome INTEGER NOT NULL, event_id TEXT NOT NULL, sport TEXT NOT "
-            "NULL, league TEXT NOT NULL, market TEXT NOT NULL, selection TEXT NOT NULL, line REAL, sportsbook TEXT NOT "
-            "NULL, live INTEGER NOT NULL, start INTEGER, first_at INTEGER NOT NULL, odds REAL NOT NULL, price REAL NOT "
-            "NULL, ev REAL NOT NULL, fair REAL NOT NULL, best_at INTEGER NOT NULL, best_odds REAL NOT NULL, best_price "
-            "REAL NOT NULL, closed_at INTEGER, closing REAL) WITHOUT ROWID"
-        )
-        base.execute(
-            "INSERT INTO bets VALUES ('0', 1, 'e', 'basketball', 'nba', 'moneyline', 'x', NULL, 'fanduel', 0, 5, 1, "
-            "2.0, 2.0, 0.03, 0.5, 1, 2.0, 2.0, NULL, NULL)"
-        )
-        base.execute("UPDATE bets SET first_at = ?", (micros(START),))
-        base.execute("PRAGMA user_version = 1")
-    desk = Desk(opened(tmp_path))
-    assert desk.bets()[0]["others"] is None
-    desk.closings.settle("e", 1, 0)
-    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    desk.step(0)
-    assert {row["gain"] for row in desk.bets()} == {None}
-    assert len(desk.bets()) == 2
-    desk.closings.close()
-
-
 def test_records_reach_another_process_whole() -> None:
     sent, here = PendingClosings(lambda: True), Closings()
     desk = Desk()

@@ -64,7 +64,9 @@ KINDS: Mapping[str, OpportunityKind] = {
         ),
         OpportunityKind(
             "arbitrage", "arb", ARBITRAGE, "profit_percent", _LEGS.min(), _LEGS.max(),
-            {"profit": Sort("profit_percent", descending=True), "start_time": _START, **_PLACE},
+            {
+                "profit": Sort("profit_percent", descending=True), "start_time": _START, "time": _START, **_PLACE,
+            },
             (("profit_percent", "min_profit", ""),),
         ),
         OpportunityKind(
