@@ -46,6 +46,44 @@ def looks_priced(column: pl.Series) -> bool:
     return made.len() > 0 and bool(((made > 1.0) | (made <= -100.0)).fill_null(value=False).all())
 
 
+def mostly_priced(column: pl.Series) -> bool:
+    """Whether most values of a column can be prices: some may be missing or wrong, and are rejected by row.
+
+    Whole numbers alone are scores.
+
+    Examples
+    --------
+    >>> [mostly_priced(pl.Series(values)) for values in (["1.9", "N/A", "2.1"], [1.9, 0.0], [2, 1, 3], ["Lakers"])]
+    [True, True, False, False]
+    """
+    if looks_priced(column):
+        return True
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        text = text.filter(~is_empty(text) & (text != "-"))
+        values = text.rename("t").to_frame().select(_unusual("odds_decimal")).to_series()
+    elif column.dtype.is_float():
+        values = column.drop_nulls().drop_nans()
+    else:
+        return False
+    priced = ((values > 1.0) | (values <= -100.0)).fill_null(value=False)
+    whole = (values % 1.0 == 0.0) & (values.abs() < 100.0)
+    return 2 * int(priced.sum()) >= values.len() > 0 and not bool(whole.fill_null(value=True).all())
+
+
+def is_number(column: pl.Series) -> bool:
+    """Whether all values of a column are numbers, and there are some."""
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        text = column.str.strip_chars().unique()
+        text = text.filter(~is_empty(text) & (text != "-")).str.replace("\u2212", "-", literal=True)
+        return text.len() > 0 and not text.cast(pl.Float64, strict=False).has_nulls()
+    return column.dtype.is_numeric() and column.null_count() < column.len()
+
+
 def _number(column: pl.Series) -> pl.Series:
     if column.dtype == pl.Boolean:
         return pl.Series(column.name, [None] * column.len(), dtype=pl.Float64)
@@ -156,6 +194,8 @@ def ordered_days(column: pl.Series) -> pl.Series:
     part = distinct.rename("t").to_frame().with_columns(pl.col("t").str.extract_groups(_DMY)).unnest("t")
     part.columns = ["first", "mark", "second", "year", "time", "half"]
     part = part.with_columns(pl.Series("text", distinct)).filter(pl.col("first").is_not_null())
+    # In 26-02-13 the year may be the first.
+    part = part.filter((pl.col("mark") != "-") | (pl.col("year").str.len_chars() == 4))
     if part.is_empty():
         return column
     part = part.with_columns(pl.col("first", "second").cast(pl.Int64))

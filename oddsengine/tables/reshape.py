@@ -15,7 +15,7 @@ and what to do. Rows that are turned have `source_row`, their row in the table f
 
 import polars as pl
 
-from oddsengine.tables.casts import looks_priced
+from oddsengine.tables.casts import looks_priced, mostly_priced
 from oddsengine.tables.column_names import ANY_FORMAT, is_common
 from oddsengine.tables.nested import nested
 from oddsengine.tables.shapes import (
@@ -91,7 +91,7 @@ def _markets(frame: pl.DataFrame, words: Words) -> Long | None:
         market: by_plain[name]
         for market, names in _MARKET_PRICES.items()
         for name in names
-        if name in by_plain and looks_priced(frame[by_plain[name]])
+        if name in by_plain and mostly_priced(frame[by_plain[name]])
     }
     if not found:
         return None
@@ -126,7 +126,7 @@ def _books(frame: pl.DataFrame, words: Words) -> Long | None:
     books = [
         name
         for name in frame.columns
-        if is_book(words(name)) and not is_common(words(name)) and looks_priced(frame[name])
+        if is_book(words(name)) and not is_common(words(name)) and mostly_priced(frame[name])
     ]
     if not books:
         return None
@@ -171,6 +171,13 @@ def _rotation(frame: pl.DataFrame, words: Words) -> Long | None:
     if not pairs:
         at = int((~first.head(second.len()).is_in(["V", "N"]) | ~second.is_in(["H", "N"])).arg_max() or 0) * 2
         raise ValueError(f"two rows a game, V and then H, are expected, got {text[at]!r} in {words.place(at)}")
+    rot = frame[by_plain["rot"]].cast(pl.Float64, strict=False)
+    apart = rot.gather_every(2, 1) - rot.gather_every(2)
+    if (wrong := (apart != 1.0).fill_null(value=True)).any():
+        at = int(wrong.arg_max() or 0) * 2
+        raise ValueError(
+            f"the two rows of a game have numbers that follow each other, and those from {words.place(at)} do not"
+        )
     base = numbered(frame)
     of_game = pl.int_range(pl.len()) // 2
     away, home = pl.col("selection").first().over(of_game), pl.col("selection").last().over(of_game)

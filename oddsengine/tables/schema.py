@@ -67,7 +67,7 @@ from oddsengine.tables.column_names import (
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BAD_LEVELS, BAD_NUMBERS, DEPTH_SCHEMA, LEVELS, bad_numbers, read_levels
 from oddsengine.tables.reshape import long_form, with_lines
-from oddsengine.tables.shapes import SOURCE_COLUMN, SOURCE_ROW, Long, Words
+from oddsengine.tables.shapes import SOURCE_COLUMN, SOURCE_ROW, Long, Words, plain
 
 ODDS_SCHEMA: dict[str, pl.DataType] = {
     "id": pl.String(),
@@ -143,6 +143,7 @@ _TIMES = tuple(name for name, dtype in ODDS_SCHEMA.items() if isinstance(dtype, 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _TEAMS = {"home_team", "away_team"}
 _GIVEN = "start as given"
+_SEGMENTS = ("period", "half", "segment", "quarter", "game period")
 _Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
@@ -304,6 +305,7 @@ def check_rows(
     if not quotes:
         _refuse_merged(frame, words, by_name=by_name)
         _refuse_swapped(frame, words)
+        _refuse_segments(frame, words)
     frame = frame.with_columns(on_calendar(frame[name]) for name in frame.columns if name in _TIMES)
     faults = _Faults(frame, words)
     frame = _bounded(frame, faults)
@@ -433,6 +435,17 @@ def _refuse_merged(frame: pl.DataFrame, words: Words, *, by_name: bool) -> None:
             raise OddsError(
                 f"column {words(name)!r} is empty in {words.place(at)} and in half of the rows or more: if its cells "
                 f"are those of groups, fill them with frame.with_columns(pl.col({words(name)!r}).forward_fill())"
+            )
+
+
+def _refuse_segments(frame: pl.DataFrame, words: Words) -> None:
+    """Raise if a column may say which part of the game a price is for."""
+    for name in frame.columns:
+        if "market_segment" not in frame.columns and plain(name) in _SEGMENTS and frame[name].n_unique() > 1:
+            called = words(name)
+            raise OddsError(
+                f"column {called!r} can be the part of the game that a price is for: say so with "
+                f"columns={{{called!r}: 'market_segment'}}, or leave it out with frame.drop({[called]})"
             )
 
 

@@ -70,6 +70,7 @@ def stacked(parts: list[pl.DataFrame]) -> pl.DataFrame:
 def line_number(name: str) -> pl.Expr:
     """A line as a number; what is none is null, and rejected as missing."""
     text = pl.col(name).cast(pl.String).str.strip_chars().str.replace(",", ".", literal=True)
+    text = text.str.replace("\u2212", "-", literal=True).str.replace("\u00bd", ".5", literal=True)
     return text.str.replace(r"(?i)^(pk|pick|pickem)$", "0").cast(pl.Float64, strict=False)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine.tables.casts import is_empty, looks_priced
-from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, WIDE
+from oddsengine.tables.casts import is_empty, is_number, mostly_priced
+from oddsengine.tables.column_names import AMERICAN, ANY_FORMAT, DECIMAL, WIDE, is_common
 from oddsengine.tables.shapes import (
     PRICES,
     SELECTIONS,
@@ -26,7 +26,9 @@ from oddsengine.tables.shapes import (
     plain,
     stacked,
 )
-from oddsengine.tables.wide_names import SIDES, Cell, cell
+from oddsengine.tables.wide_names import SIDES, Cell, can_be, cell
+
+_MOST_SPREAD, _MOST_TOTAL = 100.0, 1000.0
 
 
 def sides(frame: pl.DataFrame, words: Words) -> Long | None:
@@ -44,15 +46,19 @@ def sides(frame: pl.DataFrame, words: Words) -> Long | None:
             f"{words.listed(names[each.name] for each in prices[:2])} can be prices, and so can "
             f"{words(already[0])!r}: leave out what is none with frame.drop({[words(already[0])]})"
         )
-    _refuse_unknown(prices)
+    lines = [each for each in cells if each.kind == "line" and not each.derived]
+    _refuse_unknown([*prices, *lines])
+    _refuse_team_totals([*prices, *lines])
     prices = _one_of_each(prices)
     _refuse_half_said(prices)
+    _refuse_two_lines(lines)
+    _refuse_no_lines(frame, lines, names)
+    _refuse_unread(frame, words, cells)
     taken = {each.name: "" for each in prices}
     groups: dict[tuple[str, str], dict[str, list[Cell]]] = {}
     for each in prices:
         first = next(first for first, sides in SIDES.items() if each.side in sides)
         groups.setdefault((each.book, each.market or first), {}).setdefault(each.side, []).append(each)
-    lines = [each for each in cells if each.kind == "line"]
     kept = [name for name in frame.columns if words(name) not in taken and words(name) not in {x.name for x in lines}]
     base = numbered(frame)
     parts = []
@@ -96,7 +102,54 @@ def _is_of_side(each: Cell, values: pl.Series) -> bool:
     """Whether a column has what its name says; names of outcomes alone can be those of teams, or of scores."""
     if not (values.dtype.is_numeric() or values.dtype in TEXTS):
         return False
-    return looks_priced(values) if each.kind == "price" and (each.bare or each.unknown) else values.len() > 0
+    return mostly_priced(values) if each.kind == "price" and (each.bare or each.unknown) else values.len() > 0
+
+
+def _left_out(names: list[str], why: str) -> ValueError:
+    plural = "s" if len(names) > 1 else ""
+    return ValueError(
+        f"the column{plural} {' and '.join(map(repr, names))} {why}: leave {'them' if plural else 'it'} out with "
+        f"frame.drop({names})"
+    )
+
+
+def _refuse_team_totals(cells: list[Cell]) -> None:
+    if names := [each.name for each in cells if each.market == "total" and each.side in ("home", "away")]:
+        raise _left_out(names, "can be totals of a team, which a table of this shape cannot say")
+
+
+def _refuse_two_lines(lines: list[Cell]) -> None:
+    by_side: dict[tuple[str, str, str], list[str]] = {}
+    for each in lines:
+        by_side.setdefault((each.book, each.market, each.side), []).append(each.name)
+    for several in by_side.values():
+        if len(several) > 1:
+            raise ValueError(
+                f"{' and '.join(map(repr, several))} can each be the line: leave one out with frame.drop({several[1:]})"
+            )
+
+
+def _refuse_no_lines(frame: pl.DataFrame, lines: list[Cell], names: Mapping[str, str]) -> None:
+    """Raise if a column that is named as a line has numbers that are none, such as prices or scores."""
+    for each in lines:
+        values = frame.select(line_number(names[each.name])).to_series().drop_nulls()
+        most = _MOST_SPREAD if each.market == "spread" else _MOST_TOTAL
+        wrong = values.filter((values.abs() >= most) | ((values * 4.0) % 1.0 != 0.0))
+        if wrong.len():
+            raise _left_out([each.name], f"is no line, as {wrong[0]:g} shows")
+
+
+def _refuse_unread(frame: pl.DataFrame, words: Words, cells: list[Cell]) -> None:
+    """Raise if a column of numbers is neither read nor known to be something else, although it may matter."""
+    known = {each.name for each in cells}
+    for name in frame.columns:
+        called = words(name)
+        if called in known or name != called or is_common(called) or plain(called) in SPREADS:
+            continue  # read, of another kind, or refused where it matters
+        if can_be(called) and is_number(frame[name]):
+            raise _left_out([called], "can be of prices or lines, and it is not known of which")
+    if "player_name" in frame.columns and "market_type" not in frame.columns:
+        raise ValueError(f"prices of {words('player_name')!r} need a market: say which in a column market_type")
 
 
 def _refuse_unknown(prices: list[Cell]) -> None:
@@ -154,11 +207,18 @@ def _refuse_half(sides: Mapping[str, list[Cell]]) -> None:
 
 def _refuse_line_of_nobody(frame: pl.DataFrame, words: Words, prices: list[Cell], lines: list[Cell]) -> None:
     """Raise if odds of home and away may be those of a spread whose line does not say whose it is."""
+    first = next(each.name for each in prices if each.side == "home")
+    said = [each.name for each in lines if each.market == "spread" and "line" not in plain(each.name).split()]
+    if said and not any(each.market == "spread" for each in prices):
+        raise ValueError(
+            f"{first!r} can be the odds of the spread in {said[0]!r}, or of the moneyline: say which with "
+            f"columns={{{first!r}: 'home_spread_odds', ...}} or 'home_ml'"
+        )
     if any(each.market == "spread" for each in (*prices, *lines)):
         return
     line = next((name for name in frame.columns if name == "line" or plain(words(name)) in SPREADS), None)
     if line is not None and frame[line].null_count() < frame.height:
-        called, first = words(line), next(each.name for each in prices if each.side == "home")
+        called = words(line)
         raise ValueError(
             f"column {called!r} can be the line of the home or of the away team, or have nothing to do with {first!r}: "
             f"say which with columns={{{called!r}: 'home_line'}} or 'away_line' or 'total_line', or leave it out"
@@ -195,9 +255,17 @@ def _line(
     shared = words("line")
     if family == "total":
         if own:
-            if len({line.name for line in own if line.side in ("", each.side)}) > 1:
-                raise ValueError(f"{' and '.join(repr(line.name) for line in own)} can each be the line of the total")
-            return line_number(names[own[0].name]), {own[0].name: "the total"}
+            mine = [line for line in own if line.side == each.side] or own
+            mine = [line for line in mine if line.book == each.book] or mine
+            others = {line.name for line in own if line.side in ("", each.side) and line.book == mine[0].book}
+            if "line" in base.columns:
+                others.add(shared)
+            if len(others) > 1:
+                raise ValueError(
+                    f"{' and '.join(map(repr, sorted(others)))} can each be the line of the total: leave one out with "
+                    f"frame.drop({sorted(others)[1:]})"
+                )
+            return line_number(names[mine[0].name]), {mine[0].name: "the total"}
         if "line" in base.columns:
             return line_number("line"), {shared: "the row"}
         if market:

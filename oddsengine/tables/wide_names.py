@@ -14,7 +14,7 @@ SIDES = {"home": ("home", "draw", "away"), "over": ("over", "under"), "yes": ("y
 """Outcomes of a market, by the first."""
 _WORDS: dict[str, tuple[str, str]] = {
     "home": ("side", "home"),
-    **dict.fromkeys(("draw", "tie", "x"), ("side", "draw")),
+    **dict.fromkeys(("draw", "draws", "tie", "tied", "x", "empate", "nul", "unentschieden", "remis"), ("side", "draw")),
     **dict.fromkeys(("away", "visitor", "visitors"), ("side", "away")),
     **{word: ("side", word) for word in ("over", "under", "yes", "no")},
     **dict.fromkeys(("ml", "moneyline", "h2h", "win"), ("market", "moneyline")),
@@ -22,7 +22,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("total", "totals", "ou"), ("market", "total")),
     "btts": ("market", "both_teams_to_score"),
     **dict.fromkeys(("odds", "odd", "price", "prices"), ("kind", "price")),
-    **dict.fromkeys(("line", "points", "point"), ("kind", "line")),
+    "line": ("kind", "line"),
     **dict.fromkeys(("decimal", "dec"), ("form", "odds_decimal")),
     **dict.fromkeys(("american", "us"), ("form", "odds_american")),
     **dict.fromkeys(("open", "opening", "opener"), ("when", "open")),
@@ -38,6 +38,8 @@ _NO_PRICE = frozenset(
         "bet", "result", "form", "url", "link", "logo", "city", "league", "corners", "cards", "shots",
     }
 )  # fmt: skip
+_CAN_BE = frozenset({*_WORDS, *_NUMBERED, *(letter.casefold() for letter in _LETTERS), "points", "n", "0"})
+_NO_STATES = frozenset({"id"})  # of a book, such as `fanduel_id`: it may be the id of a price
 _PARTS = re.compile(r"\d+(?:\.\d+)?|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _JOINED = (("money line", "moneyline"), ("run line", "runline"), ("puck line", "puckline"), ("over under", "ou"))
 _LINES = frozenset({"total", "ou", "total points", "total goals", "total runs", "over under line", "total line", "o u"})
@@ -73,7 +75,21 @@ def is_book(name: str) -> bool:
     [True, True, True, False]
     """
     book = catalog.book(name)
-    return book.id in catalog.books() or book.feed != ""  # one of a state has the feed of its book
+    state = book.id.rpartition("_")[2]
+    of_state = book.feed != "" and state in catalog.link_states() and state not in _NO_STATES
+    return book.id in catalog.books() or of_state
+
+
+def can_be(name: str) -> bool:
+    """Whether a column may be of prices or lines by a word of its name, although it is not known what it is.
+
+    Examples
+    --------
+    >>> [can_be(name) for name in ("point_spread", "Pinnacle Line", "home_score", "Away %", "attendance")]
+    [True, True, False, False, False]
+    """
+    words = {part.casefold() for part in _PARTS.findall(name)}
+    return "%" not in name and not words & _NO_PRICE and bool(words & _CAN_BE)
 
 
 def cell(name: str) -> Cell | None:
@@ -84,6 +100,8 @@ def cell(name: str) -> Cell | None:
     >>> cell("home_ml")[1:4], cell("Pinnacle Away")[2:5], cell("over_2.5")[1:4], cell("home_score")
     (('price', 'home', 'moneyline'), ('away', '', 'Pinnacle'), ('price', 'over', 'total'), None)
     """
+    if "%" in name:
+        return None
     if name in _LETTERS:
         return Cell(name, "price", _LETTERS[name], "", bare=True)
     parts = _PARTS.findall(name)
@@ -93,7 +111,7 @@ def cell(name: str) -> Cell | None:
     for several, one in _JOINED:
         words = words.replace(several, one)
     words_ = words.split()
-    if not words_ or _NO_PRICE & set(words_):
+    if not words_:
         return None
     found: dict[str, str] = {}
     rest: list[str] = []
@@ -112,6 +130,11 @@ def cell(name: str) -> Cell | None:
     line = _number(numbers)
     if numbers and (line is None or side not in ("over", "under")):
         rest, line = [*rest, *numbers], None
+    book = _book(name, parts, rest)
+    if _NO_PRICE & set(words_) and not (book and _NO_PRICE & {word.casefold() for word in _PARTS.findall(book)}):
+        return None
+    if not side and market == "total" and book and found.get("kind") != "price":
+        return Cell(name, "line", "", "total", book)
     if not side:
         return None
     if side in ("over", "under"):
@@ -119,7 +142,6 @@ def cell(name: str) -> Cell | None:
     is_line = found.get("kind") == "line" or (market == "spread" and "kind" not in found and "form" not in found)
     if is_line:
         market = market or ("total" if side in ("over", "under") else "spread")
-    book = _book(name, parts, rest)
     return Cell(
         name, "line" if is_line else "price", side, market, book, found.get("form", ""), found.get("when", ""), line,
         "" if book else " ".join(rest), "derived" in found, not found.keys() & {"kind", "market", "form"},

@@ -288,6 +288,18 @@ def frame(**columns: Any) -> pl.DataFrame:
     return pl.DataFrame({name: values for name, values in made.items() if values is not None})
 
 
+WINNER = dict(home_odds=[1.9, 1.95], away_odds=[1.95, 1.9])
+SPREAD = dict(home_spread_odds=[1.9, 1.95], away_spread_odds=[1.95, 1.9])
+TOTAL = dict(over_odds=[1.9, 1.95], under_odds=[1.95, 1.9])
+
+
+def wide(prices: dict[str, list[float]], **columns: Any) -> pl.DataFrame:
+    """A game at two books, with a column for each outcome."""
+    of_game = {"book": ["pinnacle", "betmgm"], "home": L, "away": C, "date": "2026-02-28"}
+    game = {name: value for name, value in of_game.items() if name != "book" or prices}
+    return pl.DataFrame({**game, **prices, **columns})
+
+
 HOSTILE = [
     Hostile("unsigned prices above 100", frame(odds=[120, 140]), "'odds' can have decimal or American odds, such as 120 in row 0"),
     Hostile("American and decimal prices in one column", frame(odds=["-110", "1.95"]), "column 'odds': there are American odds (-110 in row 0) and decimal"),
@@ -318,6 +330,32 @@ HOSTILE = [
             "the column 'source_row' has the name of one that says where a price is from"),
     Hostile("a format that only some names say", frame(team=None, odds=None, market=None, home_odds_decimal=1.9, away_odds=1.95),
             "column 'home_odds_decimal' has decimal odds by its name, and 'away_odds' does not say which"),
+    Hostile("an opening and a closing line", wide(SPREAD, home_spread_close=-3.5, home_spread_open=-2.5),
+            "'home_spread_close' and 'home_spread_open' can each be the line"),
+    Hostile("the line of a half", wide(SPREAD, **{"home_line": -3.5, "1h_home_line": -1.5}), "'1h_home_line'"),
+    Hostile("how a line moved", wide(SPREAD, home_line=-3.5, home_line_move=0.5), "'home_line_move'"),
+    Hostile("whether the spread was covered", wide(SPREAD, home_spread=-2.5, home_spread_cover=1), "'home_spread_cover'"),
+    Hostile("totals of a team", wide(TOTAL, home_total_line=112.5, total=221), "'home_total_line' can be totals of a team"),
+    Hostile("totals of both teams", wide(TOTAL, home_total=112.5, away_total=108.5, total=221), "'home_total' and 'away_total' can be"),
+    Hostile("points scored beside a line", wide(TOTAL, total=215, line=220.5), "'line' and 'total' can each be the line of the total"),
+    Hostile("a handicap without its side", wide(WINNER, ah_line=-0.5), "'ah_line' can be of prices or lines, and it is not known of which"),
+    Hostile("a spread of a book without its side",
+            wide({}, **{"Pinnacle Spread": -2.5, "Pinnacle Home": 1.9, "Pinnacle Away": 1.95}), "'Pinnacle Spread' can be of prices or lines"),
+    Hostile("prices that are named as a line", wide(WINNER, ah_home=-105), "'ah_home' is no line, as -105 shows"),
+    Hostile("decimal odds that are named as a line", wide(WINNER, ah_home=1.9), "'ah_home' is no line, as 1.9 shows"),
+    Hostile("points of a team", wide(WINNER, home_points=112), "'home_points'"),
+    Hostile("a moneyline beside a spread", wide({}, home_odds=1.3, away_odds=3.7, home_spread=-7.5),
+            "'home_odds' can be the odds of the spread in 'home_spread', or of the moneyline"),
+    Hostile("a French draw", wide({}, **{"1": [2.1, 2.2], "N": [3.3, 3.2], "2": [3.6, 3.5]}), "'N' can be of prices or lines"),
+    Hostile("a third outcome", wide({}, odds_1=2.1, odds_2=3.3, odds_3=3.6), "'odds_3' can be of prices or lines"),
+    Hostile("odds of a half", wide({}, pinnacle_home=1.9, pinnacle_away=1.95, betmgm_ht_home=1.9, betmgm_ht_away=1.95),
+            "can be odds of a book 'betmgm ht'"),
+    Hostile("opening prices and ids of a book", frame(book=None, odds=None, pinnacle=[1.9, 2.0], pinnacle_op=[1.8, 2.1], fanduel_id=[812345, 812346]),
+            "the columns 'pinnacle_op' and 'fanduel_id' can be odds of a book"),
+    Hostile("parts of a game", wide(WINNER, period=["FT", "1H"]), "column 'period' can be the part of the game that a price is for"),
+    Hostile("parts of a game, by row", frame(period=["FT", "1H"]), "column 'period' can be the part of the game that a price is for"),
+    Hostile("players without a market", wide(TOTAL, player=["Saka", "Havertz"], line=1.5), "prices of 'player' need a market"),
+    Hostile("rows of other games in pairs", "Rot,VH,Team,ML\n501,V,Celtics,120\n504,H,Lakers,-140\n", "numbers that follow each other"),
     Hostile("lines that are not opposite",
             frame(team=None, odds=None, market=None, home_line=-2.5, away_line=-2.5, home_odds=1.9, away_odds=1.95),
             "the lines of home and away must be opposite, got -2.5 and -2.5 in row 0"),
@@ -436,3 +474,36 @@ def test_a_wide_history_is_replayed_as_a_long_one() -> None:
         assert quotes.select("market_type", "home_team", "odds_decimal").rows() == [
             ("moneyline", L, price) for price in (1.9, 2.0, 1.8, 2.1)
         ]
+
+
+@pytest.mark.parametrize("draw", [["3.3", "N/A"], ["3.3*", "3.2"], [3.3, 0.0]])
+def test_a_bad_price_is_a_rejected_row_and_not_another_market(draw: list[Any]) -> None:
+    odds = oe.check_odds(wide({}, book=["pinnacle", "betmgm"], **{"1": [2.1, 2.2], "X": draw, "2": [3.6, 3.5]}))
+    assert set(odds["market_type"]) == {"1x2"}
+    assert (odds.height, odds.rejected["field"].to_list()) == (5, ["X"])
+
+
+def test_a_bad_price_does_not_hide_a_book() -> None:
+    odds = oe.check_odds(frame(book=None, odds=None, Pinnacle=["1.9", "2.0"], FanDuel=["1.95", "N/A"]))
+    assert (odds.height, odds.rejected["field"].to_list()) == (3, ["FanDuel"])
+
+
+def test_books_and_lines_are_read_whatever_their_names_are_like() -> None:
+    odds = oe.check_odds(
+        wide({}, **{f"{book} {side}": [1.9, 1.95] for book in ("BetMGM", "bet365") for side in ("Home", "Away")})
+    )
+    assert set(odds["sportsbook"]) == {"BetMGM", "bet365"}
+    own = {
+        "Pinnacle Over": 1.9,
+        "Pinnacle Under": 1.95,
+        "Pinnacle Total": 220.5,
+        "FanDuel Over": 1.9,
+        "FanDuel Under": 1.95,
+        "FanDuel Total": 222.5,
+    }
+    odds = oe.check_odds(wide({}, **own))
+    assert set(odds.select("sportsbook", "line").rows()) == {("Pinnacle", 220.5), ("FanDuel", 222.5)}
+    odds = oe.check_odds(wide(SPREAD, home_spread=["\u22122.5", "-2\u00bd"]))
+    assert odds["line"].to_list() == [-2.5, 2.5, -2.5, 2.5]
+    odds = oe.check_odds(wide(TOTAL, over_line=220.5, under_line=221.5))
+    assert odds["line"].to_list() == [220.5, 221.5, 220.5, 221.5]
