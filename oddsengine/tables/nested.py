@@ -69,7 +69,7 @@ def _entries(value: Any, name: str, where: str) -> list[Mapping[str, Any]]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             try:
                 value = ast.literal_eval(value)
             except (ValueError, SyntaxError, MemoryError, RecursionError):

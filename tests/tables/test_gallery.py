@@ -355,6 +355,7 @@ HOSTILE = [
     Hostile("parts of a game", wide(WINNER, period=["FT", "1H"]), "column 'period' can be the part of the game that a price is for"),
     Hostile("parts of a game, by row", frame(period=["FT", "1H"]), "column 'period' can be the part of the game that a price is for"),
     Hostile("players without a market", wide(TOTAL, player=["Saka", "Havertz"], line=1.5), "prices of 'player' need a market"),
+    Hostile("lists in lists without end", '1x2_market,home_team,away_team\n"' + "[" * 5000 + '",A,B\n', "must have lists of prices, got"),
     Hostile("rows of other games in pairs", "Rot,VH,Team,ML\n501,V,Celtics,120\n504,H,Lakers,-140\n", "numbers that follow each other"),
     Hostile("lines that are not opposite",
             frame(team=None, odds=None, market=None, home_line=-2.5, away_line=-2.5, home_odds=1.9, away_odds=1.95),
