@@ -33,17 +33,8 @@ def looks_priced(column: pl.Series) -> bool:
     >>> [looks_priced(pl.Series(values)) for values in ([1.9, None], ["+120", "5/2"], [3, 1], ["Lakers"], [None])]
     [True, True, False, False, False]
     """
-    if column.dtype in (pl.Categorical, pl.Enum):
-        column = column.cast(pl.String)
-    if column.dtype == pl.String:
-        text = column.str.strip_chars().unique()
-        text = text.filter(~is_empty(text) & (text != "-"))
-        made = text.rename("t").to_frame().select(_unusual("odds_decimal")).to_series()
-    elif column.dtype.is_numeric():
-        made = column.drop_nulls().cast(pl.Float64).drop_nans()
-    else:
-        return False
-    return made.len() > 0 and bool(((made > 1.0) | (made <= -100.0)).fill_null(value=False).all())
+    values = _prices(column, distinct=True)
+    return values is not None and values.len() > 0 and bool(_can_be_prices(values).all())
 
 
 def mostly_priced(column: pl.Series) -> bool:
@@ -58,19 +49,26 @@ def mostly_priced(column: pl.Series) -> bool:
     """
     if looks_priced(column):
         return True
+    values = None if column.dtype.is_integer() else _prices(column)
+    if values is None:
+        return False
+    whole = ((values % 1.0 == 0.0) & (values.abs() < 100.0)).fill_null(value=True)
+    return 2 * int(_can_be_prices(values).sum()) >= values.len() > 0 and not bool(whole.all())
+
+
+def _prices(column: pl.Series, *, distinct: bool = False) -> pl.Series | None:
+    """The values of a column as decimal or American prices, null where one is none; None if it has no such values."""
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
     if column.dtype == pl.String:
-        text = column.str.strip_chars()
+        text = column.str.strip_chars().unique() if distinct else column.str.strip_chars()
         text = text.filter(~is_empty(text) & (text != "-"))
-        values = text.rename("t").to_frame().select(_unusual("odds_decimal")).to_series()
-    elif column.dtype.is_float():
-        values = column.drop_nulls().drop_nans()
-    else:
-        return False
-    priced = ((values > 1.0) | (values <= -100.0)).fill_null(value=False)
-    whole = (values % 1.0 == 0.0) & (values.abs() < 100.0)
-    return 2 * int(priced.sum()) >= values.len() > 0 and not bool(whole.fill_null(value=True).all())
+        return text.rename("t").to_frame().select(_unusual("odds_decimal")).to_series()
+    return column.drop_nulls().cast(pl.Float64).drop_nans() if column.dtype.is_numeric() else None
+
+
+def _can_be_prices(values: pl.Series) -> pl.Series:
+    return ((values > 1.0) | (values <= -100.0)).fill_null(value=False)
 
 
 def is_number(column: pl.Series) -> bool:
