@@ -113,13 +113,15 @@ class Reporter:
             self.compiled += 1
 
     def begin(self) -> None:
-        """Until it ends, more may be compiled: nothing is said of how much it was."""
-        self._busy += 1
+        """Begin something that compiles: until it ends, nothing is said of how much was compiled."""
+        with self._lock:
+            self._busy += 1
 
     def end(self) -> None:
         """Note when the last compilation ended."""
-        self._busy -= 1
-        self._ended = time.monotonic()
+        with self._lock:
+            self._busy -= 1
+            self._ended = time.monotonic()
 
     def say(self) -> None:
         """Say what was compiled since the last time."""
