@@ -218,7 +218,7 @@ def _voting(ladder, segments, rows, is_searched, needed, out):
 def voting(some: UnitColumns, changed: Bytes, curves: Curves, *, stored: bool) -> Bytes:
     """Ladders whose votes a search may need; if estimates are stored, those of other whole markets are reused."""
     g, out = some.groups, np.zeros(some.groups.event.size, np.uint8)
-    where = scope(some, _ladders(g, changed)[g.ladder], curves)
+    where = scope(some, ladders_with(g, changed)[g.ladder], curves)
     _voting(g.ladder, g.segments, g.rows, where.markets if stored else where.fair, where.fair, out)
     return out
 
@@ -231,12 +231,12 @@ def at_close(some: UnitColumns, changed: Bytes, board: Estimated, is_renewed: By
     g, out = some.groups, changed.copy()
     slope = board.of.lines.slope[g.kind, board.of.lines.sport[g.event]]
     _near(
-        _ladders(g, changed), is_renewed, g.markets, g.threshold, slope, neighbours(board.of.table), changed, out,
+        ladders_with(g, changed), is_renewed, g.markets, g.threshold, slope, neighbours(board.of.table), changed, out,
     )  # fmt: skip
     return out
 
 
-def _ladders(g: Groups, changed: Bytes) -> Bytes:
+def ladders_with(g: Groups, changed: Bytes) -> Bytes:
     """Ladders with at least one changed market."""
     out = np.zeros(g.event.size, np.uint8)
     out[g.ladder[changed != 0]] = 1

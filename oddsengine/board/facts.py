@@ -160,9 +160,9 @@ class Columns:
         if name == "id":
             return pl.Series(hexadecimal(self._facts.id[at]), dtype=pl.String)
         if name in LINKS and self._facts.links:
-            part = LINKS.index(name)  # few rows: without a query
-            split = [(self._facts.links[row] or "").split(SEPARATOR, part + 1) for row in at.tolist()]
-            texts = [texts[part] or None if len(texts) > part else None for texts in split]
+            part, split = LINKS.index(name), self._split  # few rows: without a query
+            rows = map(split.__getitem__, at.tolist())
+            texts = [texts[part] or None if len(texts) > part else None for texts in rows]
             return typed(name, pl.Series(texts, dtype=pl.String))
         return self._column(name)[self._terms[1][at] if name in _WORDED else at]
 
@@ -187,6 +187,11 @@ class Columns:
         if name in _MADE:
             return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
         return pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, self._facts.slot.size)
+
+    @cached_property
+    def _split(self) -> list[list[str]]:
+        """The own texts of each row, apart."""
+        return [[] if link is None else link.split(SEPARATOR) for link in self._facts.links]
 
     @cached_property
     def _terms(self) -> tuple[list[Wording], Longs]:

@@ -151,7 +151,7 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     x = np.log(hits.fair / (1.0 - hits.fair))
     over = np.full(g.row.size, np.nan)
     some = np.unique(market)
-    sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]))
+    sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]), hits.row)
     over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
     table, voted = catalog.fair_table(), dict[str, Any]()
     if v.board is not None:

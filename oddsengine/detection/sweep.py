@@ -81,6 +81,9 @@ class Callers(NamedTuple):
         return cls(wanted, counted, suspects, wanted.T.astype(np.float64, order="C"))
 
 
+_NOT_JUDGED = np.uint8(np.iinfo(np.uint8).max)  # instead of a guard
+
+
 @dataclass(frozen=True, eq=False)
 class Offers(FairPrices):
     """Fair prices shared by some callers, and the books that each of them may bet."""
@@ -1106,14 +1109,22 @@ def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs
         room = n
 
 
-def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
-    """As `edges`, over the references in order of preference, whatever the method."""
+def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats, beside: Ints | None = None) -> Edges:
+    """As `edges`, over the references in order of preference, whatever the method.
+
+    With `beside`, only those of the books and outcomes of some rows.
+    """
     g, limits, n = view.groups, view.limits, 0
     out = _room(g, markets)
+    reason = view.reason
+    if beside is not None:
+        is_judged = np.zeros((g.rows.size - 1, view.traits.feed.size), bool)
+        is_judged[g.segments[g.market[beside]] + g.side[beside], g.book[beside]] = True
+        reason = np.where(is_judged[g.segments[g.market] + g.side, g.book], reason, _NOT_JUDGED)
     if out.row.size:
         books = view.traits.feed.size
         n = _edges(
-            who, markets, g.segments, g.rows, g.book, view.traits.feed, view.net, view.reason, view.wanted, g.seen,
+            who, markets, g.segments, g.rows, g.book, view.traits.feed, view.net, reason, view.wanted, g.seen,
             view.own, view.width, view.trusted, view.doubt, view.reference, view.fair, view.weight, view.member,
             view.counted, view.weighted, view.live, *timing(view), limits.reference_floor,
             limits.reference_wide + limits.epsilon, 1.0 + least, g.twin, g.market, *out,

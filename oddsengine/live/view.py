@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from oddsengine.board.changes import ladders_with, loosen, scope
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import (
@@ -27,21 +28,24 @@ from oddsengine.board.open import (
     MIDDLE,
     Hits,
     OpenSet,
+    OpenTable,
 )
 from oddsengine.catalog.reasons import CODES
+from oddsengine.columns import spans
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
 from oddsengine.detection.question import PreparedTable, Question, empty, repeated
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.detection.search import Cases, Search
-from oddsengine.detection.sweep import Callers, Offers, Scope, Wants, offers, unconfirmed
-from oddsengine.detection.tails import Forms
-from oddsengine.identity.groups import Ints, Longs, Words
+from oddsengine.detection.sweep import Callers, Candidates, Offers, Scope, Wants, offers, unconfirmed
+from oddsengine.detection.tails import Forms, curves
+from oddsengine.identity.groups import Bytes, Groups, Ints, Longs, Words, distinct
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
 from oddsengine.live.key import ViewKey, kinds_of
 from oddsengine.live.replica import ReadState
+from oddsengine.pricing.close import EVERY_ROW
 from oddsengine.pricing.references import CLOSE, FairPrices, ViewSpec, fair_prices, view_spec
 from oddsengine.tables.levels import DEPTH_SCHEMA, LEVELS, most_of_levels
 
@@ -67,13 +71,67 @@ class BoardRows:
         return self.columns.column(name, self.at)
 
 
+class Found(NamedTuple):
+    """What a view has open in some units: kinds and legs, as rows of their groups."""
+
+    kind: Bytes
+    legs: Ints  # (n, LEGS), -1 beyond
+
+    @classmethod
+    def at(cls, held: OpenTable, places: Ints, slots: Ints) -> "Found":
+        """Some places of the open table; `slots` are the rows of the groups."""
+        legs = held.legs[places]
+        order = np.argsort(slots)
+        row = order[np.minimum(np.searchsorted(slots, legs, sorter=order), max(slots.size - 1, 0))]
+        return cls(held.kind[places], np.where(legs >= 0, row, -1).astype(np.int32))
+
+    def rows(self, *kinds: int) -> Ints:
+        """The legs of some kinds."""
+        legs = self.legs[np.isin(self.kind, kinds)]
+        return legs[legs >= 0]
+
+    def scope(self, some: UnitColumns, shapes: Forms, *, one_sided: bool) -> Scope:
+        """The markets and ladders that they are in, and those whose fair probabilities their rows show."""
+        g, changed = some.groups, np.zeros(some.groups.threshold.size, np.uint8)
+        changed[g.market[self.legs[self.legs >= 0]]] = 1
+        return scope(some, loosen(some, changed) if one_sided else changed, curves(g, shapes))
+
+    def shown(self, g: Groups, *, whole: bool) -> Longs:
+        """The rows of which their rows say something: the legs, and prices beside those of low holds.
+
+        With `whole`, prices beside those of +EV rows too, which name the books of one feed.
+        """
+        beside = self.rows(LOW_HOLD, EV) if whole else self.rows(LOW_HOLD)
+        segment = distinct(g.segments[g.market[beside]] + g.side[beside])
+        return np.concatenate((self.legs[self.legs >= 0], spans(g.rows[segment], g.rows[segment + 1])))
+
+
 @dataclass(frozen=True, eq=False)
 class LiveQuestion(Question):
-    """A `Question` over the prices of the live board."""
+    """A `Question` over the prices of the live board: what rows show of opportunities that a step has found."""
 
     known: Facts
     slots: Ints  # per row of the groups
     staked: bool
+    found: Found
+
+    @cached_property
+    def swept(self) -> Candidates:
+        """What is open, instead of a search."""
+        g, found = self.view.groups, self.found
+        pairs = distinct(self._pairs(found.legs[found.kind == MIDDLE]))
+        low, high = pairs // g.threshold.size, pairs % g.threshold.size
+        sums = np.flatnonzero(self.scope.markets)
+        edges = distinct(g.market[found.rows(EV)]).astype(np.int64)
+        best = np.full(low.size, np.inf)
+        return Candidates(
+            np.zeros(sums.size, np.int64), sums, np.zeros(sums.size), np.zeros(edges.size, np.int64), edges,
+            np.zeros(low.size, np.int64), low, high, best, best, np.inf,
+        )  # fmt: skip
+
+    def _pairs(self, legs: Ints) -> Longs:
+        g = self.view.groups
+        return g.market[legs[:, 0]].astype(np.int64) * g.threshold.size + g.market[legs[:, 1]]
 
     def facts(self, rows: Ints | Longs) -> BoardRows:
         """Return what the board says about rows of the groups."""
@@ -189,31 +247,36 @@ class View:
             rows, names = board.rows, board.names
             slots = some.groups.row
             some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
-            known = board.facts(slots)
+            g, mine, off, traits = some.groups, self.spec(names), engine.off, names.traits
+            found = Found.at(held, at, slots)
+            where = found.scope(some, names.forms, one_sided=w.one_sided)
+            known = board.facts(distinct(slots[found.shown(g, whole=ids is not None)]))
             guarded = board.verdicts(slots)
-            mine, off, traits = self.spec(names), engine.off, names.traits
-            turned = names.turned.values[known.key >> BOOK_BITS] != 0
-            turned = turned[known.places(slots)]
+            turned = names.turned.values[rows.key[slots] >> BOOK_BITS] != 0
             identity = Identity(
-                some.groups, tuple(names.kinds),
+                g, tuple(names.kinds),
                 names.sorted_books(), np.empty(0, np.uint8), turned, tuple(names.sports),
                 pl.Series(dtype=pl.String), traits,
             )  # fmt: skip
             counts = engine.set_aside() if ids is None and counted else {}
             estimated = None
             if w.method == CLOSE:
-                estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair)
-            hashes, shapes = names.hashes(some.groups), names.forms
+                voting = ladders_with(g, where.fair)
+                estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair, voting)
+                estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(EVERY_ROW), where.fair))
+            hashes, shapes = names.hashes(g), names.forms
             depth = rows.price_depth(slots, levels=w.stake is not None)
             extra = {name: DEPTH_SCHEMA[name] for name in rows.own_columns()}
-            ladder = None if w.model is None else names.ladders_of(some.groups, w.model)
+            ladder = None if w.model is None else names.ladders_of(g, w.model)
         # All that the board says is copied: steps go on.
-        seen = fair_prices(some.groups, traits, guarded, mine, off, board=estimated, ladder=ladder, depth=depth)
-        common = _common(
-            offers(seen, Callers.of([mine])), self.wants, Scope.everything(some.groups), hashes, shapes, off
+        seen = fair_prices(
+            g, traits, guarded, mine, off, needed=where.fair, board=estimated, ladder=ladder, depth=depth
         )
+        common = _common(offers(seen, Callers.of([mine])), self.wants, where, hashes, shapes, off)
         prepared = PreparedTable(None, identity, guarded, off, None, extra)  # type: ignore[arg-type]
-        question = LiveQuestion(**common, prepared=prepared, known=known, slots=slots, staked=w.stake is not None)
+        question = LiveQuestion(
+            **common, prepared=prepared, known=known, slots=slots, staked=w.stake is not None, found=found
+        )
         makers = (_ev_rows, *map(_case_rows, (arbitrage, low_hold, middles)))
         first, second, third, fourth = (
             _since(make(question, ids), born) if kind in asked_for else empty(schema)
