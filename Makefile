@@ -133,7 +133,7 @@ serve: $(VENV)/.service $(VENV)/.kernels-all ## serve a made-up world on this ma
 	@$(BIN)/oddsengine serve --demo
 
 page: setup $(VENV)/.test-all ## drive the page in headless Chromium (CHROMIUM=optional: skip where there is none)
-	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/service/page/test_page.py tests/service/page/test_accessibility.py tests/service/page/test_stream.py tests/service/page/test_markets.py tests/service/test_cors.py
+	PAGE_TESTS=1 $(BIN)/python -m pytest -rs $(PAGE) tests/service/page/test_page.py tests/service/page/test_accessibility.py tests/service/page/test_stream.py tests/service/page/test_markets.py tests/service/page/test_registered.py tests/service/test_cors.py
 
 site: $(VENV)/.docs ## build the documentation with the API reference in build/site, and check its links
 	$(BIN)/python scripts/site/make_site.py

@@ -17,8 +17,9 @@ from synthetic import board as make_board
 
 import oddsengine as oe
 from oddsengine.detection import question as boards
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, prepare
-from oddsengine.detection.sweep import Offers, Wants, sweep
+from oddsengine.detection.sweep import Offers, sweep
 from oddsengine.maths.devig import devig_groups
 
 SIZES = (2_000, 10_000, 100_000, 1_000_000)
@@ -32,7 +33,7 @@ def frame(request: pytest.FixtureRequest) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def question(frame: pl.DataFrame) -> Question:
-    wants = Wants.from_thresholds(min_ev=0.0, min_profit=0.5, max_profit=10.0, max_hold=2.0, min_middle_ev=0.0)
+    wants = thresholds(min_ev=0.0, min_profit=0.5, max_profit=10.0, max_hold=2.0, min_middle_ev=0.0)
     return boards.ask(prepare(frame), None, None, "power", None, wants)
 
 
@@ -40,7 +41,7 @@ def detection(question: Question) -> None:
     """The pass over all offers, including the fair probabilities from the references' prices."""
     view = question.view
     devig_groups(*reference_prices(view), view.method)
-    sweep(view, question.wants, question.scope)
+    sweep(view, question.thresholds, question.scope)
 
 
 @cache

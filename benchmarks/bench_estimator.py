@@ -14,8 +14,9 @@ import polars as pl
 import pytest
 from synthetic import BOOKS, NOW
 
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
-from oddsengine.detection.sweep import Offers, Wants
+from oddsengine.detection.sweep import Offers
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.references import ViewSpec, fair_prices, view_spec
@@ -50,7 +51,7 @@ def ladders() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def view() -> Offers:
-    return ask(prepare(ladders(), [], NOW), None, None, None, None, Wants.from_thresholds(min_ev=0.0)).view
+    return ask(prepare(ladders(), [], NOW), None, None, None, None, thresholds(min_ev=0.0)).view
 
 
 def said(benchmark: Any, view: Offers) -> None:

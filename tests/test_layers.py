@@ -177,6 +177,7 @@ PUBLIC = {
     "live.delayed",
     "live.engine",
     "detection.explain",
+    "detection.kinds",
     "feeds",
     "futures",
     "feeds.scores",

@@ -16,9 +16,9 @@ from oddsengine.backtesting.replay import source
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import NO_PRICE
 from oddsengine.detection import question as board
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
 from oddsengine.detection.results import number
-from oddsengine.detection.sweep import Wants
 from oddsengine.history.lines import changed_prices
 from oddsengine.identity.groups import Ints
 from oddsengine.identity.wording import WORDING
@@ -287,7 +287,7 @@ def described(rows: pl.DataFrame) -> pl.DataFrame:
 def _meanings(distinct: pl.DataFrame) -> pl.DataFrame:
     """Return what wordings mean, by `row`; those that cannot be read are left out."""
     prepared = prepare(distinct.drop("row").with_columns(odds_decimal=pl.lit(2.0)), [])
-    question = ask(prepared, None, None, "multiplicative", None, Wants.from_thresholds())
+    question = ask(prepared, None, None, "multiplicative", None, thresholds())
     groups = question.view.groups
     at: Ints = np.arange(groups.row.size, dtype=np.int32)
     facts = board.market_facts(question, at, question.facts(at))

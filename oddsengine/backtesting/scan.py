@@ -22,11 +22,13 @@ from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.grading import closing_probabilities
 from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
-from oddsengine.board.open import ARBITRAGE, EV, KINDS, LEGS, LOW_HOLD, MIDDLE, NEW, Hits
+from oddsengine.board.open import NEW, Hits
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, grown
 from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.question import Sharp
+from oddsengine.detection.search import LEGS
 from oddsengine.identity.groups import Bytes, Floats, Longs, Words
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -121,7 +123,7 @@ class _Scan:
             new = change.status == NEW
             value, old = _values(change.hits), ~new
             at = np.array([self._place[ident] for ident in change.hits.id[old].tolist()], np.int64)
-            self._move(now, at, value[old], change.hits.kind[old] == LOW_HOLD)
+            self._move(now, at, value[old], _falls()[change.hits.kind[old]])
             if new.any():
                 self._bear(now, update, change.hits.take(new), value[new])
         self._closes.follow(now)
@@ -221,26 +223,32 @@ class _Scan:
         )
 
 
+def _falls() -> Any:
+    """Per kind: whether less of its main figure is better."""
+    return np.array([not kind.rises for kind in KINDS.values()])
+
+
 def _values(hits: Hits) -> Floats:
     """Return the main figure of opportunities, in percent."""
-    arbitrage, low_hold = hits.kind == ARBITRAGE, hits.kind == LOW_HOLD
-    value = 100.0 * hits.figures[:, 0]
-    value[arbitrage] = 1e4 / value[arbitrage] - 100.0
-    value[low_hold] = np.maximum(value[low_hold] - 100.0, 0.0)
+    value = np.empty(hits.size)
+    for code, kind in enumerate(KINDS.values()):
+        here = hits.kind == code
+        value[here] = kind.percent(hits.figures[here])
     return value
 
 
 def _net(hits: Hits) -> Floats:
     """Return the legs' odds after commission, shape (n, LEGS)."""
-    out = hits.figures[:, 1 : 1 + LEGS].copy()
-    out[hits.kind == EV, 0] = hits.figures[hits.kind == EV, 3]
-    out[hits.kind == MIDDLE, :2] = hits.figures[hits.kind == MIDDLE, 2:4]
+    out = np.full((hits.size, LEGS), np.nan)
+    for code, kind in enumerate(KINDS.values()):
+        here = hits.kind == code
+        out[here, : len(kind.odds)] = hits.figures[here][:, kind.odds]
     return out
 
 
 def _flags(hits: Hits) -> Longs:
     """Return the flags of +EV prices as bits; 0 for the other kinds."""
-    return np.where(hits.kind == EV, hits.figures[:, -1], 0.0).astype(np.int64) >> 1
+    return np.where(hits.kind == KINDS.code("ev"), hits.figures[:, -1], 0.0).astype(np.int64) >> 1
 
 
 def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -256,7 +264,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
     first = legs.unique("at", keep="first", maintain_order=True)
     sizes = [one.kind.size for one in born]
     heads = first.select(*_EVENT).with_columns(
-        kind=pl.Series(KINDS).gather(np.concatenate([one.kind for one in born])),
+        kind=pl.Series(list(KINDS)).gather(np.concatenate([one.kind for one in born])),
         id=pl.Series(hexadecimal(np.concatenate([one.id for one in born]))),
         fair=pl.Series([one.fair for one in born]).gather(np.repeat(np.arange(len(born)), sizes)),
         flags=pl.Series([named(bits) for one in born for bits in one.flags.tolist()], dtype=SCAN_SCHEMA["flags"]),

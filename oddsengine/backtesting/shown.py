@@ -10,8 +10,9 @@ from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.delays import Delay, Later, Taken
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.replay import steps
-from oddsengine.board.open import EV, NEW, Hits
+from oddsengine.board.open import NEW, Hits
 from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.kinds import KINDS
 from oddsengine.history.closing_consensus import located
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -39,7 +40,7 @@ def collect_shown(
     for now, update, _ in steps(engine, history):
         count += 1
         change = update.of(view)
-        ev = change.hits.kind == EV
+        ev = change.hits.kind == KINDS.code("ev")
         hits, new = change.hits.take(ev), change.status[ev] == NEW
         if new.any():
             facts.append(_facts(engine, update, hits.take(new)))

@@ -38,7 +38,7 @@ from oddsengine.backtesting.replay import cadence, check_books, engine_of, sourc
 from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
 from oddsengine.board.facts import moments_of
 from oddsengine.columns import SECOND, Floats
-from oddsengine.detection.finders import check_number
+from oddsengine.detection.kinds import check_number
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp
 from oddsengine.history.clv import means

@@ -24,12 +24,10 @@ import numpy.typing as npt
 from oddsengine._jit import kernel
 from oddsengine.board.changes import IN_LADDERS, IN_MARKETS
 from oddsengine.columns import NONE, grown
+from oddsengine.detection.kinds import KINDS
+from oddsengine.detection.search import FIGURES, LEGS
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 
-EV, ARBITRAGE, LOW_HOLD, MIDDLE = range(4)
-KINDS = ("ev", "arbitrage", "low_hold", "middles")
-LEGS = 3
-FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice the flags of a fair price at the close
 SAME, CHANGED, NEW = 0, 1, 2
 _ONE = np.uint64(1)
 
@@ -43,11 +41,11 @@ class Hits(NamedTuple):
     """Opportunities found by a search, sorted by view, then unit."""
 
     id: Words
-    kind: Bytes
+    kind: Bytes  # code in `KINDS`
     unit: Ints
     legs: Ints  # (n, LEGS) slots of the board, -1 beyond
-    figures: Floats  # (n, FIGURES); by kind, see `View.search`
-    shown: Words  # of low holds: a hash of what else their rows show, see `low_hold.shown`
+    figures: Floats  # (n, FIGURES); by kind, see `Kind.figures`
+    shown: Words  # of kinds that are `hashed`: a hash of what else their rows show, see `low_hold.shown`
 
     @property
     def size(self) -> int:
@@ -100,10 +98,11 @@ def _ends(who, unit, units, ends):
 @kernel
 def _compare(
     views, units, head, following, ids, kinds, legs, figures, shown, ends, h_id, h_kind, h_legs, h_figures, h_shown,
-    reach, status, old, expired, expired_ends, touched, touched_ends,
+    reach, is_paired, is_hashed, status, old, expired, expired_ends, touched, touched_ends,
 ):  # fmt: skip
     """Match the hits of each view and unit with what is open there and was searched.
 
+    - `is_paired`, `is_hashed` (bool per kind): as `paired` and `hashed` of `Kind`
     - `reach` (uint8 per slot): which searches reached a row: `IN_MARKETS`, `IN_LADDERS`
     - `status`, `old`, `expired`, `expired_ends`, `touched`, `touched_ends`: the columns of `Difference` to write
     """
@@ -121,7 +120,7 @@ def _compare(
                 while i < b and not (h_id[i] == ids[p] and h_kind[i] == kinds[p]):
                     i += 1
                 if i == b:
-                    if reach[legs[p, 0]] & (IN_LADDERS if kinds[p] == MIDDLE else IN_MARKETS):
+                    if reach[legs[p, 0]] & (IN_LADDERS if is_paired[kinds[p]] else IN_MARKETS):
                         expired[n_expired] = p
                         n_expired += 1
                     elif reach[legs[p, 0]] != 0:
@@ -138,7 +137,7 @@ def _compare(
                         if legs[p, k] != h_legs[i, k]:
                             is_same = False
                     status[i] = SAME if is_same else CHANGED
-                    if kinds[p] == LOW_HOLD:
+                    if is_hashed[kinds[p]]:
                         is_same_row = shown[p] >> _ONE == h_shown[i] >> _ONE and h_shown[i] & _ONE == 0
                     else:
                         is_same_row = reach[legs[p, 0]] == 0
@@ -319,8 +318,9 @@ class OpenTable:
         touched_ends = np.empty(views.size + 1, np.int64)
         _compare(
             views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, self.shown, ends,
-            hits.id, hits.kind, hits.legs, hits.figures, hits.shown, reach, status, old, gone, expired_ends, touched,
-            touched_ends,
+            hits.id, hits.kind, hits.legs, hits.figures, hits.shown, reach,
+            np.array([kind.paired for kind in KINDS.values()]), np.array([kind.hashed for kind in KINDS.values()]),
+            status, old, gone, expired_ends, touched, touched_ends,
         )  # fmt: skip
         gone = gone[: expired_ends[-1]]
         # In an order that does not depend on earlier steps, so that a replay reports them in the same order.

@@ -33,6 +33,7 @@ from oddsengine.commands import (
     watch,
 )  # fmt: skip
 from oddsengine.commands.layout import printable
+from oddsengine.commands.report import kind_words
 from oddsengine.feeds.reading import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
 from oddsengine.maths.devig import DEVIG_METHODS
@@ -41,7 +42,6 @@ from oddsengine.tables.files import reason_of
 from oddsengine.tables.schema import ODDS_SCHEMA
 from oddsengine.tape import SYNC
 
-_KINDS = ("ev", "arb", "low-hold", "middles", "all")
 _PRICES = """prices are decimal (1.87), American with their sign (+150, -110) or fractional (5/2, evens);
 a whole number of 100 or more without a sign is ambiguous and rejected: write 110.0 or +110"""
 _METHODS = f"{', '.join(DEVIG_METHODS)}, or weights such as shin=0.5,power=0.5"
@@ -278,7 +278,7 @@ def _add_scan(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="SOURCE.NAME=VALUE",
         help="a setting of a source, such as the_odds_api.regions=eu; repeat for others",
     )  # fmt: skip
-    parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
+    parser.add_argument("--kind", choices=(*kind_words(), "all"), default="all", help="default: all")
     parser.add_argument("--rejected", action="store_true", help="list rejected rows with the reasons")
     _add_question(parser)
     _add_thresholds(parser)
@@ -696,7 +696,7 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         "--speed", type=_speed, default=1.0, metavar="N|max", help="multiple of the recorded speed (default 1)"
     )
     _add_shared(parser, "--url", "--key-env")
-    parser.add_argument("--kind", choices=_KINDS, default="all", help="default: all")
+    parser.add_argument("--kind", choices=(*kind_words(), "all"), default="all", help="default: all")
     parser.add_argument("--books", type=_names, metavar="BOOK,...", help="only these books")
     parser.add_argument(
         "--filter", default="", metavar="WORDS",

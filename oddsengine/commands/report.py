@@ -18,6 +18,7 @@ import polars as pl
 
 from oddsengine.commands.layout import Column
 from oddsengine.commands.layout import table as text_table
+from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.results import number, outcome
 from oddsengine.maths.odds import format_american
 from oddsengine.staking.same_bets import same_bets
@@ -269,7 +270,49 @@ MARKETS = Report(
     ],
     _markets,
 )  # fmt: skip
-KINDS = {"ev": EV, "arb": ARBITRAGE, "low-hold": LOW_HOLD, "middles": MIDDLES}
+_REPORTS = {report.name: report for report in (EV, ARBITRAGE, LOW_HOLD, MIDDLES)}
+
+
+def _bets(kind: Kind) -> Callable[[Row], Cells]:
+    """The cells of a kind that was registered."""
+
+    def cells(row: Row) -> Cells:
+        return [
+            [
+                _percent(row[kind.value]), row["event_name"], _market(row), outcome(row, {**row, **leg}),
+                leg["sportsbook"],
+                format_american(leg["odds_american"]), decimal(leg["odds_decimal"]), age(row[kind.age]),
+                _notes(row, leg), row["id"],
+            ]
+            for leg in row.get("legs", [row])
+        ]  # fmt: skip
+
+    return cells
+
+
+def report_of(kind: Kind) -> Report:
+    """How a kind is printed."""
+    if kind.name not in _REPORTS:
+        measure = f"{kind.measure[0].upper()}{kind.measure[1:]} %"
+        _REPORTS[kind.name] = Report(
+            kind.name, f"{kind.title}: {kind.about.rstrip('.')[0].lower()}{kind.about.rstrip('.')[1:]}",
+            [
+                Column(measure, right=True, shared=True), _event(), _MARKET, _BET, Column("Book"), _US, _DEC, _AGE,
+                _NOTE, _ID,
+            ],
+            _bets(kind),
+        )  # fmt: skip
+    return _REPORTS[kind.name]
+
+
+def kind_words() -> dict[str, Kind]:
+    """The kinds by their words in commands."""
+    return {kind.event_name.replace("_", "-"): kind for kind in KINDS.values()}
+
+
+def some_kinds(word: str) -> list[Kind]:
+    """The kinds that a word of a command means, which may be `all`."""
+    return [kind for name, kind in kind_words().items() if word in (name, "all")]
 
 
 def table_text(

@@ -22,13 +22,15 @@ from oddsengine.commands.layout import table as layout_table
 from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import (
     EV,
-    KINDS,
     MARKETS,
     REJECTED,
     Report,
     csv_text,
     format_time,
+    kind_words,
     records,
+    report_of,
+    some_kinds,
     table_text,
     with_same_bets,
 )
@@ -162,7 +164,7 @@ _THRESHOLDS = ("min_ev", "max_ev", "min_profit", "max_hold", "min_size", "min_mi
 def scan_command(arguments: argparse.Namespace) -> None:
     form = _format(arguments)
     if form in ("csv", "parquet") and arguments.kind == "all" and not arguments.rejected:
-        raise ValueError(f"{form} can hold only one table; choose one with --kind ev, arb, low-hold or middles")
+        raise ValueError(f"{form} can hold only one table; choose one with --kind {', '.join(kind_words())}")
     if not arguments.live and (arguments.sport or arguments.set):
         raise ValueError(f"{'--sport' if arguments.sport else '--set'} is of sources, and needs --live")
     began = time.perf_counter()
@@ -178,8 +180,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
             with warnings.catch_warnings(action="ignore", category=OddsWarning):  # the summary says it
                 everything = find_all(table, **_question(arguments, table, (*_QUESTION, "stake", *_THRESHOLDS)))
             counts = everything.set_aside
-            kinds = [k for k in KINDS if arguments.kind in (k, "all")]
-            results = {KINDS[k]: getattr(everything, KINDS[k].name) for k in kinds}
+            results = {report_of(kind): everything[kind.name] for kind in some_kinds(arguments.kind)}
     newest = table["last_seen_at"].max() if table.height else None
     now = arguments.now or newest
     facts = {
@@ -191,7 +192,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
     lines = _summary(table, counts, facts["now"], time.perf_counter() - began)
     if arguments.location and not arguments.rejected:
         lines.append(_placed(arguments.location, arguments.books or sorted(table["sportsbook"].unique())))
-    if KINDS["ev"] in results and not results[KINDS["ev"]].height and "ev_cap" not in counts:
+    if EV in results and not results[EV].height and "ev_cap" not in counts:
         question = _question(arguments, table, _QUESTION)
         lines += [why] if (why := why_no_ev(table, **question, option="--sharp")) else []
     lines += games_missed(table, **_question(arguments, table, ("guards", "now")))

@@ -1,6 +1,6 @@
 """A short view of results: the tables of `oddsengine scan`, for interactive sessions and notebooks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from typing import NamedTuple
@@ -10,27 +10,21 @@ import polars as pl
 from oddsengine.commands.layout import Column, printable
 from oddsengine.commands.output import bold, terminal, wrapped
 from oddsengine.commands.report import (
-    ARBITRAGE,
     EV,
-    LOW_HOLD,
     MARKETS,
-    MIDDLES,
     REJECTED,
     Report,
+    report_of,
     table_text,
     with_same_bets,
 )
 from oddsengine.detection.finders import Opportunities
+from oddsengine.detection.kinds import KINDS
 from oddsengine.staking.same_bets import GROUPED_BY
 from oddsengine.staking.stakes import Portfolio
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import successors
 
-_TOLD_BY = {
-    "profit_percent": ARBITRAGE, "hold_percentage": LOW_HOLD, "expected_value": MIDDLES, "complete_books": MARKETS,
-    "guard": REJECTED, "ev_percentage": EV,  # last: an arbitrage has an EV, too
-}  # fmt: skip
-"""The column by which a result is known."""
 _STAKED = replace(
     EV, title="Stakes", columns=[Column("Stake", right=True), *EV.columns],
     cells=lambda row: [[f"{row['stake']:.2f}", *cells] for cells in EV.cells(row)],
@@ -126,19 +120,24 @@ def show(result: IntoFrame | Opportunities | Portfolio, rows: int = 20) -> Short
     if isinstance(result, Portfolio):
         return ShortView([_part(_STAKED, result.bets, rows)])
     if isinstance(result, Opportunities):
-        reports = (EV, ARBITRAGE, LOW_HOLD, MIDDLES)
-        return ShortView([_part(report, frame, rows) for report, frame in zip(reports, result[:4], strict=True)])
+        return ShortView([_part(report_of(KINDS[name]), frame, rows) for name, frame in result.frames.items()])
     try:
         frame = to_polars(result)
     except TypeError as error:
         raise TypeError(f"result: {error}") from None
-    report = next((report for name, report in _TOLD_BY.items() if name in frame.columns), None)
+    report = next((report for name, report in _known_by() if name in frame.columns), None)
     if report is None:
         raise ValueError(
             "show needs a result of find_ev, find_arbitrage, find_low_hold, find_middles, find_all, markets or "
             f"rejected; got the columns {', '.join(frame.columns[:20]) or 'none'}{successors(*frame.columns)}"
         )
     return ShortView([_part(report, frame, rows)])
+
+
+def _known_by() -> Iterator[tuple[str, Report]]:
+    """The columns by which results are known, and what they are; +EV is last: an arbitrage has an EV, too."""
+    yield from (("complete_books", MARKETS), ("guard", REJECTED))
+    yield from ((kind.value, report_of(kind)) for kind in reversed(list(KINDS.values())))
 
 
 def _part(report: Report, frame: pl.DataFrame, rows: int) -> _Part:

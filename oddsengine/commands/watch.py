@@ -17,20 +17,16 @@ from typing import Any, NamedTuple
 from oddsengine.commands.layout import printable
 from oddsengine.commands.mcp import api_key
 from oddsengine.commands.output import bold, echo, service_needed, terminal
-from oddsengine.commands.report import KINDS, LOW_HOLD, Report, table_text
+from oddsengine.commands.report import report_of, some_kinds, table_text
 from oddsengine.commands.scan import read
 from oddsengine.detection.finders import Opportunities, find_all
+from oddsengine.detection.kinds import Kind
 from oddsengine.feeds.reading import STANDARD_INPUT, files_of
 from oddsengine.tables.schema import RENAMED, OddsWarning
 from oddsengine.tape import Tape, engine_for, play
 
-Lists = Mapping[Report, Sequence[Mapping[str, Any]]]
-_VALUES = dict(
-    zip(KINDS.values(), ("ev_percentage", "profit_percent", "hold_percentage", "expected_value"), strict=True)
-)
+Lists = Mapping[Kind, Sequence[Mapping[str, Any]]]
 _LEAST: dict[str, Any] = dict(min_ev=1.0, min_profit=0.0, max_hold=2.0, min_middle_ev=0.0)
-_PATHS = {"ev": "ev?min_ev=1", "arb": "arbitrage?min_profit=0", "low-hold": "low_hold?max_hold=2",
-          "middles": "middles?min_ev=0&sort=ev"}  # fmt: skip
 _CLEAR = "\x1b[H\x1b[2J"
 _MOST = 50  # rows of each table on a terminal
 
@@ -105,13 +101,15 @@ def _of_node(arguments: argparse.Namespace) -> Iterator[_Shot]:
 
     def found() -> Lists:
         lists, refused = {}, ""
-        for kind in _kinds(arguments):
+        for kind in some_kinds(arguments.kind):
+            least = kind.threshold
+            limit = f"{least.listed}={_LEAST.get(least.name, least.usual)}"
             try:
-                answer = client.get(f"{base}/opportunities/{_PATHS[kind]}{books}&limit=200")
+                answer = client.get(f"{base}/opportunities/{kind.name}?{limit}&sort={kind.best_first}{books}&limit=200")
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise ValueError(f"{arguments.url}: {type(error).__name__}: {error}") from None
             if answer.status_code == 200:
-                lists[KINDS[kind]] = [_own(row) for row in answer.json()["data"]]
+                lists[kind] = [_own(row) for row in answer.json()["data"]]
                 continue
             refused = answer.json()["error"]["message"] if "json" in answer.headers.get("content-type", "") else ""
             refused = refused or f"{arguments.url} answered {answer.status_code}"
@@ -140,12 +138,8 @@ def _polled(title: str, found: Callable[[], Lists], stamp: Callable[[], object],
                 shot = shot._replace(failure=" ".join(str(error).split()))
 
 
-def _kinds(arguments: argparse.Namespace) -> list[str]:
-    return [kind for kind in KINDS if arguments.kind in (kind, "all")]
-
-
 def _lists(result: Opportunities, arguments: argparse.Namespace) -> Lists:
-    return {KINDS[kind]: getattr(result, KINDS[kind].name).to_dicts() for kind in _kinds(arguments)}
+    return {kind: result[kind.name].to_dicts() for kind in some_kinds(arguments.kind)}
 
 
 def _own(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,11 +162,13 @@ def _draw(shot: _Shot, words: Sequence[str], lines: int) -> None:
     if failure and width is None:
         print(f"oddsengine watch: {failure}", file=sys.stderr, flush=True)
         return
-    lists = {report: [row for row in rows if _fits(report, row, words)] for report, rows in shot.lists.items()}
-    for report, rows in lists.items():
-        rows.sort(key=lambda row: row[_VALUES[report]], reverse=report is not LOW_HOLD)
+    lists = {kind: [row for row in rows if _fits(kind, row, words)] for kind, rows in shot.lists.items()}
+    for kind, rows in lists.items():
+        rows.sort(key=lambda row: row[kind.value], reverse=kind.rises)
     for most in (None,) if width is None else range(min(_MOST, lines), 0, -1):
-        tables = [table_text(report, rows[:most], len(rows), width, bold=bold()) for report, rows in lists.items()]
+        tables = [
+            table_text(report_of(kind), rows[:most], len(rows), width, bold=bold()) for kind, rows in lists.items()
+        ]
         head = [line[:width] for line in (shot.title, failure) if line]
         text = "\n".join([*head, "\n\n".join(tables)])
         if text.count("\n") + 1 < lines:
@@ -184,14 +180,13 @@ def _draw(shot: _Shot, words: Sequence[str], lines: int) -> None:
     sys.stdout.flush()
 
 
-def _fits(report: Report, row: Mapping[str, Any], words: Sequence[str]) -> bool:
+def _fits(kind: Kind, row: Mapping[str, Any], words: Sequence[str]) -> bool:
     """Whether a row has all words; `>2` is a minimum of its value in percent, `<0` a maximum."""
-    text = (
-        " ".join([str(row["sport"]), str(row["league"]), *itertools.chain(*report.cells(row))]).lower() if words else ""
-    )
+    cells = report_of(kind).cells(row) if words else []
+    text = " ".join([str(row["sport"]), str(row["league"]), *itertools.chain(*cells)]).lower()
     for word in words:
         if word[:1] in "<>" and word[1:].replace(".", "", 1).replace("-", "", 1).isdigit():
-            if (row[_VALUES[report]] < float(word[1:])) == (word[0] == ">"):
+            if (row[kind.value] < float(word[1:])) == (word[0] == ">"):
                 return False
         elif word not in text:
             return False

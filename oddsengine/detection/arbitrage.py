@@ -13,20 +13,33 @@ from oddsengine.detection import ids, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, LEG
-from oddsengine.detection.search import BestPrices, Cases, Search, cases
+from oddsengine.detection.search import BestPrices, Cases, Located, Opened, Search, cases
+from oddsengine.detection.search import opened as open_cases
 from oddsengine.detection.sweep import edges, most_implied, unconfirmed
 from oddsengine.identity.groups import Floats, Longs, distinct
 
 
 def find_hits(search: Search) -> Cases:
     """Return the markets and legs at or above each caller's minimum profit, including those above the cap."""
-    return cases(search, "arb", most_implied(search.wants, search.epsilon), distinct=True)
+    return cases(search, "arb", most_implied(search.thresholds, search.epsilon), distinct=True)
 
 
 def over_cap(search: Search, hits: Cases) -> Bools:
     """Flag arbitrages above the plausibility cap."""
-    most = search.wants.most_profit[hits.who] + search.epsilon
+    most = search.thresholds["max_profit"][hits.who] + search.epsilon
     return np.asarray(1.0 / hits.legs.total - 1.0 > most)
+
+
+def opened(search: Search, hits: Cases, _: Bools) -> Opened:
+    """What is open; figures as in `search.opened`."""
+    return open_cases(search, hits.only(np.flatnonzero(~over_cap(search, hits))))
+
+
+def located(question: Question, hits: Cases) -> Located:
+    """Ids, markets and legs of what was found."""
+    return Located(
+        published_ids(question, hits).to_list(), hits.market[:, None], hits.legs.rows, hits.legs.cost
+    )  # fmt: skip
 
 
 def published_ids(question: Question, hits: Cases) -> pl.Series:

@@ -10,8 +10,8 @@ import polars as pl
 
 from oddsengine.columns import SECOND
 from oddsengine.detection import arbitrage, ev
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, set_aside
-from oddsengine.detection.sweep import Wants
 from oddsengine.pricing.close import SUSPECT
 from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.one_sided import quoted
@@ -89,10 +89,7 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
     v = question.view
     rows, lost, listed = _rejections(question)
     also = f"; {lost:,} of {rows:,} rows are rejected: {listed}" if lost else ""
-    if (
-        not question.table.height
-        or ev.find_hits(replace(question, wants=Wants.from_thresholds(min_ev=-100.0))).row.size
-    ):
+    if not question.table.height or ev.find_hits(replace(question, thresholds=thresholds(min_ev=-100.0))).row.size:
         return ""
     if v.method == MODEL:
         return f"no fair price: the model has a probability for none of the usable prices here{also}"
@@ -133,8 +130,8 @@ def best_found(question: Question) -> str:
     rows, lost, listed = _rejections(question)
     said = f"{rows - lost:,} of {rows:,} rows are usable{f' (rejected: {listed})' if lost else ''}"
     cap = 100.0 * question.view.limits.arbitrage_cap
-    everything = Wants.from_thresholds(min_ev=-100.0, min_profit=-99.0, max_profit=cap)
-    most = replace(question, wants=everything)
+    everything = thresholds(min_ev=-100.0, min_profit=-99.0, max_profit=cap)
+    most = replace(question, thresholds=everything)
     hits = ev.find_hits(most)
     edge = hits.edge[~ev.over_cap(most, hits)]
     if edge.size:

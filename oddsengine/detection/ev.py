@@ -11,7 +11,7 @@ from oddsengine.detection import ids, tails, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import EV_SCHEMA, TEXTS
-from oddsengine.detection.search import Search
+from oddsengine.detection.search import Located, Opened, Search
 from oddsengine.detection.sweep import Offers, ages, best_legs, edges, sharp_edges
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.maths import value
@@ -46,7 +46,7 @@ class EvPrices(NamedTuple):
 def find_hits(search: Search) -> EvPrices:
     """Return the offers at or above each caller's minimum EV, including those above the cap."""
     v, swept = search.view, search.swept
-    hits = edges(v, swept.edge_who, swept.edge_market, search.wants.edge - search.epsilon)
+    hits = edges(v, swept.edge_who, swept.edge_market, search.thresholds["min_ev"] - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
     named = ids.of_prices("ev", v.groups, search.hashes, market, hits.row)
     return EvPrices(*hits, hits.fair * v.net[hits.row] - 1.0, named)
@@ -59,12 +59,32 @@ def over_cap(search: Search, hits: EvPrices) -> Bools:
     return np.asarray(hits.edge > search.view.limits.ev_cap + search.epsilon)
 
 
-def build_rows(question: Question, hits: EvPrices, max_ev: float | None) -> pl.DataFrame:
+def opened(search: Search, hits: EvPrices, _: Bools) -> Opened:
+    """What is open; figures are edge, fair probability, width of the reference, odds, and doubts and flags."""
+    v, hits = search.view, hits.only(~over_cap(search, hits))
+    doubt: Any = hits.doubt
+    if v.close is not None:
+        doubt = hits.doubt + 2.0 * v.close.flags[hits.row]
+    figures = np.stack([hits.edge, hits.fair, hits.width, v.net[hits.row], doubt], axis=1)
+    return Opened(hits.who, hits.id, v.groups.market[hits.row].astype(np.int64), hits.row[:, None], figures)
+
+
+def located(question: Question, hits: EvPrices) -> Located:
+    """Ids, markets and legs of what was found."""
+    row = hits.row[:, None]
+    market = question.view.groups.market[row].astype(np.int64)
+    return Located(ids.hexadecimal(hits.id), market, row, 1.0 / question.view.net[row])
+
+
+def at_most(question: Question, hits: EvPrices, max_ev: float | None) -> EvPrices:
+    """What is at most so many percent."""
+    return hits if max_ev is None else hits.only(hits.edge <= max_ev / 100.0 + question.epsilon)
+
+
+def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     """Build result rows, ordered by descending edge."""
     v, schema = question.view, board.extended(EV_SCHEMA, question.prepared.extra)
     keep = ~over_cap(question, hits)
-    if max_ev is not None:
-        keep &= hits.edge <= max_ev / 100.0 + question.epsilon
     order = np.lexsort((hits.id, -100.0 * hits.edge))
     hits = hits.only(order[keep[order]])
     if not hits.row.size:
@@ -221,7 +241,7 @@ def _arbs(question: Question, market: Longs) -> Floats:
     markets, at = np.unique(market, return_inverse=True)
     legs = best_legs(v, np.zeros(markets.size, np.int64), markets, distinct=True)
     profit = 1.0 / legs.total - 1.0
-    valid = (profit > question.epsilon) & (profit <= question.wants.most_profit[0] + question.epsilon)
+    valid = (profit > question.epsilon) & (profit <= question.thresholds["max_profit"][0] + question.epsilon)
     return np.where(valid, profit, 0.0)[at]
 
 

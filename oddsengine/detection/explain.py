@@ -11,12 +11,13 @@ import polars as pl
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.columns import spans
-from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
+from oddsengine.detection import ev
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
+from oddsengine.detection.kinds import KINDS, Kind, loosest, thresholds
 from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.results import accepted, outcome
-from oddsengine.detection.sweep import Wants, ages, market_fair
+from oddsengine.detection.sweep import ages, market_fair
 from oddsengine.detection.terms import listed
 from oddsengine.identity.groups import Floats, Ints, Longs
 from oddsengine.identity.twins import with_twins
@@ -34,7 +35,7 @@ class Explanation:
     Attributes
     ----------
     kind
-        ``ev``, ``arbitrage``, ``low_hold`` or ``middle``.
+        ``ev``, ``arbitrage``, ``low_hold`` or ``middle``, or the word for one of a kind of your own.
     opportunity
         The result row of the finder.
     reference, method
@@ -74,12 +75,6 @@ class Explanation:
         row = self.opportunity
         event = row["event_name"]
         market = row["market_type"]
-        figure = {
-            "ev": lambda: f"EV {row['ev_percentage']:.2f} %, Kelly stake {row['kelly_percent'] * 100.0:.2f} %",
-            "arbitrage": lambda: f"profit {row['profit_percent']:.2f} %",
-            "low_hold": lambda: f"hold {row['hold_percentage']:.2f} %",
-            "middle": lambda: f"expected value {row['expected_value']:.2f} %, worst {row['worst_case_loss']:.2f} %",
-        }[self.kind]()
         others = "all other books" if self.kind == "ev" else "all books"
         who = {None: "the best prices themselves", "close": f"{others} at the close"}.get(
             self.reference, self.reference
@@ -93,7 +88,7 @@ class Explanation:
             return "\n".join(
                 [
                     f"{self.kind}  {row['id']}",
-                    f"{event}, {market}: {figure}",
+                    f"{event}, {market}: {KINDS.of_one(self.kind).said(row)}",
                     *self._bets(),
                     "",
                     f"Fair probability from {who}, margin removed by the method {self.method}:",
@@ -177,74 +172,27 @@ def explain(
         sharp,
         method,
         commission,
-        Wants.from_thresholds(
-            min_ev=-100.0, min_profit=0.0, max_profit=max_profit, max_hold=100.0, min_middle_ev=-np.inf
-        ),
+        thresholds(**loosest() | {"min_profit": 0.0, "max_profit": max_profit}),
         include=include,
         fair=fair,
         stake=stake,
     )
-    for kind, look in _LOOKS.items():
-        if (result := look(question, opportunity_id)) is not None:
-            frame, markets, legs, cost = result
-            row = next(frame.filter(id=opportunity_id).iter_rows(named=True), None)
-            if row is not None:
-                return _explanation(question, kind, row, markets, legs, cost)
+    for kind in KINDS.values():
+        hits = kind.find(question)
+        found = kind.located(question, hits)
+        if opportunity_id not in found.id:
+            continue
+        row = next(kind.build(question, hits).filter(id=opportunity_id).iter_rows(named=True), None)
+        if row is not None:
+            at = found.id.index(opportunity_id)
+            return _explanation(question, kind, row, found.markets[at], found.rows[at], found.cost[at])
     raise ValueError(
         f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method, stake and guards"
     )
 
 
-_LocatedRow = tuple[pl.DataFrame, Longs, Ints, Floats]  # rows of a kind; of one, the markets, the legs and their costs
-
-
-def _place(every: list[str], ident: str) -> int | None:
-    return every.index(ident) if ident in every else None
-
-
-def _ev(question: Question, ident: str) -> _LocatedRow | None:
-    hits = ev.find_hits(question)
-    at = _place(ids.hexadecimal(hits.id), ident)
-    if at is None:
-        return None
-    row = hits.row[at : at + 1]
-    market = question.view.groups.market[row].astype(np.int64)
-    return ev.build_rows(question, hits, None), market, row, 1.0 / question.view.net[row]
-
-
-def _arbitrage(question: Question, ident: str) -> _LocatedRow | None:
-    hits = arbitrage.find_hits(question)
-    _, market, legs = hits
-    at = _place(arbitrage.published_ids(question, hits).to_list(), ident)
-    if at is None:
-        return None
-    return arbitrage.build_rows(question, hits), market[at : at + 1], legs.rows[at], legs.cost[at]
-
-
-def _low_hold(question: Question, ident: str) -> _LocatedRow | None:
-    hits = low_hold.find_hits(question)
-    _, market, legs = hits
-    at = _place(ids.hexadecimal(legs.id), ident)
-    if at is None:
-        return None
-    return low_hold.build_rows(question, hits), market[at : at + 1], legs.rows[at], legs.cost[at]
-
-
-def _middle(question: Question, ident: str) -> _LocatedRow | None:
-    hit = middles.find_hits(question)
-    hit = hit.only(np.flatnonzero(~middles.over_cap(question, hit)))
-    at = _place(ids.hexadecimal(hit.legs.id), ident)
-    if at is None:
-        return None
-    markets = np.array([hit.low[at], hit.high[at]])
-    return middles.build_rows(question, hit), markets, hit.legs.rows[at], hit.legs.cost[at]
-
-
-_LOOKS = {"ev": _ev, "arbitrage": _arbitrage, "low_hold": _low_hold, "middle": _middle}
-
-
 def _explanation(
-    question: Question, kind: str, opportunity: dict[str, Any], markets: Longs, legs: Ints, cost: Floats
+    question: Question, kind: Kind, opportunity: dict[str, Any], markets: Longs, legs: Ints, cost: Floats
 ) -> Explanation:
     v, identity = question.view, question.prepared.identity
     g = v.groups
@@ -252,9 +200,9 @@ def _explanation(
     reference = int(v.reference[markets[0]])
     name = "consensus" if reference == CONSENSUS else identity.books[reference] if reference >= 0 else None
     fair = market_fair(v, markets)
-    if v.close is not None and (kind == "ev" or not np.isnan(v.close.segment[g.segments[markets[0]]])):
+    if v.close is not None and (kind.name == "ev" or not np.isnan(v.close.segment[g.segments[markets[0]]])):
         reference, name = -1, "close"
-    if v.close is not None and kind == "ev":
+    if v.close is not None and kind.name == "ev":
         # The fair price for this book: from all others, with its own price as supporting evidence.
         side, p = int(g.side[legs[0]]), float(opportunity["fair_probability"])
         first = g.segments[markets[0]]
@@ -272,9 +220,9 @@ def _explanation(
         ],
         schema={"line": pl.Float64, "outcome": pl.String, "fair_probability": pl.Float64},
     )
-    rows, segment = _rows_of(question, markets, twins=kind in ("arbitrage", "low_hold"))
+    rows, segment = _rows_of(question, markets, twins=legs.size > 1 and not kind.paired)
     return Explanation(
-        kind,
+        kind.one,
         opportunity,
         name,
         devig_method(v.method),

@@ -19,24 +19,23 @@ A finder that returns nothing because the input is unusable, or because there is
 in an `OddsWarning`, and so does one that does not see a game whole (`oddsengine.detection.missed`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
-from oddsengine.detection import arbitrage, empty, ev, low_hold, middles, missed
+from oddsengine.detection import arbitrage, empty, ev, kinds, low_hold, middles, missed
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
+from oddsengine.detection.kinds import KINDS, Kind, check_number
 from oddsengine.detection.model_input import IntoModel, modelled
 from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
 from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
-from oddsengine.detection.sweep import Wants
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
@@ -46,21 +45,40 @@ _ROWS_FOR_THREADS = 100_000
 Commission = Mapping[str, float] | None
 
 
-class Opportunities(NamedTuple):
-    """Opportunities of all four kinds, with counts of rejected rows by guard and of results above their cap."""
+class Opportunities:
+    """Opportunities of all kinds: a frame of each, with counts of rejected rows and of results above their cap."""
 
-    ev: pl.DataFrame  # `EV_SCHEMA`
-    arbitrage: pl.DataFrame  # `ARBITRAGE_SCHEMA`
-    low_hold: pl.DataFrame  # `LOW_HOLD_SCHEMA`
-    middles: pl.DataFrame  # `MIDDLES_SCHEMA`
-    set_aside: dict[str, int]  # rejected rows by guard, and results above their cap by the name of the cap
+    def __init__(self, frames: Mapping[str, pl.DataFrame], set_aside: dict[str, int]) -> None:
+        self.frames = frames
+        self.set_aside = set_aside  # rejected rows by guard, and results above their cap by the name of the cap
 
+    @property
+    def ev(self) -> pl.DataFrame:
+        """`EV_SCHEMA`."""
+        return self.frames["ev"]
 
-def check_number(name: str, value: float | None, least: float = -np.inf, *, optional: bool = False) -> None:
-    """Raise if a parameter is not a finite number of at least some number, or None if that is allowed."""
-    if not (value is None and optional) and not (isinstance(value, Real) and least <= value and abs(value) < np.inf):
-        floor = "" if least == -np.inf else f" of at least {least:g}"
-        raise ValueError(f"{name} must be {'None or ' if optional else ''}a finite number{floor}, got {value!r}")
+    @property
+    def arbitrage(self) -> pl.DataFrame:
+        """`ARBITRAGE_SCHEMA`."""
+        return self.frames["arbitrage"]
+
+    @property
+    def low_hold(self) -> pl.DataFrame:
+        """`LOW_HOLD_SCHEMA`."""
+        return self.frames["low_hold"]
+
+    @property
+    def middles(self) -> pl.DataFrame:
+        """`MIDDLES_SCHEMA`."""
+        return self.frames["middles"]
+
+    def __getitem__(self, kind: str) -> pl.DataFrame:
+        """The frame of a kind."""
+        return self.frames[kind]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{frame.height:,} {kind}" for kind, frame in self.frames.items())
+        return f"<Opportunities: {counts}>"
 
 
 def _warn(found: int, question: Question, sharp: Sharp = None, *, fair: bool = False) -> None:
@@ -139,13 +157,13 @@ def find_ev(
     >>> find_ev(odds, sharp="pinnacle").select("row", "selection", pl.col("ev_percentage").round(2)).rows()
     [(2, 'Over', 5.0)]
     """
-    check_number("min_ev", min_ev)
+    kinds.check_thresholds({"min_ev": min_ev})
     check_number("max_ev", max_ev, optional=True)
     prepared = prepare(odds, guards, now)
-    wants = Wants.from_thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
+    wants = kinds.thresholds(min_ev=min_ev, max_profit=100.0 * catalog.thresholds().arbitrage_cap)
     own = modelled(model, prepared)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own, stake=stake)
-    found = ev.build_rows(question, ev.find_hits(question), max_ev)
+    found = ev.build_rows(question, ev.at_most(question, ev.find_hits(question), max_ev))
     _warn(found.height, question, sharp, fair=True)
     return found
 
@@ -197,10 +215,9 @@ def find_arbitrage(
     >>> find_arbitrage(odds).select("line", pl.col("profit_percent").round(2)).rows()
     [(220.5, 3.73)]
     """
-    check_number("min_profit", min_profit, -99.0)
-    check_number("max_profit", max_profit, optional=True)
+    kinds.check_thresholds({"min_profit": min_profit, "max_profit": max_profit})
     prepared = prepare(odds, guards, now)
-    wants = Wants.from_thresholds(min_profit=min_profit, max_profit=max_profit)
+    wants = kinds.thresholds(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants, stake=stake)
     found = arbitrage.build_rows(question, arbitrage.find_hits(question))
     _warn(found.height, question)
@@ -250,9 +267,9 @@ def find_low_hold(
     >>> find_low_hold(odds).select("line", pl.col("hold_percentage").round(2)).rows()
     [(220.5, 0.51)]
     """
-    check_number("max_hold", max_hold, 0.0)
+    kinds.check_thresholds({"max_hold": max_hold})
     prepared = prepare(odds, guards, now)
-    wants = Wants.from_thresholds(max_hold=max_hold)
+    wants = kinds.thresholds(max_hold=max_hold)
     question = board.ask(prepared, books, sharp, method, commission, wants, stake=stake)
     found = low_hold.build_rows(question, low_hold.find_hits(question))
     _warn(found.height, question)
@@ -309,12 +326,10 @@ def find_middles(
     >>> find_middles(odds).select("middle_numbers", "is_guaranteed_profit").rows()
     [([45, 46, 47], False)]
     """
-    check_number("min_size", min_size, 0.0)
     check_number("min_ev", min_ev, optional=True)
-    check_number("max_profit", max_profit, optional=True)
+    kinds.check_thresholds({"min_size": min_size, "max_profit": max_profit})
     prepared = prepare(odds, guards, now)
-    least = -np.inf if min_ev is None else min_ev
-    wants = Wants.from_thresholds(min_middle_ev=least, min_size=min_size, max_profit=max_profit)
+    wants = kinds.thresholds(min_middle_ev=min_ev, min_size=min_size, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants, stake=stake)
     found = middles.build_rows(question, middles.find_hits(question))
     _warn(found.height, question)
@@ -340,8 +355,9 @@ def find_all(
     guards: Guards = None,
     include: Iterable[str] = (),
     now: datetime | None = None,
+    **thresholds: float | None,
 ) -> Opportunities:
-    """Find opportunities of all four kinds.
+    """Find opportunities of all kinds.
 
     Parameters
     ----------
@@ -358,13 +374,15 @@ def find_all(
         Minimum distance of a middle's lines, in points; 0 by default.
     min_middle_ev
         Minimum expected value of middles in percent, 0 by default; None is no limit.
+    thresholds
+        Those of kinds of your own (docs/kinds.md).
     books, sharp, method, model, stake, commission, guards, include, now
         As in `find_ev`.
 
     Returns
     -------
     Opportunities
-        The four frames, and the number of rows rejected by each guard.
+        A frame of each kind, and the number of rows rejected by each guard.
 
     Examples
     --------
@@ -382,48 +400,39 @@ def find_all(
     >>> found.ev.height, found.arbitrage.height, found.low_hold.height, found.middles.height, found.set_aside
     (1, 1, 0, 0, {})
     """
-    check_number("min_ev", min_ev)
     check_number("max_ev", max_ev, optional=True)
-    check_number("min_profit", min_profit, -99.0)
-    check_number("max_hold", max_hold, 0.0)
-    check_number("min_size", min_size, 0.0)
-    check_number("min_middle_ev", min_middle_ev, optional=True)
-    check_number("max_profit", max_profit, optional=True)
-    prepared = odds if isinstance(odds, PreparedTable) else prepare(odds, guards, now)
-    wants = Wants.from_thresholds(
-        min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold,
-        min_middle_ev=-np.inf if min_middle_ev is None else min_middle_ev, min_size=min_size,
+    given = dict(
+        min_ev=min_ev, min_profit=min_profit, max_profit=max_profit, max_hold=max_hold, min_middle_ev=min_middle_ev,
+        min_size=min_size,
     )  # fmt: skip
+    given = kinds.usual(KINDS) | given | thresholds
+    kinds.check_thresholds(given)
+    prepared = odds if isinstance(odds, PreparedTable) else prepare(odds, guards, now)
     own = modelled(model, prepared)
-    question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own, stake=stake)
+    question = board.ask(
+        prepared, books, sharp, method, commission, kinds.thresholds(**given), include=include, model=own, stake=stake
+    )
     counts = set_aside(prepared)
-    hits = ev.find_hits(question)
-    arbs = arbitrage.find_hits(question)
-    pairs: list[middles.Middles] = []
+    _ = question.swept  # the kinds share it
 
-    def middle_rows() -> pl.DataFrame:
-        pairs.append(middles.find_hits(question))
-        return middles.build_rows(question, pairs[0])
+    def found(kind: Kind) -> tuple[pl.DataFrame, int]:
+        hits = kind.find(question)
+        cut = int(kind.over_cap(question, hits).sum())
+        return kind.build(question, ev.at_most(question, hits, max_ev) if kind is kinds.EV else hits), cut
 
-    asks: list[Callable[[], pl.DataFrame]] = [
-        lambda: ev.build_rows(question, hits, max_ev),
-        lambda: arbitrage.build_rows(question, arbs),
-        lambda: low_hold.build_rows(question, low_hold.find_hits(question)),
-        middle_rows,
-    ]
     if prepared.table.height < _ROWS_FOR_THREADS:
-        frames = [look() for look in asks]
+        results = [found(kind) for kind in KINDS.values()]
     else:
         # The kinds share no mutable state and mostly run without the GIL.
         with ThreadPoolExecutor(2) as pool:
-            frames = list(pool.map(lambda look: look(), asks))
-    errors = int(ev.over_cap(question, hits).sum()) + int(middles.over_cap(question, pairs[0]).sum())
-    for name, cut in (("ev_cap", errors), ("profit_cap", int(arbitrage.over_cap(question, arbs).sum()))):
-        if cut:
-            counts[name] = cut
-    over_cap = counts.get("ev_cap", 0) + counts.get("profit_cap", 0)
-    _warn(over_cap + sum(frame.height for frame in frames), question, sharp, fair=True)
-    return Opportunities(frames[0], frames[1], frames[2], frames[3], counts)
+            results = list(pool.map(found, KINDS.values()))
+    over_cap = Counter[str]()
+    for kind, (_, cut) in zip(KINDS.values(), results, strict=True):
+        over_cap[kind.cap] += cut
+    counts |= {name: cut for name in sorted(over_cap) if (cut := over_cap[name])}
+    frames = {name: rows for name, (rows, _) in zip(KINDS, results, strict=True)}
+    _warn(over_cap.total() + sum(frame.height for frame in frames.values()), question, sharp, fair=True)
+    return Opportunities(frames, counts)
 
 
 def why_no_ev(
@@ -440,7 +449,7 @@ def why_no_ev(
     option: str = "sharp",
 ) -> str:
     """Say in one sentence why no price can have an EV; empty if some can. `option` is the name of `sharp` in it."""
-    prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
+    prepared, wants = prepare(odds, guards, now), kinds.thresholds()
     own = modelled(model, prepared)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own)
     return empty.unusable(question) or empty.no_fair_price(question, sharp, option)
@@ -497,7 +506,7 @@ def why(
     >>> why(odds.filter(sportsbook="fanduel")).partition(":")[0]
     'no fair price'
     """
-    prepared, wants = prepare(odds, guards, now), Wants.from_thresholds()
+    prepared, wants = prepare(odds, guards, now), kinds.thresholds()
     own = modelled(model, prepared)
     question = board.ask(prepared, books, sharp, method, commission, wants, include=include, model=own)
     if text := empty.unusable(question):
@@ -555,7 +564,7 @@ def rejected(
     # Prices without a fair price at the close may still be implausible compared with a sharp book.
     edge: dict[int, float] = {}
     for chosen in (method, "power") if method is None and sharp is None else (method,):
-        capped_of = board.ask(prepared, None, sharp, chosen, commission, Wants.from_thresholds(min_ev=0.0))
+        capped_of = board.ask(prepared, None, sharp, chosen, commission, kinds.thresholds(min_ev=0.0))
         hits = ev.find_hits(capped_of)
         capped = hits.only(ev.over_cap(capped_of, hits))
         for row, of in zip(capped.row.tolist(), capped.edge.tolist(), strict=True):
@@ -659,7 +668,7 @@ def fair(
         # Its own positions: those of the input may be null, or come from several tables.
         checked = isinstance(odds, OddsTable) and odds.checked
         prepared = prepare(odds if checked else check_rows(came.drop("row", "odds_row", strict=False)), guards, now)
-    wants = Wants.from_thresholds(min_ev=-100.0)
+    wants = kinds.thresholds(min_ev=-100.0)
     question = board.ask(
         prepared, None, sharp, method, commission, wants, model=modelled(model, prepared), fair=constants
     )
@@ -703,7 +712,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     identity, table = prepared.identity, prepared.table
     g = identity.groups
     n = g.threshold.size
-    question = board.ask(prepared, None, None, "multiplicative", None, Wants.from_thresholds())
+    question = board.ask(prepared, None, None, "multiplicative", None, kinds.thresholds())
     main, _ = main_lines(g, question.view.net, prepared.guarded.reason, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(
@@ -733,7 +742,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     )
     frame = sizes.join(facts, on="market", how="left").join(complete, on="market", how="left").sort("market")
     ladder = g.ladder
-    kinds = identity.kinds
+    market_kinds = identity.kinds
     kind = g.kind[ladder].tolist()
     empty = pl.lit([], dtype=pl.List(pl.String))
     columns = frame.select(
@@ -747,11 +756,11 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
         {
             "event_id": table["event_id"].gather(g.row[g.rows[g.segments[:-1]]]),
             "is_live": g.live[ladder] != 0,
-            "period": pl.Series([kinds[k].period for k in kind], dtype=pl.String),
-            "family": pl.Series([kinds[k].family for k in kind], dtype=pl.String),
+            "period": pl.Series([market_kinds[k].period for k in kind], dtype=pl.String),
+            "family": pl.Series([market_kinds[k].family for k in kind], dtype=pl.String),
             "subject": pl.Series([board.subject(identity, s) for s in g.subject[ladder].tolist()], dtype=pl.String),
             "line": board.market_lines(question, np.arange(n)),
-            "outcomes": pl.Series([list(kinds[k].outcomes) for k in kind], dtype=pl.List(pl.String)),
+            "outcomes": pl.Series([list(market_kinds[k].outcomes) for k in kind], dtype=pl.List(pl.String)),
             "is_main_line": main != 0,
             **columns,
         },

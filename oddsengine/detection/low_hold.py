@@ -9,16 +9,32 @@ from oddsengine.detection import ids, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import HOLD_SIDE, LOW_HOLD_SCHEMA
-from oddsengine.detection.search import Cases, Search, cases
+from oddsengine.detection.search import Cases, Located, Opened, Search, cases
+from oddsengine.detection.search import opened as open_cases
 from oddsengine.detection.sweep import break_even, market_fair, on_main_lines, sharing, shown_hash, unconfirmed
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
 def find_hits(search: Search) -> Cases:
     """Return the markets and best prices with a hold between 0 and each caller's maximum; arbitrages are none."""
-    most = 1.0 + search.wants.hold + search.epsilon
+    most = 1.0 + search.thresholds["max_hold"] + search.epsilon
     least = float(np.nextafter(break_even(search.epsilon), np.inf))
     return cases(search, "low_hold", most, least, distinct=False)
+
+
+def over_cap(_: Search, hits: Cases) -> Bools:
+    """No low hold is too good to be true."""
+    return np.zeros(hits.market.size, bool)
+
+
+def opened(search: Search, hits: Cases, moved: Bools) -> Opened:
+    """What is open; figures as in `search.opened`."""
+    return open_cases(search, hits, shown(search, hits, moved))
+
+
+def located(_: Question, hits: Cases) -> Located:
+    """Ids, markets and legs of what was found."""
+    return Located(ids.hexadecimal(hits.legs.id), hits.market[:, None], hits.legs.rows, hits.legs.cost)
 
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:

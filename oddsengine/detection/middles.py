@@ -10,9 +10,9 @@ from oddsengine.detection import ids, tails, terms
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import MIDDLE_SIDE, MIDDLES_SCHEMA
-from oddsengine.detection.search import BestPrices, Search
+from oddsengine.detection.search import BestPrices, Located, Opened, Search
 from oddsengine.detection.sweep import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
-from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, distinct
+from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.maths import middle
 
 _SOURCES = pl.Series(["unknown", "ladder", "median", "shape"])
@@ -29,6 +29,11 @@ class Middles(NamedTuple):
     source: Bytes
     generous: Bools  # one leg alone pays far more than the fair price by the same tail
 
+    @property
+    def id(self) -> Words:
+        """Their ids."""
+        return self.legs.id
+
     def only(self, keep: Longs) -> "Middles":
         """Return a selection of the rows."""
         return Middles(
@@ -44,12 +49,12 @@ class Middles(NamedTuple):
 
 def find_hits(search: Search) -> Middles:
     """Return admissible middles that meet their caller's minimum gap and worth."""
-    v, g, wants, swept = search.view, search.view.groups, search.wants, search.swept
+    v, g, thresholds, swept = search.view, search.view.groups, search.thresholds, search.swept
     if not swept.low.size:
         return _none()
     who, low, high = swept.pair_who, swept.low, swept.high
     over, under = g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64)
-    least = wants.worth - search.epsilon
+    least = thresholds["min_middle_ev"] - search.epsilon
     # If the best prices are not worth it, no admissible ones are.
     tails_ = _tails(search, who, low, middle.points(over, under))
     near = middle.promising(over, under, swept.over, swept.under, tails_.tail, tails_.of, (least - search.epsilon)[who])
@@ -57,7 +62,7 @@ def find_hits(search: Search) -> Middles:
     tail, source = tails_.tail[of], tails_.source[of]
     legs = pair_legs(v, who, low, high)
     worth = _worth(v, low, high, v.net[legs.rows[:, 0]], v.net[legs.rows[:, 1]], tail)
-    cap = 1.0 / (1.0 + wants.most_profit + search.epsilon)
+    cap = 1.0 / (1.0 + thresholds["max_profit"] + search.epsilon)
     fits = (legs.total <= swept.bound) & (legs.total >= cap[who]) & (worth.ev >= least[who])
     keep = np.flatnonzero(fits)
     if not keep.size:
@@ -105,6 +110,21 @@ def over_cap(search: Search, hits: Middles) -> Bools:
     A mislabelled ladder may contradict no price on its own lines, but form a wide middle with every honest one.
     """
     return hits.generous if search.cap else np.zeros(hits.low.size, bool)
+
+
+def opened(search: Search, hits: Middles, _: Bools) -> Opened:
+    """What is open; figures are the EV, the probability of winning both bets, both odds, and doubts."""
+    v, hits = search.view, hits.only(np.flatnonzero(~over_cap(search, hits)))
+    over, under = v.net[hits.legs.rows[:, 0]], v.net[hits.legs.rows[:, 1]]
+    doubt = unconfirmed(v, hits.legs.rows)
+    figures = np.stack([hits.worth.ev, hits.worth.prob, over, under, doubt], axis=1)
+    return Opened(hits.who, hits.legs.id, hits.low, hits.legs.rows, figures)
+
+
+def located(_: Question, hits: Middles) -> Located:
+    """Ids, markets and legs of what was found."""
+    markets = np.stack([hits.low, hits.high], axis=1)
+    return Located(ids.hexadecimal(hits.legs.id), markets, hits.legs.rows, hits.legs.cost)
 
 
 def _generous(v: Offers, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:

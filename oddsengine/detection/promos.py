@@ -23,8 +23,8 @@ from oddsengine.columns import Floats, Ints
 from oddsengine.detection import books as naming
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
-from oddsengine.detection.sweep import Wants
 from oddsengine.identity.twins import with_twins
 from oddsengine.pricing.references import book_list
 from oddsengine.tables.frames import IntoFrame
@@ -120,7 +120,7 @@ def find_promos(
     if amount == 0.0:
         raise ValueError("amount must be above 0")
     prepared = prepare(odds, guards, now)
-    question = ask(prepared, None, None, None, commission, Wants.from_thresholds())
+    question = ask(prepared, None, None, None, commission, thresholds())
     return _rows(question, kind, float(amount), books, hedge_books, min_odds)
 
 

@@ -22,7 +22,7 @@ from oddsengine.detection import books as naming
 from oddsengine.detection import ids
 from oddsengine.detection.results import RESULT_NAMES, TEXTS
 from oddsengine.detection.search import Search
-from oddsengine.detection.sweep import Offers, Scope, Wants, ages, view
+from oddsengine.detection.sweep import Offers, Scope, Thresholds, ages, view
 from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
@@ -230,7 +230,7 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
 
 def ask(
     prepared: PreparedTable, books: Iterable[str] | None, sharp: Sharp, method: Method | None,
-    commission: Mapping[str, float] | None, wants: Wants, *, include: Iterable[str] = (),
+    commission: Mapping[str, float] | None, thresholds: Thresholds, *, include: Iterable[str] = (),
     fair: catalog.FairTable | None = None, model: ModelPrices | Fair | None = None, stake: float | None = None,
 ) -> Question:  # fmt: skip
     """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`, `model` by `modelled`."""
@@ -251,7 +251,7 @@ def ask(
         looked = replace(looked, close=model)
     return Question(
         view=looked,
-        wants=wants,
+        thresholds=thresholds,
         scope=Scope.everything(identity.groups),
         hashes=named,
         forms=forms(identity.kinds, identity.sports),

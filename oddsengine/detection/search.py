@@ -1,4 +1,4 @@
-"""Inputs shared by the searches of all four kinds, as arrays without tables or texts.
+"""Inputs shared by the searches of all kinds, and what a search leaves open, as arrays without tables or texts.
 
 A search covers a whole board, or all markets of a few events; the results for an event are the same. Results of the
 same board at different times are compared by id.
@@ -12,8 +12,42 @@ import numpy as np
 
 from oddsengine.detection import tails
 from oddsengine.detection.ids import Hashes, of_markets
-from oddsengine.detection.sweep import PAIR, Candidates, Offers, Scope, Wants, best_legs, close_candidates, costs, sweep
+from oddsengine.detection.sweep import (
+    PAIR,
+    Candidates,
+    Offers,
+    Scope,
+    Thresholds,
+    best_legs,
+    close_candidates,
+    costs,
+    sweep,
+    unconfirmed,
+)
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
+
+LEGS = 3
+FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice the flags of a fair price at the close
+
+
+class Opened(NamedTuple):
+    """What a search leaves open of one kind: opportunities at or above the thresholds, and within the caps."""
+
+    who: Longs
+    id: Words
+    market: Longs
+    rows: Ints  # (n, legs), -1 beyond
+    figures: Floats  # (n, FIGURES): what differs if the opportunity has changed
+    shown: Words | None = None  # a hash of what else its row shows; None: of nothing that other prices change
+
+
+class Located(NamedTuple):
+    """What was found, for explanations: ids as published, markets, legs and the cost of each."""
+
+    id: list[str]
+    markets: Longs  # (n, markets)
+    rows: Ints  # (n, legs), -1 beyond
+    cost: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +55,7 @@ class Search:
     """One search: the offers of some callers, their limits, and intermediate results shared by the kinds."""
 
     view: Offers
-    wants: Wants
+    thresholds: Thresholds
     scope: Scope
     hashes: Hashes
     forms: tails.Forms
@@ -36,9 +70,11 @@ class Search:
     def swept(self) -> Candidates:
         """Candidates of all kinds."""
         if self.view.close is None:
-            return sweep(self.view, self.wants, self.scope)
-        swept = sweep(self.view, self.wants._replace(edge=np.full_like(self.wants.edge, np.inf)), self.scope)
-        who, market = close_candidates(self.view, self.wants.edge - self.epsilon, self.scope.markets)
+            return sweep(self.view, self.thresholds, self.scope)
+        least = self.thresholds["min_ev"]
+        others = Thresholds(self.thresholds, min_ev=np.full_like(least, np.inf))
+        swept = sweep(self.view, others, self.scope)
+        who, market = close_candidates(self.view, least - self.epsilon, self.scope.markets)
         return swept._replace(edge_who=who, edge_market=market)
 
     @cached_property
@@ -72,6 +108,11 @@ class Cases(NamedTuple):
     market: Longs
     legs: BestPrices
 
+    @property
+    def id(self) -> Words:
+        """Their ids."""
+        return self.legs.id
+
     def only(self, keep: Longs) -> "Cases":
         """Return a selection of the rows."""
         return Cases(self.who[keep], self.market[keep], self.legs.only(keep))
@@ -88,3 +129,13 @@ def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, di
     who, market, rows = who[keep], market[keep], legs.rows[keep]
     named = of_markets(kind, v.groups, search.hashes, market, rows)
     return Cases(who, market, BestPrices(rows, legs.odds[keep], legs.total[keep], named))
+
+
+def opened(search: Search, hits: Cases, shown: Words | None = None) -> Opened:
+    """Markets as what is open: figures are the sum of 1/odds, the odds of each leg, and whether a leg is doubtful."""
+    odds = hits.legs.odds[:, :LEGS]
+    figures = np.full((odds.shape[0], FIGURES), np.nan)
+    figures[:, 0] = hits.legs.total
+    figures[:, -1] = unconfirmed(search.view, hits.legs.rows)
+    figures[:, 1 : 1 + odds.shape[1]] = odds
+    return Opened(hits.who, hits.legs.id, hits.market, hits.legs.rows, figures, shown)

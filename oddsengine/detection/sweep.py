@@ -130,36 +130,16 @@ class Offers(FairPrices):
         return self._lines[1]
 
 
-class Wants(NamedTuple):
-    """The thresholds of some callers, one array per threshold; fractions. Infinite values disable a kind."""
+class Thresholds(dict[str, Floats]):
+    """The thresholds of some callers, by name: one value per caller, as fractions where they are given in percent.
 
-    edge: Floats  # minimum EV of +EV, inf: disabled
-    profit: Floats  # minimum profit of an arbitrage, inf: disabled
-    most_profit: Floats  # maximum profit of an arbitrage or middle; more is treated as an error
-    hold: Floats  # maximum hold of a low hold, -inf: disabled
-    worth: Floats  # minimum EV of a middle, -inf: any, inf: disabled
-    size: Floats  # minimum distance between a middle's lines
+    What is not searched for has one that nothing reaches; `kinds.thresholds` makes them.
+    """
 
     @classmethod
-    def from_thresholds(
-        cls, *, min_ev: float | None = None, min_profit: float | None = None, max_profit: float | None = None,
-        max_hold: float | None = None, min_middle_ev: float | None = None, min_size: float = 0.0,
-    ) -> "Wants":  # fmt: skip
-        """Thresholds of one caller, in percent; None disables a kind, or the limit of `max_profit`."""
-        columns = (
-            np.inf if min_ev is None else min_ev / 100.0,
-            np.inf if min_profit is None else min_profit / 100.0,
-            np.inf if max_profit is None else max_profit / 100.0,
-            -np.inf if max_hold is None else max_hold / 100.0,
-            np.inf if min_middle_ev is None else min_middle_ev / 100.0,
-            min_size,
-        )
-        return cls(*(np.array([column], np.float64) for column in columns))
-
-    @classmethod
-    def stack(cls, several: Sequence["Wants"]) -> "Wants":
+    def stack(cls, several: Sequence["Thresholds"]) -> "Thresholds":
         """Combine the thresholds of several callers, in order."""
-        return cls(*map(np.concatenate, zip(*several, strict=True)))
+        return cls((name, np.concatenate([each[name] for each in several])) for name in several[0])
 
 
 class Scope(NamedTuple):
@@ -344,14 +324,14 @@ class Candidates(NamedTuple):
     bound: float  # largest sum of 1/odds of a pair
 
 
-def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
+def sweep(view: Offers, thresholds: Thresholds, scope: Scope) -> Candidates:
     """List candidates in one pass over the offers of all callers; it may list too many but never misses one."""
     g, limits = view.groups, view.limits
     epsilon = limits.epsilon
     bound = 1.0 / (1.0 + limits.middle_floor - epsilon)
-    sum_most = np.maximum(most_implied(wants, epsilon), 1.0 + wants.hold + epsilon)
+    sum_most = np.maximum(most_implied(thresholds, epsilon), 1.0 + thresholds["max_hold"] + epsilon)
     widest = int(np.diff(g.segments[g.markets]).max(initial=0))
-    callers, inside = wants.edge.size, int(np.count_nonzero(scope.markets))
+    callers, inside = thresholds["min_ev"].size, int(np.count_nonzero(scope.markets))
     best, cost = np.empty((2, widest, callers))
     totals, mosts = np.empty((2, callers))
     count = np.zeros(3, np.int64)
@@ -365,9 +345,10 @@ def sweep(view: Offers, wants: Wants, scope: Scope) -> Candidates:
         over, under = np.empty((2, pairs))
         total = np.empty(sums)
         _sweep(
-            scope.markets, scope.ladders, view.by_book, wants.edge - epsilon, sum_most, view.charges.slack,
-            wants.worth - 2.0 * epsilon, np.round(wants.size * 100.0).astype(np.int64), bound, g.markets, g.segments,
-            g.rows, g.book, view.net, view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair,
+            scope.markets, scope.ladders, view.by_book, thresholds["min_ev"] - epsilon, sum_most, view.charges.slack,
+            thresholds["min_middle_ev"] - 2.0 * epsilon, np.round(thresholds["min_size"] * 100.0).astype(np.int64),
+            bound, g.markets, g.segments, g.rows, g.book,
+            view.net, view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair,
             view.reference, np.empty(0) if view.close is None else view.close.segment, g.twin,
             best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
             pair_who, low, high, over, under, count,
@@ -386,10 +367,10 @@ def break_even(epsilon: float) -> float:
     return 1.0 / (1.0 + epsilon)
 
 
-def most_implied(wants: Wants, epsilon: float) -> Floats:
+def most_implied(thresholds: Thresholds, epsilon: float) -> Floats:
     """The largest sum of 1/odds of an arbitrage, per caller; it has a profit unless the minimum is below 0."""
-    most = 1.0 / (1.0 + wants.profit - epsilon)
-    return np.where(wants.profit < 0.0, most, np.minimum(most, break_even(epsilon)))
+    most = 1.0 / (1.0 + thresholds["min_profit"] - epsilon)
+    return np.where(thresholds["min_profit"] < 0.0, most, np.minimum(most, break_even(epsilon)))
 
 
 @kernel

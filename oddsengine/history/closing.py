@@ -19,11 +19,13 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
-from oddsengine.board.open import EV, FIGURES, LEGS, Hits
+from oddsengine.board.open import Hits
 from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
 from oddsengine.detection import question as finder
-from oddsengine.detection.sweep import Wants, market_fair
+from oddsengine.detection.kinds import KINDS, thresholds
+from oddsengine.detection.search import FIGURES, LEGS
+from oddsengine.detection.sweep import market_fair
 from oddsengine.history.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
@@ -288,9 +290,9 @@ class ClosingRecorder:
         """Store the +EV prices shown by this step, or open before the first one."""
         if self._begun:
             hits = update.of(self._view).hits
-            return hits.take(hits.kind == EV)
+            return hits.take(hits.kind == KINDS.code("ev"))
         table, at = self._view.open.table, self._view.open.places()
-        at = at[table.kind[at] == EV]
+        at = at[table.kind[at] == KINDS.code("ev")]
         return Hits(table.id[at], table.kind[at], table.unit[at], table.legs[at], table.figures[at], table.shown[at])
 
     def _bets(self, board: Board, update: Update, hits: Hits) -> Bets:
@@ -386,7 +388,7 @@ def closing_lines(
     """Return lines with fair probabilities by a method; and hash, event and probability of every priced outcome."""
     table = facts.frame().with_columns(id=pl.Series(hexadecimal(facts.id), dtype=pl.String))
     question = finder.ask(
-        finder.prepare(table, None, time_of(at)), None, None, method, None, Wants.from_thresholds(), fair=table_of_fair
+        finder.prepare(table, None, time_of(at)), None, None, method, None, thresholds(), fair=table_of_fair
     )
     prepared, v = question.prepared, question.view
     g = v.groups

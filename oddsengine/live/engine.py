@@ -25,7 +25,7 @@ from oddsengine import catalog
 from oddsengine.board.changes import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
-from oddsengine.board.open import KINDS, SAME, Difference, Hits, OpenSet, OpenTable
+from oddsengine.board.open import SAME, Difference, Hits, OpenSet, OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
 from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, CodedQuotes
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch, Batch, Board
@@ -33,6 +33,7 @@ from oddsengine.board.units import LOOSE
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.columns import LATEST
 from oddsengine.detection import tails
+from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp, prepare
 from oddsengine.detection.sweep import Scope
@@ -676,6 +677,7 @@ class Engine(Readable):
         stake: float | None = None,
         keep: bool = False,
         wider: bool = False,
+        **thresholds: float | None,
     ) -> View:
         """A view: the opportunities over exactly some books, kept up to date from now on.
 
@@ -687,6 +689,8 @@ class Engine(Readable):
         ----------
         books, sharp, method, commission, stake, min_ev, min_profit, max_hold, min_size, min_middle_ev, max_profit
             As for `find_all`.
+        thresholds
+            Those of kinds of your own (docs/kinds.md).
         kinds
             Kinds to search for: some of ev, arbitrage, low_hold, middles. Fewer cost less; arbitrages and low holds
             alone cost least.
@@ -705,7 +709,7 @@ class Engine(Readable):
         read_ = None if model is None else read_model(model, prepare(self.table(), guards=[]))
         wanted = ViewKey.from_parameters(
             books, sharp, method, commission, kinds, include, read_, stake=stake, min_ev=min_ev, min_profit=min_profit,
-            max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit,
+            max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit, **thresholds,
         )  # fmt: skip
         return self.awake(wanted, keep=keep, wider=wider)
 

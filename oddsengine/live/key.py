@@ -1,15 +1,12 @@
 """The parameters of a view."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from oddsengine import catalog
-from oddsengine.board.open import KINDS
-from oddsengine.detection.question import Sharp, chosen_method, included, some_of
-from oddsengine.detection.sweep import Wants
+from oddsengine.detection.kinds import KINDS, check_thresholds, thresholds, usual
+from oddsengine.detection.question import Sharp, chosen_method, included
+from oddsengine.detection.sweep import Thresholds
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import CLOSE, Reference, book_list, commission_rates, stake_of
@@ -22,13 +19,8 @@ class ViewKey(NamedTuple):
     sharp: Any
     method: str
     commission: tuple[tuple[str, float], ...]
-    min_ev: float
-    min_profit: float
-    max_hold: float
-    min_size: float
-    min_middle_ev: float | None
-    max_profit: float | None
-    kinds: tuple[str, ...] = KINDS
+    limits: tuple[tuple[str, float | None], ...]  # thresholds by name, in order
+    kinds: tuple[str, ...]
     include: tuple[str, ...] = ()
     model: ModelPrices | None = None  # of this process: neither recorded nor in snapshots
     stake: float | None = None  # for which prices with levels are made
@@ -42,15 +34,9 @@ class ViewKey(NamedTuple):
         """Validate the parameters of `Engine.view`."""
         resolved = chosen_method(method, sharp, model)
         named, by_book = book_list(books), commission_rates(commission)
-        some = kinds_of(kinds)
+        some = KINDS.some(kinds)
         Reference.parse(sharp)
-        for name, value in limits.items():
-            optional = name in ("min_middle_ev", "max_profit")
-            if not (value is None and optional) and not (isinstance(value, Real) and abs(float(value)) < np.inf):
-                raise ValueError(f"{name} must be a finite number, got {value!r}")
-            least = {"min_profit": -99.0, "max_hold": 0.0, "min_size": 0.0}.get(name, -1e6)
-            if value is not None and not least <= float(value) <= 1e6:
-                raise ValueError(f"{name} must be from {least:g} to 1000000, got {value!r}")
+        check_thresholds(limits)
         fixed: Any = sharp
         if isinstance(sharp, Mapping):
             fixed = tuple((book, float(weight)) for book, weight in sharp.items())
@@ -58,15 +44,26 @@ class ViewKey(NamedTuple):
             fixed = tuple(sharp)
         chosen = None if named is None else tuple(sorted({catalog.book(book).id for book in named}))
         rates = tuple(sorted(by_book.items()))
-        plain = {name: None if value is None else float(value) for name, value in limits.items()}
+        plain = _sorted(usual(KINDS) | limits)
         amount, more = stake_of(stake), included(include)
-        return cls(chosen, fixed, resolved, rates, kinds=some, include=more, model=model, stake=amount, **plain)  # type: ignore[arg-type]
+        return cls(chosen, fixed, resolved, rates, plain, some, more, model, amount)
+
+    @classmethod
+    def of_content(cls, content: Mapping[str, Any]) -> "ViewKey":
+        """The parameters of `content`, of a tape or snapshot; of kinds that it does not know, the usual ones."""
+        known = KINDS.thresholds
+        given = {name: value for name, value in content.items() if name in known}
+        others = {name: value for name, value in content.items() if name not in known}
+        return cls(limits=_sorted(usual(KINDS) | given), **others)
 
     @property
     def content(self) -> dict[str, Any]:
         """Its parameters by name, for tapes and snapshots."""
-        left_out = ("model",) if self.stake is not None else ("model", "stake")  # as before there was one
-        return {name: value for name, value in self._asdict().items() if name not in left_out}
+        left_out = {"model", "limits"} | ({"stake"} if self.stake is None else set())
+        content: dict[str, Any] = {}
+        for name, value in self._asdict().items():
+            content |= dict(self.limits) if name == "limits" else {name: value}
+        return {name: value for name, value in content.items() if name not in left_out}
 
     @property
     def shared(self) -> tuple[Any, ...]:
@@ -81,28 +78,19 @@ class ViewKey(NamedTuple):
     @property
     def referred(self) -> bool:
         """Whether any of its kinds needs a reference; sums of prices do not."""
-        return "ev" in self.kinds or "middles" in self.kinds
+        return any(KINDS[kind].referred for kind in self.kinds)
 
-    def wants(self) -> Wants:
-        """Its thresholds as fractions for a search."""
-        least = -np.inf if self.min_middle_ev is None else self.min_middle_ev
-        return Wants.from_thresholds(
-            min_ev=self.min_ev if "ev" in self.kinds else None,
-            min_profit=self.min_profit if "arbitrage" in self.kinds else None,
-            max_profit=self.max_profit,
-            max_hold=self.max_hold if "low_hold" in self.kinds else None,
-            min_middle_ev=least if "middles" in self.kinds else None,
-            min_size=self.min_size,
-        )
+    def thresholds(self) -> Thresholds:
+        """Its thresholds for a search, of the kinds that it searches for."""
+        names = {each.name for kind in self.kinds for each in KINDS[kind].thresholds}
+        return thresholds(**{name: value for name, value in self.limits if name in names})
 
     def conditions(self, kind: str) -> Hashable:
         """The part of the key that decides which opportunities of a kind are open."""
-        own: dict[str, tuple[Any, ...]] = {
-            "ev": (self.min_ev, "suspect" in self.include, self.one_sided), "arbitrage": (self.min_profit,),
-            "low_hold": (self.max_hold,), "middles": (self.min_middle_ev, self.min_size),
-        }  # fmt: skip
+        limits, form = dict(self.limits), KINDS[kind]
         return (
-            self.books, self.sharp, self.method, self.commission, self.max_profit, self.model, self.stake, *own[kind]
+            self.books, self.sharp, self.method, self.commission, self.model, self.stake,
+            *(limits[each.name] for each in form.thresholds), *(word in self.include for word in form.include),
         )  # fmt: skip
 
     @property
@@ -112,9 +100,6 @@ class ViewKey(NamedTuple):
         return dict(self.sharp) if weighted else self.sharp
 
 
-def kinds_of(kinds: Iterable[str]) -> tuple[str, ...]:
-    """Validate kinds of opportunities, and return them in their order."""
-    some = some_of("kinds", kinds, KINDS)
-    if not some:
-        raise ValueError(f"kinds must be a list of {', '.join(KINDS)}, got {kinds!r}")
-    return some
+def _sorted(limits: Mapping[str, float | None]) -> tuple[tuple[str, float | None], ...]:
+    """Thresholds in order, as floats."""
+    return tuple((name, None if limits[name] is None else float(limits[name])) for name in KINDS.thresholds)  # type: ignore[arg-type]

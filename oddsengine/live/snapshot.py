@@ -86,7 +86,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         engine.restored(held["number"])
         for spec, keep, *columns in held["views"]:
             view = engine.awake(
-                ViewKey(**{name: _tuples(value) for name, value in spec.items()}), keep=keep, restored=True
+                ViewKey.of_content({name: _tuples(value) for name, value in spec.items()}), keep=keep, restored=True
             )
             ids, kinds, born = map(_array, columns)
             since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))

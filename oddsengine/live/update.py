@@ -1,8 +1,8 @@
 """Updates: the immutable result of one step. Frames and JSON are made on demand."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -13,11 +13,12 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.facts import Before, Facts, moments_of
-from oddsengine.board.open import KINDS, SAME, Hits
 from oddsengine.board.open import NEW as BORN
+from oddsengine.board.open import SAME, Hits
 from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
 from oddsengine.detection.ids import hexadecimal
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Longs, Words, distinct
+from oddsengine.detection.kinds import KINDS, Kind
+from oddsengine.identity.groups import NO_TIME, Bytes, Longs, Words, distinct
 from oddsengine.identity.layout import BOOK_BITS, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
 from oddsengine.live.view import View
@@ -79,12 +80,12 @@ class ViewChange:
 
     def ids(self, kind: str, *, new: bool) -> list[str]:
         """Ids of one kind that are new or have changed."""
-        which = (self.hits.kind == KINDS.index(kind)) & ((self.status == BORN) == new)
+        which = (self.hits.kind == KINDS.code(kind)) & ((self.status == BORN) == new)
         return hexadecimal(self.hits.id[which])
 
     def gone(self, kind: str) -> list[str]:
         """Ids of one kind that have expired."""
-        return hexadecimal(self.expired[self.expired_kind == KINDS.index(kind)])
+        return hexadecimal(self.expired[self.expired_kind == KINDS.code(kind)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,28 +252,12 @@ class Leg(msgspec.Struct, gc=False):
     odds_decimal: float
 
 
-def _rows_of(kind: str, *figures: str) -> Any:
-    """Make the class of the opportunities of one kind, with its figures."""
+@cache
+def _row_of(kind: Kind) -> Any:
+    """The class of the opportunities of one kind, with its figures."""
     first = ("id", "kind", "event_id", "market_type", "player_name")
-    return msgspec.defstruct(kind, [*first, *figures, "unconfirmed", "legs", "detected_at"], gc=False)
-
-
-_OF_KIND: tuple[tuple[Any, Callable[[Floats], tuple[Floats, ...]]], ...] = (
-    (
-        _rows_of("ev", "ev_percentage", "fair_probability", "market_width"),
-        lambda figures: (figures[0] * 100.0, figures[1], figures[2] * 100.0),
-    ),
-    (
-        _rows_of("arbitrage", "profit_percent", "implied_total"),
-        lambda figures: (100.0 / figures[0] - 100.0, figures[0] * 100.0),
-    ),
-    (_rows_of("low_hold", "hold_percentage"), lambda figures: (np.maximum(figures[0] - 1.0, 0.0) * 100.0,)),
-    (
-        _rows_of("middles", "expected_value", "middle_probability"),
-        lambda figures: (figures[0] * 100.0, figures[1]),
-    ),
-)
-"""By kind: the class of its opportunities, and its named figures from those of `Hits`."""
+    figures = (figure.name for figure in kind.figures)
+    return msgspec.defstruct(kind.name, [*first, *figures, "unconfirmed", "legs", "detected_at"], gc=False)
 
 
 def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
@@ -298,14 +283,15 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
     born = {birth: iso(birth) for birth in set(births)}
     unconfirmed = ((hits.figures[:, -1].astype(np.int64) & 1) != 0).tolist()
     out: list[Any] = [None] * hits.size
-    for kind, (row, figured) in enumerate(_OF_KIND):
-        here = np.flatnonzero(hits.kind == kind)
+    for code, kind in enumerate(KINDS.values()):
+        here = np.flatnonzero(hits.kind == code)
         if not here.size:
             continue
-        figures = zip(*[column.tolist() for column in figured(hits.figures[here].T)], strict=True)
+        held_of, row = hits.figures[here].T, _row_of(kind)
+        figures = zip(*[figure.of(held_of).tolist() for figure in kind.figures], strict=True)
         for i, values in zip(here.tolist(), figures, strict=True):
             market = markets[places_of[i][0]]
-            out[i] = row(names[i], KINDS[kind], *market, *values, unconfirmed[i], own[i], born[births[i]])
+            out[i] = row(names[i], kind.name, *market, *values, unconfirmed[i], own[i], born[births[i]])
     return out
 
 

@@ -18,39 +18,26 @@ import polars as pl
 from oddsengine.board.changes import ladders_with, loosen, scope
 from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
-from oddsengine.board.open import (
-    ARBITRAGE,
-    EV,
-    FIGURES,
-    KINDS,
-    LEGS,
-    LOW_HOLD,
-    MIDDLE,
-    Hits,
-    OpenSet,
-    OpenTable,
-)
+from oddsengine.board.open import Hits, OpenSet, OpenTable
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import spans
-from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
+from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.question import PreparedTable, Question, empty, repeated
-from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
-from oddsengine.detection.search import Cases, Search
-from oddsengine.detection.sweep import Callers, Candidates, Offers, Scope, Wants, offers, unconfirmed
+from oddsengine.detection.search import LEGS, Opened, Search
+from oddsengine.detection.sweep import Callers, Candidates, Offers, Scope, Thresholds, offers
 from oddsengine.detection.tails import Forms, curves
 from oddsengine.identity.groups import Bytes, Groups, Ints, Longs, Words, distinct
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
-from oddsengine.live.key import ViewKey, kinds_of
+from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.close import EVERY_ROW
 from oddsengine.pricing.references import CLOSE, FairPrices, ViewSpec, fair_prices, view_spec
 from oddsengine.tables.levels import DEPTH_SCHEMA, LEVELS, most_of_levels
 
 IDLE_S = 300  # a view that is not read for this long is suspended
-_SCHEMAS = (EV_SCHEMA, ARBITRAGE_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA)  # of the kinds
 
 
 @dataclass(frozen=True)
@@ -85,10 +72,10 @@ class Found(NamedTuple):
         row = order[np.minimum(np.searchsorted(slots, legs, sorter=order), max(slots.size - 1, 0))]
         return cls(held.kind[places], np.where(legs >= 0, row, -1).astype(np.int32))
 
-    def rows(self, *kinds: int) -> Ints:
-        """The legs of some kinds."""
-        legs = self.legs[np.isin(self.kind, kinds)]
-        return legs[legs >= 0]
+    def of(self, which: Callable[[Kind], bool]) -> Ints:
+        """The legs of what is of some kinds."""
+        legs: Ints = self.legs[np.array([which(kind) for kind in KINDS.values()])[self.kind]]
+        return legs
 
     def scope(self, some: UnitColumns, shapes: Forms, *, one_sided: bool) -> Scope:
         """The markets and ladders that they are in, and those whose fair probabilities their rows show."""
@@ -97,11 +84,12 @@ class Found(NamedTuple):
         return scope(some, loosen(some, changed) if one_sided else changed, curves(g, shapes))
 
     def shown(self, g: Groups, *, whole: bool) -> Longs:
-        """The rows of which their rows say something: the legs, and prices beside those of low holds.
+        """The rows of which their rows say something: the legs, and prices beside those of kinds that are hashed.
 
-        With `whole`, prices beside those of +EV rows too, which name the books of one feed.
+        With `whole`, prices beside single bets too, whose rows name the books of one feed.
         """
-        beside = self.rows(LOW_HOLD, EV) if whole else self.rows(LOW_HOLD)
+        beside = self.of(lambda kind: kind.hashed or (whole and kind.single)).ravel()
+        beside = beside[beside >= 0]
         segment = distinct(g.segments[g.market[beside]] + g.side[beside])
         return np.concatenate((self.legs[self.legs >= 0], spans(g.rows[segment], g.rows[segment + 1])))
 
@@ -119,19 +107,16 @@ class LiveQuestion(Question):
     def swept(self) -> Candidates:
         """What is open, instead of a search."""
         g, found = self.view.groups, self.found
-        pairs = distinct(self._pairs(found.legs[found.kind == MIDDLE]))
-        low, high = pairs // g.threshold.size, pairs % g.threshold.size
+        markets = g.threshold.size
+        pairs = g.market[found.of(lambda kind: kind.paired)].astype(np.int64)
+        low, high = np.divmod(distinct(pairs[:, 0] * markets + pairs[:, 1]), max(markets, 1))
         sums = np.flatnonzero(self.scope.markets)
-        edges = distinct(g.market[found.rows(EV)]).astype(np.int64)
+        edges = distinct(g.market[found.of(lambda kind: kind.single)[:, 0]]).astype(np.int64)
         best = np.full(low.size, np.inf)
         return Candidates(
             np.zeros(sums.size, np.int64), sums, np.zeros(sums.size), np.zeros(edges.size, np.int64), edges,
             np.zeros(low.size, np.int64), low, high, best, best, np.inf,
         )  # fmt: skip
-
-    def _pairs(self, legs: Ints) -> Longs:
-        g = self.view.groups
-        return g.market[legs[:, 0]].astype(np.int64) * g.threshold.size + g.market[legs[:, 1]]
 
     def facts(self, rows: Ints | Longs) -> BoardRows:
         """Return what the board says about rows of the groups."""
@@ -170,7 +155,7 @@ class Together(NamedTuple):
 
     specs: list[ViewSpec]  # of each view
     callers: Callers
-    wants: Wants
+    thresholds: Thresholds
 
 
 class View:
@@ -179,7 +164,7 @@ class View:
     def __init__(self, engine: Host, wanted: ViewKey) -> None:
         self._engine = engine
         self.wanted = wanted
-        self.wants = wanted.wants()
+        self.thresholds = wanted.thresholds()
         self.open = OpenSet()
         self.awake = False
         self.kept = 0  # how many callers keep it awake
@@ -234,7 +219,7 @@ class View:
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
             raise ValueError(f"ids must be an array of uint64, such as `ViewChange.touched`, got {ids!r}")
         engine, w = self._engine, self.wanted
-        asked_for = [KINDS.index(kind) for kind in kinds_of(kinds) if kind in w.kinds]
+        asked_for = [KINDS.code(kind) for kind in KINDS.some(kinds) if kind in w.kinds]
         with engine.reading(self) as shown:
             board, held, at = shown.board, shown.opened, shown.open(self.wanted).places()
             at = at[np.isin(held.kind[at], asked_for)]
@@ -272,17 +257,16 @@ class View:
         seen = fair_prices(
             g, traits, guarded, mine, off, needed=where.fair, board=estimated, ladder=ladder, depth=depth
         )
-        common = _common(offers(seen, Callers.of([mine])), self.wants, where, hashes, shapes, off)
+        common = _common(offers(seen, Callers.of([mine])), self.thresholds, where, hashes, shapes, off)
         prepared = PreparedTable(None, identity, guarded, off, None, extra)  # type: ignore[arg-type]
         question = LiveQuestion(
             **common, prepared=prepared, known=known, slots=slots, staked=w.stake is not None, found=found
         )
-        makers = (_ev_rows, *map(_case_rows, (arbitrage, low_hold, middles)))
-        first, second, third, fourth = (
-            _since(make(question, ids), born) if kind in asked_for else empty(schema)
-            for kind, (make, schema) in enumerate(zip(makers, _SCHEMAS, strict=True))
-        )
-        return Opportunities(first, second, third, fourth, counts)
+        frames = {
+            name: _since(_rows(kind, question, ids), born) if code in asked_for else empty(kind.schema)
+            for code, (name, kind) in enumerate(KINDS.items())
+        }
+        return Opportunities(frames, counts)
 
     def counts(self) -> dict[str, int]:
         """Number of open opportunities by kind; reading it does not keep the view active."""
@@ -316,36 +300,15 @@ def search(
     """
     together = _together(views, names)
     seen = offers(prices, together.callers)
-    shared = Search(**_common(seen, together.wants, scope, names.hashes(some.groups), names.forms, off))
-    v, g = shared.view, some.groups
-    parts: list[tuple[int, Longs, Words, Any, Any, Any]] = []
-    shown = np.empty(0, np.uint64)
-    edges = ev.find_hits(shared)
-    if edges.row.size:
-        edges = edges.only(~ev.over_cap(shared, edges))
-        doubt: Any = edges.doubt
-        if v.close is not None:
-            doubt = edges.doubt + 2.0 * v.close.flags[edges.row]
-        figures = np.stack([edges.edge, edges.fair, edges.width, v.net[edges.row], doubt], axis=1)
-        parts.append((EV, edges.who, edges.id, g.market[edges.row], edges.row[:, None], figures))
-    arbs = arbitrage.find_hits(shared)
-    if arbs.market.size:
-        arbs = arbs.only(np.flatnonzero(~arbitrage.over_cap(shared, arbs)))
-        parts.append((ARBITRAGE, arbs.who, arbs.legs.id, arbs.market, arbs.legs.rows, _priced(v, arbs)))
-    holds = low_hold.find_hits(shared)
-    if holds.market.size:
-        # Rows show the fair prices of a reference even if the search has none.
-        moved = moved if views[0].wanted.referred else np.ones_like(moved)
-        shown = low_hold.shown(shared, holds, moved)
-        parts.append((LOW_HOLD, holds.who, holds.legs.id, holds.market, holds.legs.rows, _priced(v, holds)))
-    pairs = middles.find_hits(shared)
-    if pairs.low.size:
-        pairs = pairs.only(np.flatnonzero(~middles.over_cap(shared, pairs)))
-        over, under = v.net[pairs.legs.rows[:, 0]], v.net[pairs.legs.rows[:, 1]]
-        doubt = unconfirmed(v, pairs.legs.rows)
-        figures = np.stack([pairs.worth.ev, pairs.worth.prob, over, under, doubt], axis=1)
-        parts.append((MIDDLE, pairs.who, pairs.legs.id, pairs.low, pairs.legs.rows, figures))
-    return _hits(some, parts, shown)
+    shared = Search(**_common(seen, together.thresholds, scope, names.hashes(some.groups), names.forms, off))
+    # Rows show the fair prices of a reference even if the search has none.
+    moved = moved if views[0].wanted.referred else np.ones_like(moved)
+    parts = [
+        (code, kind.opened(shared, kind.find(shared), moved))
+        for code, kind in enumerate(KINDS.values())
+        if any(kind.name in view.wanted.kinds for view in views)
+    ]
+    return _hits(some, [(code, part) for code, part in parts if part.id.size])
 
 
 def _together(views: Sequence["View"], names: Names) -> Together:
@@ -353,74 +316,56 @@ def _together(views: Sequence["View"], names: Names) -> Together:
     specs = [view.spec(names) for view in views]
     found = views[0].together
     if found is None or len(found.specs) != len(specs) or any(map(is_not, found.specs, specs)):
-        found = Together(specs, Callers.of(specs), Wants.stack([view.wants for view in views]))
+        found = Together(specs, Callers.of(specs), Thresholds.stack([view.thresholds for view in views]))
         views[0].together = found
     return found
 
 
 def _common(
-    seen: Offers, wants: Wants, scope: Scope, hashes: Hashes, shapes: Forms, off: frozenset[int]
+    seen: Offers, thresholds: Thresholds, scope: Scope, hashes: Hashes, shapes: Forms, off: frozenset[int]
 ) -> dict[str, Any]:
     """The fields of a search."""
     cap = CODES["ev_cap"] not in off
-    return {"view": seen, "wants": wants, "scope": scope, "hashes": hashes, "forms": shapes, "cap": cap}
+    return {"view": seen, "thresholds": thresholds, "scope": scope, "hashes": hashes, "forms": shapes, "cap": cap}
 
 
-def _priced(view: Offers, cases: Cases) -> Any:
-    """Figures of markets: the sum of 1/odds, the price of each leg, and whether a leg is doubtful."""
-    odds = cases.legs.odds[:, :LEGS]
-    figures = np.full((odds.shape[0], FIGURES), np.nan)
-    figures[:, 0] = cases.legs.total
-    figures[:, -1] = unconfirmed(view, cases.legs.rows)
-    figures[:, 1 : 1 + odds.shape[1]] = odds
-    return figures
-
-
-def _hits(some: UnitColumns, parts: list[tuple[int, Longs, Words, Any, Any, Any]], shown: Words) -> tuple[Longs, Hits]:
-    """All kinds together, sorted by view and unit; `shown` is of the low holds."""
+def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hits]:
+    """All kinds together, by code, sorted by view and unit."""
     if not parts:
         return np.empty(0, np.int64), Hits.none()
     g = some.groups
-    sizes = [part[1].size for part in parts]
+    sizes = [part.id.size for _, part in parts]
     n = sum(sizes)
-    kind = np.repeat(np.array([part[0] for part in parts], np.uint8), sizes)
-    who = np.concatenate([part[1] for part in parts])
-    unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part[3] for part in parts])]]]
-    legs = np.full((n, LEGS), -1, np.int32)
-    figures = np.concatenate([part[5] for part in parts])
+    kind = np.repeat(np.array([code for code, _ in parts], np.uint8), sizes)
+    who = np.concatenate([part.who for _, part in parts])
+    unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part.market for _, part in parts])]]]
+    legs, shown = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64)
+    figures = np.concatenate([part.figures for _, part in parts])
     start = 0
-    for part in parts:
-        rows = part[4][:, :LEGS]
-        legs[start : start + rows.shape[0], : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
-        start += rows.shape[0]
-    of_hits = np.zeros(n, np.uint64)
-    of_hits[kind == LOW_HOLD] = shown
-    ident = np.concatenate([part[2] for part in parts])
-    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, of_hits)
+    for size, (_, part) in zip(sizes, parts, strict=True):
+        rows = part.rows[:, :LEGS]
+        legs[start : start + size, : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
+        if part.shown is not None:
+            shown[start : start + size] = part.shown
+        start += size
+    ident = np.concatenate([part.id for _, part in parts])
+    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, shown)
     order = np.argsort(who << 32 | unit, kind="stable")
     return who[order], hits.take(order)
 
 
-def _ev_rows(question: Question, ids: Words | None) -> pl.DataFrame:
-    hits = ev.find_hits(question)
-    if ids is not None:  # with those on the same outcome, which rows name
-        segment = np.searchsorted(question.view.groups.rows, hits.row, side="right")
-        hits = hits.only(np.isin(segment, segment[np.isin(hits.id, ids)]))
-    rows = ev.build_rows(question, hits, None)
-    return rows if ids is None else rows[np.flatnonzero(np.isin(rows["id"].to_list(), hexadecimal(ids)))]
-
-
-def _case_rows(kind: Any) -> Callable[[Question, Words | None], pl.DataFrame]:
-    """The same for the kinds that are bets on several outcomes; `kind` is a module of `detection`."""
-
-    def rows(question: Question, ids: Words | None) -> pl.DataFrame:
-        hits = kind.find_hits(question)
-        if ids is not None:
-            hits = hits.only(np.flatnonzero(np.isin(hits.legs.id, ids)))
-        found: pl.DataFrame = kind.build_rows(question, hits)
-        return found
-
-    return rows
+def _rows(kind: Kind, question: LiveQuestion, ids: Words | None) -> pl.DataFrame:
+    """The rows of a kind, or those of some ids."""
+    hits = kind.find(question)
+    if ids is None:
+        return kind.build(question, hits)
+    wanted = np.isin(hits.id, ids)
+    if not kind.single:
+        return kind.build(question, hits.only(np.flatnonzero(wanted)))
+    # With those on the same outcome, which rows name.
+    segment = np.searchsorted(question.view.groups.rows, kind.located(question, hits).rows[:, 0], side="right")
+    rows = kind.build(question, hits.only(np.flatnonzero(np.isin(segment, segment[wanted]))))
+    return rows[np.flatnonzero(np.isin(rows["id"].str.tail(16).to_list(), hexadecimal(ids)))]
 
 
 def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from oddsengine.backtesting.prices import listed
 from oddsengine.columns import Floats
 from oddsengine.detection.fair import FAIR_COLUMNS
 from oddsengine.detection.finders import fair
+from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.results import bet, total_team
 from oddsengine.plot.figure import BLUE, COLORS, RED, SKY, legend, neutral, new_figure, plain
 from oddsengine.staking.stakes import Portfolio
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LOW, _HIGH, _WIDTH = -20.0, 40.0, 1.0  # %: the EVs drawn where they are, and the width of a bar
-_KINDS = {"ev": "+EV", "arbitrage": "arbitrage", "low_hold": "low hold", "middles": "middles"}
 _MOST_BETS = 40
 _WIDEST = 44  # characters of a line of a bet's name
 
@@ -145,11 +145,11 @@ def lifetimes(scan: IntoFrame, *, minutes: float | None = None) -> "Figure":
     figure = new_figure(8.4, 4.2)
     axes = figure.subplots()
     plain(axes, "Opportunities that are still there")
-    for kind, color in zip(_KINDS, COLORS, strict=False):
+    for kind, color in zip(KINDS, COLORS, strict=False):
         part = lived.filter(kind=kind)
         if part.height:
             at, share = _survival(part["minutes"].to_numpy(), part["ended"].to_numpy())
-            label = f"{_KINDS[kind]}, {part.height:,}"
+            label = f"{KINDS[kind].plural}, {part.height:,}"
             axes.step(at, 100.0 * share, where="post", color=color, linewidth=1.8, label=label)
     axes.set(xlabel="minutes since it opened", ylabel="still there, %", xlim=(0.0, minutes), ylim=(0.0, 103.0))
     legend(axes)

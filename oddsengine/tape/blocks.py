@@ -239,7 +239,7 @@ def _note(kind: str, content: Any) -> Note:
     """Restore a note from its JSON form."""
     if kind in ("without", "fair"):
         return kind, tuple(content) if kind == "without" else content
-    return kind, ViewKey(**{k: _frozen(v) for k, v in content.items()})
+    return kind, ViewKey.of_content({k: _frozen(v) for k, v in content.items()})
 
 
 def _frozen(value: Any) -> Any:

@@ -29,7 +29,6 @@ from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.board.futures import NodeFutures
 from oddsengine_service.board.games import GameBoard
-from oddsengine_service.board.kinds import encodings
 from oddsengine_service.board.splits import Splits
 from oddsengine_service.board.views import Board, Views
 from oddsengine_service.board.writer import Writer
@@ -43,6 +42,7 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.tiers import TIERS, Tier
+from oddsengine_service.wire.kinds import encodings
 from oddsengine_service.wire.splits import SplitsGiven
 
 VERSION = "v1"

@@ -5,6 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from oddsengine import catalog
+from oddsengine.detection.kinds import KINDS
 from oddsengine_service.errors import Problem, quoted
 
 DEMO = "demo_"  # how the accounts of the demo begin
@@ -70,9 +71,13 @@ class Account(NamedTuple):
         return Caller(self.name, self.name, tier, rate, streams, tier.features, signed_in=True)
 
 
-_ODDS = frozenset({"odds", "schedule", "splits"})
-_HOBBY = _ODDS | {"arbitrage", "low_hold"}
-_PRO = _HOBBY | {"ev", "middles"}
+def _kinds(tier: str) -> frozenset[str]:
+    return frozenset(kind.name for kind in KINDS.values() if kind.tier == tier)
+
+
+_ODDS = frozenset({"odds", "schedule", "splits"}) | _kinds("free")
+_HOBBY = _ODDS | _kinds("hobby")
+_PRO = _HOBBY | _kinds("pro")
 _ALL = _PRO | {"gamestate", "futures"}
 TIERS = {
     tier.id: tier

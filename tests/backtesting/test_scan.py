@@ -16,7 +16,6 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting import formats, replay
 from oddsengine.backtesting.calibrations import fair_by_time
-from oddsengine.board.open import KINDS
 from oddsengine.history.archive import rows_of
 from oddsengine.progress import ticking
 from oddsengine.simulate.desks import DEFAULT_BOOKS
@@ -59,8 +58,7 @@ def slow_scan(frame: pl.DataFrame, **options: Any) -> list[dict[str, Any]]:
         now = look["last_seen_at"][0]
         engine.step(look, now=now)
         there = {}
-        tables: list[Any] = list(view.opportunities())
-        for kind, found in zip(KINDS, tables, strict=False):
+        for kind, found in view.opportunities().frames.items():
             for row in found.iter_rows(named=True):
                 there[row["id"][-16:]] = (kind, row[FIGURES[kind]])
         for ident in [ident for ident in live if ident not in there]:

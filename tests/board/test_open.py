@@ -11,8 +11,8 @@ from support.golden import VIEWS as USUAL
 from support.golden import fed, world
 
 from oddsengine import find_middles
-from oddsengine.board.open import MIDDLE
 from oddsengine.catalog import amended_fair_table
+from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
 from oddsengine.live.view import View
 from oddsengine.simulate import World
@@ -70,7 +70,7 @@ def test_many_callers_find_together_what_each_finds_alone(method: str) -> None:
             engine.close(view)
             assert engine.view(**words, keep=True) is view
             assert held(view) == found
-    assert len({len([kind for kind, _ in found if kind == MIDDLE]) for found in together}) > 5
+    assert len({len([kind for kind, _ in found if kind == KINDS.code("middles")]) for found in together}) > 5
 
 
 def test_a_moneyline_changes_beside_a_line_that_is_quoted_on_one_side_alone() -> None:
@@ -96,7 +96,7 @@ def test_a_moneyline_changes_beside_a_line_that_is_quoted_on_one_side_alone() ->
         engine.close(view)
         assert engine.awake(view.wanted) is view
         assert held(view) == found
-        assert any(kind == MIDDLE for kind, _ in found)
+        assert any(kind == KINDS.code("middles") for kind, _ in found)
 
 
 def test_callers_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -> None:
@@ -124,7 +124,9 @@ def test_callers_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -
     views = [engine.view(**each, keep=True) for each in words]  # type: ignore[arg-type]
     engine.step(odds, START)
     together = [held(view) for view in views]
-    chances = [figures[1] for found in together for (kind, _), (_, figures) in found.items() if kind == MIDDLE]
+    chances = [
+        figures[1] for found in together for (kind, _), (_, figures) in found.items() if kind == KINDS.code("middles")
+    ]
     assert len(chances) == 2
     assert chances[0] != chances[1]
     for view, found in zip(views, together, strict=True):

@@ -16,11 +16,12 @@ from support.service_running import Running, running, until
 
 import oddsengine as oe
 import oddsengine_cli as cli
-from oddsengine.commands.report import KINDS
+from oddsengine.commands.report import kind_words, report_of
 from oddsengine.commands.watch import _fits
+from oddsengine.detection.kinds import EV
 from oddsengine.tables.sample import SAMPLE_BOARD
 
-_TITLES = {name: report.title.partition(":")[0] for name, report in KINDS.items()}
+_TITLES = {name: report_of(kind).title.partition(":")[0] for name, kind in kind_words().items()}
 _CLEARED = "\x1b[H\x1b[2J"
 
 
@@ -197,7 +198,7 @@ def test_drawings_fit_the_terminal_and_take_the_place_of_each_other(tmp_path: Pa
 
 def test_words_and_values_filter() -> None:
     row = oe.find_ev(oe.read_odds(SAMPLE_BOARD)).filter(league="nba").row(0, named=True) | {"ev_percentage": 2.5}
-    book, own = row["sportsbook"], KINDS["ev"]
+    book, own = row["sportsbook"], EV
     for words, there in (
         (f"nba {book}", True), (">2", True), (">2.5", True), (">2.6", False), ("<3", True), (f"<2 {book}", False),
         ("nobody", False), ("", True), ("<-1", False), ("basketball >-1", True),

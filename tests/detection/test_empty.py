@@ -126,4 +126,4 @@ def test_a_live_board_does_not_warn() -> None:
     engine.step(TWO_BOOKS, MOMENT)
     engine.step(INVALID, MOMENT)
     engine.step([], MOMENT + timedelta(hours=1))
-    assert not any(frame.height for frame in view.opportunities()[:4])
+    assert not any(frame.height for frame in view.opportunities().frames.values())

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import oddsengine as oe
 from oddsengine import catalog
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask
-from oddsengine.detection.sweep import Wants
 from oddsengine.maths.depth import contract_odds, fill, largest_arbitrage, walk
 from oddsengine.maths.odds import charged
 
@@ -49,7 +49,7 @@ def with_cents(levels: Levels, stake: float, commission: float, fee: float) -> f
                        min_size=1), st.floats(0.5, 5000.0))  # fmt: skip
 def test_a_price_for_a_stake_is_what_its_ladder_pays(sides: dict[tuple[str, str], Levels | None], stake: float) -> None:
     odds = table(sides)
-    question = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds(), stake=stake)
+    question = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds(), stake=stake)
     g, facts = question.view.groups, question.prepared.shown
     for net, row in zip(question.view.net.tolist(), g.row.tolist(), strict=True):
         before = odds.row(row, named=True)
@@ -68,7 +68,7 @@ def test_a_price_for_a_stake_is_what_its_ladder_pays(sides: dict[tuple[str, str]
 def test_a_price_for_a_stake_is_no_better_than_the_price() -> None:
     """A level that is better than the price is a contradiction; what is shown cannot be beaten."""
     odds = table({("x1", "Over"): [(2.0, 100.0)]}).with_columns(levels=pl.lit("3.0:100"))
-    question = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds(), stake=50.0)
+    question = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds(), stake=50.0)
     assert question.view.net.tolist() == [2.0]
 
 
@@ -91,7 +91,7 @@ def test_finders_take_a_stake() -> None:
 def test_charges_are_the_callers_or_those_of_the_price_or_those_of_the_book(own: Any, mine: Any) -> None:
     side = [(2.0, 100.0), (1.9, 100.0)]
     odds = table({("fanduel", "Over"): side}, **own)
-    question = ask(oe.prepare(odds, guards=[]), None, None, None, mine, Wants.from_thresholds(), stake=150.0)
+    question = ask(oe.prepare(odds, guards=[]), None, None, None, mine, thresholds(), stake=150.0)
     commission, fee = (0.05, 0.0) if mine else (own.get("commission") or 0.0, own.get("contract_fee") or 0.0)
     assert question.view.net.tolist() == pytest.approx([with_cents(side, 150.0, commission, fee)])
 
@@ -103,10 +103,10 @@ def test_the_fee_of_an_order_is_rounded_up_to_cents(levels: str | None) -> None:
     if levels is not None:
         odds = odds.with_columns(levels=pl.lit(levels))
     for contracts, unrounded, price in ((1, 0.5175, 0.52), (100, 51.75, 51.75), (7, 3.6225, 3.63)):
-        question = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds(), stake=unrounded)
+        question = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds(), stake=unrounded)
         assert question.view.net.tolist() == pytest.approx([contracts / price])
         assert question.view.net.tolist() == pytest.approx([contract_odds(contracts, 0.5, 0.07)])
-    at_best = ask(oe.prepare(odds, guards=[]), None, None, None, None, Wants.from_thresholds())
+    at_best = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds())
     assert at_best.view.net.tolist() == pytest.approx([1.0 / 0.5175]), "without a stake, no order is known"
 
 

@@ -37,7 +37,7 @@ import oddsengine
 from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.detection import arbitrage
 from oddsengine.detection import question as board
-from oddsengine.detection.sweep import Wants
+from oddsengine.detection.kinds import thresholds
 from oddsengine.identity.groups import mix
 from oddsengine.live.engine import Engine
 from oddsengine.maths import calculators
@@ -163,9 +163,7 @@ def test_one_book_has_no_arbitrage(plan: Plan, data: st.DataObject) -> None:
 
 def best_sums(odds: pl.DataFrame) -> dict[int, float]:
     """The sum of the best arbitrage of every market, or what comes nearest to one."""
-    question = board.ask(
-        board.prepare(odds, [], MOMENT), None, None, "power", None, Wants.from_thresholds(min_profit=-60.0)
-    )
+    question = board.ask(board.prepare(odds, [], MOMENT), None, None, "power", None, thresholds(min_profit=-60.0))
     _, markets, best = arbitrage.find_hits(question)
     g = question.view.groups
     keys = mix(question.hashes.ladder[g.ladder[markets]], g.threshold[markets].astype("i8"))
@@ -753,7 +751,7 @@ def test_ids_are_the_same_in_every_process() -> None:
 def test_a_table_without_rows() -> None:
     empty = frame([])
     found = find_all(empty)
-    assert not any(f.height for f in found[:4])
+    assert not any(f.height for f in found.frames.values())
     assert found.set_aside == {}
     assert oddsengine.rejected(empty).is_empty()
     assert oddsengine.markets(empty).is_empty()
@@ -761,7 +759,9 @@ def test_a_table_without_rows() -> None:
 
 def test_one_row_and_one_book() -> None:
     with nothing("two other books"):
-        assert not any(f.height for f in find_all(table(row("a", "total_points", "Over", 2.0, 220.5)), guards=[])[:4])
+        assert not any(
+            f.height for f in find_all(table(row("a", "total_points", "Over", 2.0, 220.5)), guards=[]).frames.values()
+        )
     found = find_all(table(total("a", 220.5, 2.0, 1.97)), now=MOMENT)
     assert [low["hold_percentage"] for low in found.low_hold.to_dicts()] == [pytest.approx((0.5 + 1 / 1.97 - 1) * 100)]
     assert not found.ev.height
@@ -771,7 +771,7 @@ def test_one_row_and_one_book() -> None:
 def test_nothing_but_bad_rows() -> None:
     odds = table(row("a", "total_points", "Over", math.nan, 220.5), row("a", "correct_score", "2-1", 9.0))
     with nothing("2 of 2 rows are rejected: unmapped 1, bad_price 1"):
-        assert not any(f.height for f in find_all(odds)[:4])
+        assert not any(f.height for f in find_all(odds).frames.values())
     assert oddsengine.rejected(odds)["guard"].to_list() == ["bad_price", "unmapped"]
     assert oddsengine.markets(odds).is_empty()  # no market is known
 

@@ -9,7 +9,7 @@ import pytest
 from support.rows import HOME, MOMENT, moneyline, nothing, row, table, total
 
 import oddsengine as oe
-from oddsengine.detection.sweep import Wants
+from oddsengine.detection.kinds import thresholds
 
 
 def arbs(board: pl.DataFrame, **words: Any) -> pl.DataFrame:
@@ -144,8 +144,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
     words: dict[str, Any] = dict(method="power", min_ev=np.float32(1), commission={"c": np.float32(0.02)})
     found = oe.find_ev(board, now=MOMENT, **words)
     assert found.height == 1
-    thresholds: dict[str, Any] = dict(min_ev=np.float32(1), min_size=2)  # other types would compile the detectors again
-    assert {column.dtype for column in Wants.from_thresholds(**thresholds)} == {np.dtype(np.float64)}
+    given: dict[str, Any] = dict(min_ev=np.float32(1), min_size=2)  # other types would compile the detectors again
+    assert {column.dtype for column in thresholds(**given).values()} == {np.dtype(np.float64)}
 
 
 def test_row_numbers_that_repeat_are_made_anew() -> None:

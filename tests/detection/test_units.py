@@ -23,9 +23,10 @@ from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
 from oddsengine.detection import question as board
 from oddsengine.detection import sweep as detect
 from oddsengine.detection.ids import Hashes
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
-from oddsengine.detection.sweep import Callers, Offers, Scope, Wants, offers
+from oddsengine.detection.sweep import Callers, Offers, Scope, Thresholds, offers
 from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
 from oddsengine.pricing.close import BITS
 from oddsengine.pricing.references import fair_prices, view_spec
@@ -77,10 +78,10 @@ def some_events(g: Groups, events: list[int]) -> tuple[Groups, Longs, Longs]:
     return part, rows, ladders
 
 
-def wide(min_middle_ev: float | None) -> Wants:
+def wide(min_middle_ev: float | None) -> Thresholds:
     """Thresholds that leave next to nothing out."""
     least = -np.inf if min_middle_ev is None else min_middle_ev
-    return Wants.from_thresholds(min_ev=0.0, min_profit=0.0, max_profit=10.0, max_hold=3.0, min_middle_ev=least)
+    return thresholds(min_ev=0.0, min_profit=0.0, max_profit=10.0, max_hold=3.0, min_middle_ev=least)
 
 
 def question(prepared: PreparedTable, words: Words) -> Question:
@@ -103,7 +104,7 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
     given_ = view_spec(identity.books, identity.traits, **words)
     view = offers(fair_prices(g, identity.traits, verdicts, given_, prepared.off), Callers.of([given_]))
     hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)
-    return Search(view, whole.wants, Scope.everything(g), hashes, whole.forms, whole.cap)
+    return Search(view, whole.thresholds, Scope.everything(g), hashes, whole.forms, whole.cap)
 
 
 def prices(search: Search, rows: npt.NDArray[np.int32]) -> list[tuple[float, ...]]:
@@ -115,7 +116,7 @@ def prices(search: Search, rows: npt.NDArray[np.int32]) -> list[tuple[float, ...
 def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Known:
     """All that is found in some events: figures by kind, id and legs."""
     g = search.view.groups
-    search = replace(search, wants=wide(min_ev))
+    search = replace(search, thresholds=wide(min_ev))
     out: Known = {}
 
     def put(kind: str, market: Longs, rows: npt.NDArray[np.int32], ids: npt.NDArray[np.uint64], *figures: Any) -> None:
@@ -367,12 +368,15 @@ def test_a_threshold_leaves_out_what_is_worth_less_and_nothing_else(seed: int, m
     )
     loose = {"edge": -1.0, "profit": -0.3, "hold": -0.3, "worth": -np.inf, "size": 0.0}
 
-    def wants(**least: Any) -> Wants:
+    def wanted(**least: Any) -> Thresholds:
         columns = np.broadcast_arrays(*({**loose, **least}[name] for name in loose))
         edge, profit, hold, worth, size = (np.array(column, np.float64).ravel() for column in columns)
-        return Wants(edge, profit, np.full(edge.size, np.inf), -hold, worth, size)
+        return Thresholds(
+            min_ev=edge, min_profit=profit, max_profit=np.full(edge.size, np.inf), max_hold=-hold,
+            min_middle_ev=worth, min_size=size,
+        )  # fmt: skip
 
-    every = worths(replace(whole, wants=wants()))
+    every = worths(replace(whole, thresholds=wanted()))
     rng = np.random.default_rng(seed)
     for kind, found in every.items():
         figures = np.array(sorted(found.values()))
@@ -380,7 +384,7 @@ def test_a_threshold_leaves_out_what_is_worth_less_and_nothing_else(seed: int, m
         v = whole.view
         columns = (np.repeat(column, least.size, axis=0) for column in (v.wanted, v.counted, v.suspects))
         callers = Callers.from_books(*columns)
-        kept = worths(replace(whole, view=replace(v, callers=callers), wants=wants(**{kind: least})))[kind]
+        kept = worths(replace(whole, view=replace(v, callers=callers), thresholds=wanted(**{kind: least})))[kind]
         for caller, bound in enumerate(least.tolist()):
             mine = {id_: x for (who, id_), x in kept.items() if who == caller}
             assert mine == {id_: x for (_, id_), x in found.items() if x >= bound - whole.epsilon}, (kind, bound)

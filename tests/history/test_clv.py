@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from support.effort import less
 
 from oddsengine import catalog
-from oddsengine.board.open import EV, NEW
+from oddsengine.board.open import NEW
+from oddsengine.detection.kinds import KINDS
 from oddsengine.history.closing import LAST_S, ClosingRecorder
 from oddsengine.history.closing_consensus import Vote, close_logit
 from oddsengine.history.clv import BETS_SCHEMA, REPORT_SCHEMA, clv, means, report
@@ -515,7 +516,7 @@ def note(out: Season, engine: Engine, view: Any, update: Any, batch: Any, number
             if number == 0:
                 out.planted.append((event, selection, chance))
     change = update.of(view)
-    fresh = (change.hits.kind == EV) & (change.status == NEW)
+    fresh = (change.hits.kind == KINDS.code("ev")) & (change.status == NEW)
     facts = update.facts
     at = facts.places(change.hits.legs[fresh, 0])
     texts = facts.take(at).texts

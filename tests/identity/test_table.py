@@ -130,7 +130,7 @@ def test_three_ways_without_any_draw_make_nothing() -> None:
     board = table(moneyline("a", 3.1, 3.4, market="1x2", **LA_LIGA), moneyline("b", 3.1, 3.4, market="1x2", **LA_LIGA))
     assert [m["is_complete"] for m in market_of(board)] == [False]
     with nothing("two other books"):
-        assert not any(f.height for f in find_all(board, guards=[])[:4])
+        assert not any(f.height for f in find_all(board, guards=[]).frames.values())
 
 
 def test_ways_are_judged_for_each_book_event_and_period() -> None:
@@ -145,7 +145,7 @@ def test_two_ways_where_a_draw_is_possible_are_shown_never_used() -> None:
     assert set(aside(board, guards=[]).values()) == {"ambiguous_moneyline"}
     assert "in a sport with draws" in reason(board, 0)
     with nothing("4 of 4 rows are rejected: ambiguous_moneyline 4"):
-        assert not any(f.height for f in find_all(board, guards=[])[:4])
+        assert not any(f.height for f in find_all(board, guards=[]).frames.values())
     assert not any(m["is_complete"] for m in market_of(board, guards=[]))
 
 
@@ -223,7 +223,7 @@ def test_live_and_pre_match_never_meet() -> None:
     board = table(total("a", 220.5, 2.2, 1.7), total("b", 220.5, 1.7, 2.2, is_live=True))
     assert [m["is_live"] for m in market_of(board)] == [False, True]
     with nothing("two other books"):
-        assert not any(f.height for f in find_all(board, guards=[])[:4])
+        assert not any(f.height for f in find_all(board, guards=[]).frames.values())
 
 
 def test_double_chance_is_never_arbitraged_or_devigged() -> None:
@@ -233,7 +233,7 @@ def test_double_chance_is_never_arbitraged_or_devigged() -> None:
     board = table(rows)
     assert set(aside(board, guards=[]).values()) == {"unmapped"}
     with nothing("6 of 6 rows are rejected: unmapped 6"):
-        assert not any(f.height for f in find_all(board, guards=[], min_ev=-99.0)[:4])
+        assert not any(f.height for f in find_all(board, guards=[], min_ev=-99.0).frames.values())
 
 
 @pytest.mark.parametrize(
@@ -245,14 +245,16 @@ def test_families_that_are_shown_and_never_used(name: str) -> None:
     board = table(row("a", name, HOME, 3.0, player_name="Somebody"), row("b", name, AWAY, 3.0, player_name="Somebody"))
     assert aside(board, guards=[]) == {0: "unmapped", 1: "unmapped"}
     with nothing("2 of 2 rows are rejected: unmapped 2"):
-        assert not any(f.height for f in find_all(board, guards=[])[:4])
+        assert not any(f.height for f in find_all(board, guards=[]).frames.values())
 
 
 def test_suspended_rows_are_listed_and_never_used() -> None:
     board = table(total("a", 220.5, 2.3, 1.7, is_active=False), total("b", 220.5, 1.8, 2.0))
     assert aside(board, guards=[]) == {0: "suspended", 1: "suspended"}
     assert reason(board, 0) == "the price is suspended"
-    assert not any(f.height for f in find_all(board, guards=[], max_hold=50.0)[:2])
+    found = find_all(board, guards=[], max_hold=50.0)
+    assert not found.ev.height
+    assert not found.arbitrage.height
 
 
 # -- teams of team totals --------------------------------------------------------------------------

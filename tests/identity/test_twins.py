@@ -8,8 +8,8 @@ import pytest
 
 from oddsengine import find_ev, prepare
 from oddsengine.detection.finders import find_arbitrage
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask
-from oddsengine.detection.sweep import Wants
 from oddsengine.live.engine import Engine
 
 NOW = datetime(2026, 3, 1, 15, tzinfo=UTC)
@@ -106,7 +106,7 @@ def question(board: list[Row]) -> Question:
         None,
         "power",
         None,
-        Wants.from_thresholds(),
+        thresholds(),
     )
 
 

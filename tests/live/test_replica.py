@@ -21,6 +21,7 @@ from oddsengine.identity.layout import FREE
 from oddsengine.live import engine as engine_module
 from oddsengine.live.delayed import NotYetError
 from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
 from oddsengine.live.replica import ReadState, Replica
 from oddsengine.live.view import View
@@ -469,7 +470,7 @@ def test_a_view_that_is_half_awake_when_a_step_is_interrupted_after_its_end(monk
     behind = late.view(kinds=["arbitrage"], keep=True)
     engine.step([row for at in range(6) for row in tennis(f"e{at}", 2.07, 1.9)], NOW)
     assert engine.size == 24
-    other = View(engine, one.wanted._replace(min_profit=1.0))
+    other = View(engine, ViewKey.from_parameters(None, None, None, None, ["arbitrage"], min_profit=1.0))
     engine._views[other.wanted] = other
     assert not engine._advance(other)  # the first part only
 

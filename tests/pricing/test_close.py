@@ -19,8 +19,8 @@ import oddsengine
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import ev, ids, tails
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import PreparedTable, ask, prepare
-from oddsengine.detection.sweep import Wants
 from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.table import times
 from oddsengine.pricing import close as fair_close
@@ -605,7 +605,7 @@ def ladders() -> pl.DataFrame:
 
 def test_middles_and_low_holds_take_their_fair_probabilities_from_the_close() -> None:
     odds = ladders()
-    question = ask(prepare(odds, [], NOW), None, None, None, None, Wants.from_thresholds(min_middle_ev=-np.inf))
+    question = ask(prepare(odds, [], NOW), None, None, None, None, thresholds(min_middle_ev=-np.inf))
     v = question.view
     assert v.close is not None
     fair = {int(t): float(v.close.segment[v.groups.segments[m]]) for m, t in enumerate(v.groups.threshold)}
@@ -679,12 +679,12 @@ def test_still_there_reads_momentum_towards_the_bet() -> None:
     for rows, by_side in ((two_way, {"home": 0.04, "away": -0.04}),
                           (three, dict(zip(("home", "draw", "away"), moved["f"], strict=True)))):  # fmt: skip
         board = Board(rows, moved)
-        question = ask(board.prepared, None, None, None, None, Wants.from_thresholds(min_ev=-100.0))
+        question = ask(board.prepared, None, None, None, None, thresholds(min_ev=-100.0))
         v = dataclasses.replace(
             question.view, close=board.fair,
             board=fair_close.CloseInput(board.estimator, board.input[5], board.fair.momentum, board.ballot),
         )  # fmt: skip
-        found = ev.build_rows(dataclasses.replace(question, view=v), ev.find_hits(question), None)
+        found = ev.build_rows(dataclasses.replace(question, view=v), ev.find_hits(question))
         assert set(found["selection_type"]) == set(by_side)
         for row in found.iter_rows(named=True):
             minute = minute_of(row["event_id"]).timestamp()

@@ -24,8 +24,8 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import ids
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
-from oddsengine.detection.sweep import Wants
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.one_sided import ONE_SIDED
 
@@ -36,7 +36,7 @@ SOFT = ("fanduel", "draftkings", "betmgm", "caesars", "bovada")
 
 def asked(rows: Sequence[Row], *include: str, table: catalog.FairTable | None = None, guards: Any = ()) -> Question:
     prepared = prepare(pl.DataFrame(rows, infer_schema_length=None), guards, NOW)
-    return ask(prepared, None, None, None, None, Wants.from_thresholds(), include=include, fair=table)
+    return ask(prepared, None, None, None, None, thresholds(), include=include, fair=table)
 
 
 def estimates(question: Question) -> dict[tuple[str, str, int], tuple[float, float, set[str]]]:
@@ -87,10 +87,8 @@ def test_it_is_its_twin(seed: int, hours: float | None) -> None:
     for at, where in enumerate(g.row.tolist()):
         if (rows[where]["sportsbook"], rows[where]["player_name"]) in refused:
             prepared.guarded.reason[at] = CODES["book_sum"]
-    found = estimates(
-        ask(prepared, None, None, None, None, Wants.from_thresholds(), include=["one_sided"], fair=plain())
-    )
-    before = estimates(ask(prepared, None, None, None, None, Wants.from_thresholds(), fair=plain()))
+    found = estimates(ask(prepared, None, None, None, None, thresholds(), include=["one_sided"], fair=plain()))
+    before = estimates(ask(prepared, None, None, None, None, thresholds(), fair=plain()))
 
     books, known = known_books(), naive.samples(quotes, known_books(), PARAMS)
     start = None if hours is None else NOW.timestamp() + 3600.0 * hours

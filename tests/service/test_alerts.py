@@ -514,7 +514,7 @@ def test_a_damaged_filter_is_named_by_its_alert(server: Running, alerts: rules.A
     assert isinstance(server.node.keys, KeyStore)
     owner = server.node.keys.create("another", KeyTerms("pro")).record.id
     records.put(owner, "alert", "b", rules.Alert(filter="f", id="b", targets=["https://example.com"]), "active")
-    records.put(owner, "filter", "f", Filter(list="unknown", name="f"))  # type: ignore[arg-type]
+    records.put(owner, "filter", "f", Filter(list="unknown", name="f"))
     try:
         alerts.check()
         error = records.get(owner, "alert", "b", rules.StoredAlert).error

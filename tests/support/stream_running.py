@@ -20,13 +20,13 @@ import uvicorn
 from support.effort import pause
 from support.logs import Logged
 
+from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.accounts.keys import KeyStore, KeyTerms
 from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.api import Api
 from oddsengine_service.app import application
-from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.http.connections import Connections
 from oddsengine_service.http.protocol import connecting_to
 from oddsengine_service.http.request import BASE

@@ -21,13 +21,13 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from oddsengine.detection.kinds import KINDS
 from oddsengine.maths.odds import format_american
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeysError, Record
 from oddsengine_service.accounts.limits import WINDOW_S, Bucket
 from oddsengine_service.accounts.records import Records
 from oddsengine_service.bettors.targets import AlertMessage, Sender, addressee, masked
-from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.params import MOST_LIMIT, parse
@@ -207,7 +207,7 @@ def quiet(alert: NewAlert, now: datetime) -> bool:
 
 def unsent(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -> list[Any]:
     """The rows that were not sent yet, or have improved enough since; `sent` is updated."""
-    way = -1.0 if kind == "low_hold" else 1.0
+    way = 1.0 if KINDS[kind].rises else -1.0
     out = []
     for row in rows:
         value = float(row[KINDS[kind].value])

@@ -16,6 +16,7 @@ import polars as pl
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import OddsError, catalog
+from oddsengine.detection.kinds import KINDS
 from oddsengine.history.clv import clv
 from oddsengine.maths.odds import charged
 from oddsengine.staking.outcomes import settled
@@ -51,7 +52,7 @@ class NewBet(Body, kw_only=True):
     odds_id: Annotated[Text | None, Meta(description="`odds_id` of the +EV row, for the book's own closing price.")] = (
         None
     )
-    kind: Literal["ev", "arbitrage", "low_hold", "middles", "other"] = "other"
+    kind: Literal[*KINDS, "other"] = "other"  # type: ignore[valid-type]
     group: Annotated[Text | None, Meta(description="Bets of one opportunity share it.")] = None
     sport: Text = ""
     league: Text = ""

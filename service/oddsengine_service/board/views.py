@@ -245,7 +245,7 @@ class OpenRows:
                 table = self.tables.get(kind)
                 if table is None:
                     with _not_ready():
-                        frame = getattr(self._view.opportunities([kind], counted=False), kind)
+                        frame = self._view.opportunities([kind], counted=False)[kind]
                     self._sent.end(kind, frame["id"])
                     table = self.tables[kind] = OpportunityTable(_named(frame), encoding, partial(self._sent.add, kind))
         return table
@@ -256,7 +256,7 @@ class OpenRows:
         if table is None:  # one row costs less than all
             word = np.array([int(ident[-16:], 16)], np.uint64)
             with _not_ready():
-                frame = getattr(self._view.opportunities([kind], ids=word), kind)
+                frame = self._view.opportunities([kind], ids=word)[kind]
             table = OpportunityTable(_named(frame), encoding, partial(self._sent.remember, kind))
         place = table.place_of(ident)
         return None if place is None else (table, place)

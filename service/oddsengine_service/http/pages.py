@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine_service.http.params import LARGEST
 from oddsengine_service.http.v4_errors import CODES
@@ -106,8 +107,8 @@ def _facts() -> dict[str, Any]:
     """Data built into the page.
 
     Categories of markets, market types that settle alike, devig methods, commissions and fees of books, desks that
-    several books share, ages at which a price is stale, and at which a row's oldest price is doubtful, the tier each
-    list needs, tiers from low to high.
+    several books share, the kinds of opportunities, ages at which a price is stale, and at which a row's oldest price
+    is doubtful, the tier each list needs, tiers from low to high.
     """
     limits = catalog.thresholds()
     kinds = map(catalog.market_type, catalog.market_type_names())
@@ -128,9 +129,21 @@ def _facts() -> dict[str, Any]:
         "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
         "doubtful": {"live": limits.stale_very_live_s, "before": limits.stale_flag_prematch_s},
         "methods": list(DEVIG_METHODS),
-        "needs": {kind: required(kind).id for kind in ("ev", "arbitrage", "low_hold", "middles")},
+        "kinds": list(map(_list_of, KINDS.values())),
+        "needs": {kind: required(kind).id for kind in KINDS},
         "tiers": list(TIERS),
     }
+
+
+def _list_of(kind: Kind) -> dict[str, Any]:
+    """What the page knows of the list of a kind."""
+    least = kind.threshold
+    return {
+        "name": kind.name, "tab": kind.title, "what": kind.about, "none": kind.none, "event": kind.event_name,
+        "path": f"{kind.name}?{least.listed}={least.usual:g}", "limit": least.listed,
+        "threshold": f"{'Maximum' if least.is_most else 'Minimum'} {kind.measure}", "measure": kind.measure,
+        "value": kind.value, "rises": kind.rises, "single": kind.single,
+    }  # fmt: skip
 
 
 def reference(document: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from oddsengine.detection.kinds import Kind
 from oddsengine_service.wire.references import sides_of
 
 Row = dict[str, Any]
@@ -113,6 +114,19 @@ def low_hold(row: Row, _: datetime) -> Row:
         "unconfirmed", "warnings", *_TERMS,
     )  # fmt: skip
     return out | {"sides": [_side(side, "books:sportsbooks") for side in sides_of(row)]}
+
+
+def registered(kind: Kind) -> Shape:
+    """Rows of a kind that was registered: the bet or its legs, and the main figure in percent."""
+    bet = ("sportsbook", "selection", "line", "odds_american", "odds_decimal", "max_bet", *_RULES)
+
+    def shape(row: Row, _: datetime) -> Row:
+        out = chosen(row, *_GAME, *(bet if kind.single else ()), "warnings", *_TERMS)
+        out |= chosen(row, f"{kind.age}:oldest_price_age_seconds")
+        out[f"{kind.value.removesuffix('_percentage').removesuffix('_percent')}_percent"] = row[kind.value]
+        return out if kind.single else out | {"legs": [chosen(leg, *bet, "stake_percent") for leg in row["legs"]]}
+
+    return shape
 
 
 def _side(side: Row, books: str) -> Row:

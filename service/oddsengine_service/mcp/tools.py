@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.params import MOST_LIMIT, MOST_OFFSET, Param, Query, text_of
@@ -55,7 +56,7 @@ class Tool:
         return self.shape is not None or self.rows is not None
 
 
-TOOLS: tuple[Tool, ...] = (
+_PUBLISHED: tuple[Tool, ...] = (
     Tool("get_sports", "/sports", "Sports with events on the board, and their leagues.", ("include_empty",),
          shapes.fields("id", "name", "event_count", "live_count", "leagues")),
     Tool("get_leagues", "/leagues", "Leagues with events on the board.", ("sport", "include_empty"),
@@ -132,6 +133,24 @@ TOOLS: tuple[Tool, ...] = (
          "Prices that are on the board but are not used, with the reason: errors, stale prices, wrong lines. Give at "
          "least one of event, sport, league, market or sportsbook.",
          ("event", "sport", "league", "market", "sportsbook"), shapes.price, notes=(_PRICES, _TIME)),
+)  # fmt: skip
+
+
+def _registered(kind: Kind) -> Tool:
+    """The tool of a kind that was registered."""
+    args = (
+        "sport", "league", "sportsbook", "location", "stake", "market", "event", "live", kind.threshold.listed,
+        "max_odds_age", "date_range", "sort",
+    )  # fmt: skip
+    return Tool(
+        f"find_{kind.name}", f"/opportunities/{kind.name}", kind.about, args, shapes.registered(kind),
+        notes=(_EDGE, _STALE),
+    )  # fmt: skip
+
+
+_LISTED = {tool.endpoint for tool in _PUBLISHED}
+TOOLS = (
+    *_PUBLISHED, *(_registered(kind) for kind in KINDS.values() if f"/opportunities/{kind.name}" not in _LISTED),
 )  # fmt: skip
 BY_NAME = {tool.name: tool for tool in TOOLS}
 

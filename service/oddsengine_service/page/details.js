@@ -302,7 +302,7 @@ class Details {
   // ---- calculators ----
 
   #calculator() {
-    const usual = { ev: "hedge", arbitrage: "arbitrage", low_hold: "arbitrage", middles: "middle" }[this.it.kind];
+    const usual = { ev: "hedge", arbitrage: "arbitrage", low_hold: "arbitrage", middles: "middle" }[this.it.kind] ?? "hedge";
     $("calculator").value = usual;
     this.calculator();
   }

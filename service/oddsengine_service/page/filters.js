@@ -1,6 +1,5 @@
 // Filters: which rows a list shows. They are the parameters of the lists' endpoints, stand in the address, and can be saved.
 
-const THRESHOLDS = { ev: "min_ev", arbitrage: "min_profit", low_hold: "max_hold", middles: "min_ev" };
 const FIELDS = { sport: "sport", league: "league", market: "market", when: "live", find: "q", low: "min_odds", high: "max_odds", hours: "starts_within", stands: "min_still_there", terms: "terms", stake: "stake", include: "include", sharp: "devig_book", method: "devig_method" };
 const LIVE = { pre: "false", live: "true" };
 let saved = []; // of this key, from the service
@@ -56,11 +55,11 @@ function queryOf() {
   }
   if (filter.books) query.set("sportsbook", bookList());
   const least = lists.least[lists.kind] === "" && settings[lists.kind] !== "" && KINDS[lists.kind].rises ? 0 : lists.least[lists.kind];
-  if (least !== "") query.set(THRESHOLDS[lists.kind], least);
+  if (least !== "") query.set(KINDS[lists.kind].limit, least);
   return query;
 }
 
-const leastOf = (query, kind) => (query.has(THRESHOLDS[kind]) ? numberOf(query, THRESHOLDS[kind]) : settings[kind]);
+const leastOf = (query, kind) => (query.has(KINDS[kind].limit) ? numberOf(query, KINDS[kind].limit) : settings[kind]);
 const numberOf = (query, name) => (query.get(name) === null || Number.isNaN(Number(query.get(name))) ? "" : Number(query.get(name)));
 
 function filterOf(query) {
@@ -86,7 +85,7 @@ function takeQuery(query, kind) {
 function writeAddress() {
   const query = queryOf();
   query.delete("list");
-  if (lists.least[lists.kind] === settings[lists.kind]) query.delete(THRESHOLDS[lists.kind]);
+  if (lists.least[lists.kind] === settings[lists.kind]) query.delete(KINDS[lists.kind].limit);
   if (tab !== "ev") query.set("list", tab);
   if (tab === "board" && board.event) query.set("event", board.event);
   if (!lists.filter.group) query.set("group", "none");

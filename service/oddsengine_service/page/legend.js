@@ -47,6 +47,7 @@ function readAloud({ kind, row, value, legs, game }) {
   if (kind === "arbitrage") return `${game}: ${bets}. With the stakes shown, 100 in all come back as ${(100 + value).toFixed(2)}, whichever bet wins.`;
   if (kind === "low_hold") return `${game}: ${bets}. Betting every side costs ${value > 0 ? `${size} of 100` : "nothing"}, whichever bet wins.`;
   if (kind === "middles") return `${game}: ${bets}. Most results win one of the bets, some win both (${percent(100 * row.middle_probability, 1)}): on average that earns ${size} on 100 staked.`;
+  if (kind !== "ev") return `${game}: ${bets}. ${KINDS[kind].what} ${spelled(KINDS[kind].measure)}: ${percent(value)}.`;
   const kelly = kellyOf(row);
   return `${game}: ${bets}. The fair price is ${odds(row.no_vig_odds, decimalOf(row.no_vig_odds))}, so 100 staked earns ${size} on average${typeof row.ev_low === "number" ? `, with a 90 % range from ${row.ev_low.toFixed(1).replace("-", "−")} to ${row.ev_high.toFixed(1).replace("-", "−")}` : ""}.${kelly ? ` Kelly stakes ${percent(100 * kelly.share, 1)} of the bankroll.` : ""}`;
 }

@@ -22,43 +22,26 @@ const side = (row, each, book, price, stake) => ({
 const priced = (each) => ({ american: each.odds_american, decimal: each.odds_decimal });
 const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
 
-// By kind: events of the stream, what the threshold is compared with, and legs.
-const KINDS = {
-  ev: {
-    tab: "+EV", what: "Bets whose price is better than the fair price.", event: "ev", path: "ev?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
-    value: (row) => row.ev_percentage,
-    game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id,
-    legs: (row) => [side(row, row, row.sportsbook, priced(row), null)],
-    none: "No +EV bets at this minimum at the moment.",
-  },
-  arbitrage: {
-    tab: "Arbitrage", what: "Bets on every outcome that lock in a profit.", event: "arb", path: "arbitrage?", threshold: "Minimum profit", measure: "profit", rises: true,
-    value: (row) => row.profit_percent,
-    legs: (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent)),
-    none: "No arbitrages at the moment.",
-  },
+// By kind: what the node says of it, and how its rows are read. A kind that is not here has its bets as the node's rows have them.
+const sole = (row) => [side(row, row, row.sportsbook, priced(row), null)];
+const paired = (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent ?? null));
+const FORMS = {
+  ev: { game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id },
   low_hold: {
-    tab: "Low hold", what: "Markets where betting every side costs little, for promos and rollover.", event: "low_hold", path: "low-hold?max_hold=2", threshold: "Maximum hold", measure: "hold", rises: false,
-    value: (row) => row.hold_percentage,
     legs: (row) => {
       const all = sides(row).map((each) => each.odds.implied_probability); // after commission
       const sum = all.reduce((a, b) => a + b, 0);
       return sides(row).map((each, i) => side(row, each, each.books, each.odds, (100 * all[i]) / sum)); // every outcome pays alike
     },
-    none: "No low-hold markets at the moment.",
   },
-  middles: {
-    tab: "Middles", what: "Two bets that both win if the result falls between the lines.", event: "middles", path: "middles?min_ev=0", threshold: "Minimum EV", measure: "EV", rises: true,
-    value: (row) => row.expected_value,
-    legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)),
-    none: "No middles at the moment.",
-  },
+  middles: { legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)) },
 };
+const KINDS = Object.fromEntries(kinds.map((kind) => [kind.name, { legs: kind.single ? sole : paired, ...kind, ...FORMS[kind.name] }]));
 
 function item(kind, row) {
   const { value, legs, game, market, eventId } = KINDS[kind];
   const made = {
-    id: row.id, kind, row, value: value(row), legs: legs(row),
+    id: row.id, kind, row, value: row[value], legs: legs(row),
     game: game ? game(row) : row.event_name, market: market ? market(row) : row.market_type,
     eventId: eventId ? eventId(row) : row.event_id,
     told: clock(), seen: clock() - 1000 * (row.oldest_odds_age_seconds ?? row.odds_age_seconds ?? 0),
@@ -160,7 +143,6 @@ KINDS.ev.columns = [
   { id: "stands", name: "Still there in 10 min", label: "Still there in 10 min", number: true, key: (it) => it.row.still_there ?? null, fill: (it) => [stands(it.row)] },
   STARTS, { ...FOUND, fill: (it) => [past(it.row.detected_at)] },
 ];
-KINDS.arbitrage.columns = [VALUE("Profit", good), GAME, LEGS("Legs: bet, book, odds, stake"), STARTS, FOUND];
 KINDS.low_hold.columns = [VALUE("Hold", (value) => (value <= 0 ? "positive" : "")), GAME, LEGS("Sides: bet, books, odds, stake"), STARTS, FOUND];
 KINDS.middles.columns = [
   VALUE("EV", good), GAME, LEGS("Sides: bet, book, odds, stake"),
@@ -168,6 +150,7 @@ KINDS.middles.columns = [
   { id: "chance", name: "Chance", label: "Chance", number: true, key: (it) => it.row.middle_probability, fill: (it) => [percent(100 * it.row.middle_probability, 1)] },
   STARTS, FOUND,
 ];
+for (const kind of Object.values(KINDS)) kind.columns ??= [VALUE(spelled(kind.measure), good), GAME, LEGS(kind.single ? "Bet, book, odds" : "Legs: bet, book, odds, stake"), STARTS, FOUND];
 const numbers = (list) => (list.length > 2 ? `${list[0]} to ${list[list.length - 1]}` : list.join(", ")).replaceAll("-", "−");
 
 // In which orders a list can be shown: by each column, in its usual direction or the other one.

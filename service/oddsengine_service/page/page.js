@@ -8,7 +8,6 @@ const AGES_MS = 10_000; // between two looks at how old prices are
 const KEY = "oddsengine.key";
 const NAMES_MS = 3000; // for which rows wait for the names in them
 const SETTLED_MS = 1500; // a state that lasts so long is said aloud
-const { categories, charges, desks, doubtful, families, methods, needs, stale, tiers } = JSON.parse($("facts").textContent);
 
 let known = 0; // moves when names arrive
 let key = "";

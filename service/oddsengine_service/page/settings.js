@@ -1,10 +1,14 @@
 // Settings of this browser: display, stakes, and list defaults. The node does not store them.
 
+// What the node knows before anybody asks: kinds of opportunities, tiers, catalogs.
+const { categories, charges, desks, doubtful, families, kinds, methods, needs, stale, tiers } = JSON.parse(document.getElementById("facts").textContent);
+
 const SETTINGS = "oddsengine.settings";
 const settings = {
   format: "american", theme: "", zone: "", currency: "",
   bankroll: 0, fraction: 0.25, most: 5, unit: 0, step: 1, total: 0,
-  ev: 1, arbitrage: "", low_hold: "", middles: "", books: null, sharp: "",
+  ...Object.fromEntries(kinds.map(({ name }) => [name, ""])), // minimum, or maximum, of each list
+  ev: 1, books: null, sharp: "",
   welcomed: false, asked: false, // whether the first visit is over, and whether a bankroll was asked for
   ...JSON.parse(localStorage.getItem("oddsengine.money") ?? "{}"), // the old place of the stakes
   ...JSON.parse(localStorage.getItem(SETTINGS) ?? "{}"),
@@ -38,9 +42,9 @@ function openSettings() {
 function changeSetting(input) {
   const name = input.dataset.setting;
   const number = input.type === "number" || name === "fraction";
-  const bare = input.value === "" && name in THRESHOLDS;
-  keepSettings({ [name]: number && !bare ? (name in THRESHOLDS ? Number(input.value) || 0 : Math.max(0, Number(input.value) || 0)) : input.value });
-  if (name in THRESHOLDS) lists.least[name] = settings[name];
+  const bare = input.value === "" && name in KINDS;
+  keepSettings({ [name]: number && !bare ? (name in KINDS ? Number(input.value) || 0 : Math.max(0, Number(input.value) || 0)) : input.value });
+  if (name in KINDS) lists.least[name] = settings[name];
   if (name === "sharp") {
     lists.filter.sharp = settings.sharp;
     lists.replace("ev", []);

@@ -16,12 +16,12 @@ from typing import Annotated, Any
 
 from msgspec import UNSET
 
+from oddsengine.detection.kinds import KINDS
 from oddsengine.query import RowFilter
 from oddsengine_service import filters
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.api import Api
-from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.errors import Problem, invalid
 from oddsengine_service.filters import Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, no_answer

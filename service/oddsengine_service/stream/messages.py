@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from oddsengine_service.board.kinds import KINDS
+from oddsengine.detection.kinds import KINDS
 from oddsengine_service.stream.sse import OddsDelta, OddsSeen
 from oddsengine_service.wire.envelopes import AnswerMeta, Moment
 from oddsengine_service.wire.games import Standing
+from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.odds import Odds
 
 
@@ -112,7 +113,7 @@ OPPORTUNITIES: Mapping[str, Any] = {
     name: payload
     for kind in KINDS.values()
     for name, payload in (
-        (f"{kind.event_name}:detected", _detected(kind.encoding.struct)),
+        (f"{kind.event_name}:detected", _detected(ENCODINGS[kind.name].struct)),
         (f"{kind.event_name}:expired", Expired),
     )
 }

@@ -9,13 +9,14 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from oddsengine.detection.kinds import KINDS, tolerance
 from oddsengine.query import values
-from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, step
 from oddsengine_service.board.wanted import which_match
 from oddsengine_service.stream.events import SSE, Wire
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
 from oddsengine_service.wire.envelopes import GameState
+from oddsengine_service.wire.kinds import WITH_GAME_STATE
 from oddsengine_service.wire.numbers import american
 from oddsengine_service.wire.opportunities import decorated, stateless
 
@@ -44,10 +45,17 @@ class OpportunityFilter(NamedTuple):
     same_terms: bool = False  # without those whose legs settle differently
 
     @property
+    def least(self) -> Mapping[str, float]:
+        """The minimum of the main figure by kind, of those that have one here."""
+        return {"ev": self.min_ev, "arbitrage": self.min_profit}
+
+    @property
     def view(self) -> ViewKey:
         """Books, thresholds, `include` and stake of the view to use; few threshold steps limit the number of views."""
-        least = step(self.min_ev, EV_STEPS), step(self.min_profit, PROFIT_STEPS)
-        return self.books, *least, self.include, self.stake
+        min_ev, min_profit = (KINDS[kind].threshold.step(value) for kind, value in self.least.items())
+        assert min_ev is not None
+        assert min_profit is not None
+        return self.books, min_ev, min_profit, self.include, self.stake
 
 
 class OpportunityGroup:
@@ -119,7 +127,7 @@ class OpportunityGroup:
     def _row(self, find: Opportunity) -> msgspec.Raw:
         wanted = self.filter
         game = None
-        if wanted.game is not None and find.kind in ("arbitrage", "low_hold"):
+        if wanted.game is not None and find.kind in WITH_GAME_STATE:
             game = wanted.game(find.event)
         if game is None and not wanted.form.state and not wanted.form.refs and not stateless(find.raw):
             return find.raw
@@ -127,8 +135,7 @@ class OpportunityGroup:
 
     def _matches(self, find: Opportunity) -> bool:
         wanted = self.filter
-        least = wanted.min_ev if find.kind == "ev" else wanted.min_profit if find.kind == "arbitrage" else -np.inf
-        if find.kind not in wanted.kinds or find.value < least - EPSILON:
+        if find.kind not in wanted.kinds or find.value < wanted.least.get(find.kind, -np.inf) - tolerance():
             return False
         if wanted.event is not None and find.event not in wanted.event:
             return False

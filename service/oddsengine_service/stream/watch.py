@@ -19,11 +19,12 @@ import numpy as np
 import polars as pl
 
 from oddsengine import View
+from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine_service.board.ended import EndedRows
-from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.wire.columns import RowEncoding
+from oddsengine_service.wire.kinds import ENCODINGS, prices
 
 OpportunityId = int  # id of an opportunity as the engine has it
 
@@ -62,7 +63,7 @@ class Watch:
         include: tuple[str, ...] = (), stake: float | None = None, account: str = "", ended: EndedRows | None = None,
         encodings: Mapping[str, RowEncoding] | None = None,
     ) -> None:  # fmt: skip
-        self._encodings = {kind.name: kind.encoding for kind in KINDS.values()} if encodings is None else encodings
+        self._encodings = ENCODINGS if encodings is None else encodings
         self._ended = EndedRows() if ended is None else ended
         self._engine, self.account, self.view = engine, account, (books, min_ev, min_profit, include, stake)
         self._view: View | None = None
@@ -184,10 +185,9 @@ class Watch:
         ids = np.fromiter(words, np.uint64, len(words))
         frames = self._view.opportunities(ids=ids)
         after = self._engine.number
-        tables = ((kind, getattr(frames, kind)) for kind in KINDS)
         found = (
             find
-            for kind, table in tables
+            for kind, table in frames.frames.items()
             if table.height
             for find in _opportunities(kind, table, self._encodings[kind])
         )
@@ -197,8 +197,9 @@ class Watch:
 def _opportunities(name: str, table: pl.DataFrame, encoding: RowEncoding) -> Iterator[Opportunity]:
     kind = KINDS[name]
     raw, steady = encoding.with_prints(table)
+    low, high = prices(kind)
     about = table.select(
-        pl.col(kind.value).alias("value"), kind.low.alias("low"), kind.high.alias("high"),
+        pl.col(kind.value).alias("value"), low.alias("low"), high.alias("high"),
         pl.col("event_id").alias("event"), pl.col("sport", "league").fill_null(""),
         pl.col("market_type").alias("market"), "is_live",
         pl.col("terms_differ") if "terms_differ" in table.columns else pl.lit(value=False).alias("terms_differ"),

@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from oddsengine.detection.kinds import KINDS
 from oddsengine_service.wire.envelopes import Body
 
 MOST_QUERY = 4000
-List = Literal["ev", "arbitrage", "low_hold", "middles"]
+List = Literal[*KINDS]  # type: ignore[valid-type]
 
 
 class NewFilter(Body):

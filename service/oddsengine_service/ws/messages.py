@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
-from oddsengine_service.board.kinds import KINDS
+from oddsengine.detection.kinds import KINDS
 from oddsengine_service.stream.sse import OddsDelta, clock
 from oddsengine_service.wire.envelopes import AnswerMeta, Moment
+from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.odds import Odds
 
 OddsRow = Annotated[
@@ -161,7 +162,7 @@ OpportunitiesSnapshot = _made(
     "OpportunitiesSnapshot", "All open opportunities of one channel, in several messages if there are many.",
     "opportunities_snapshot",
     [
-        *((name, _rows(kind.encoding.struct) | UnsetType, UNSET) for name, kind in KINDS.items()),
+        *((name, _rows(encoding.struct) | UnsetType, UNSET) for name, encoding in ENCODINGS.items()),
         ("chunk", Annotated[int | UnsetType, Meta(description="From 1.")], UNSET),
         ("totalChunks", int | UnsetType, UNSET),
     ],
@@ -170,7 +171,7 @@ _TITLES = {kind.event_name: "".join(word.title() for word in kind.event_name.spl
 DETECTED: Mapping[str, Any] = {
     kind.event_name: _made(
         f"{_TITLES[kind.event_name]}Detected", "Opportunities that are new or have changed.",
-        f"{kind.event_name}:detected", [("data", _rows(kind.encoding.struct))],
+        f"{kind.event_name}:detected", [("data", _rows(ENCODINGS[kind.name].struct))],
     )
     for kind in KINDS.values()
 }  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from oddsengine.detection.kinds import KINDS
 from oddsengine_service import filters
 from oddsengine_service.accounts.limits import Bucket
 from oddsengine_service.api import Api
@@ -36,7 +37,6 @@ from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_LARGE, TOO_M
 from oddsengine_service.ws.wire import WS, encoded
 
 PATHS = (f"{BASE}/ws", "/ws")
-KINDS = ("ev", "arbitrage", "middles", "low_hold")
 CHANNELS = (*KINDS, "odds")
 BURST, RATE = 30, 3.0  # messages of a client at once, and per second
 _CLOSE = {401: BAD_KEY, 403: NO_STREAMING, 429: TOO_MANY, 503: 1013}

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from oddsengine_service.board.kinds import KINDS
+from oddsengine.detection.kinds import KINDS
 from oddsengine_service.stream.events import Wire
 from oddsengine_service.stream.sse import raw
 from oddsengine_service.ws.messages import (

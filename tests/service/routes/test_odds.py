@@ -23,8 +23,8 @@ from support.live_strategies import feed, moment, row_ids
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reason
+from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
-from oddsengine.detection.sweep import Wants
 from oddsengine.live.engine import Engine
 from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
 from oddsengine.tables.schema import check_odds
@@ -387,9 +387,7 @@ def test_main_lines_are_those_of_the_table() -> None:
         g, rows, kinds = prepared.identity.groups, prepared.table["row_id"].to_list(), prepared.identity.kinds
         for tier in ("sharp", "hobby"):
             books = books_of(tier)
-            main = ask(
-                prepared, None if books is None else sorted(books), None, "power", None, Wants.from_thresholds()
-            ).view.main
+            main = ask(prepared, None if books is None else sorted(books), None, "power", None, thresholds()).view.main
             expected = {
                 rows[row]: bool(main[market]) or not kinds[g.kind[g.ladder[market]]].has_line
                 for row, market in zip(g.row.tolist(), g.market.tolist(), strict=True)

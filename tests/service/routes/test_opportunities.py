@@ -23,12 +23,12 @@ import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
-from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.board.views import Views
 from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.tiers import books_of
+from oddsengine_service.wire.kinds import ENCODINGS
 
 EV = found(module.endpoints, "/opportunities/ev")
 ARB = found(module.endpoints, "/opportunities/arbitrage")
@@ -870,7 +870,7 @@ def test_a_delayed_view_is_late_and_never_falsely_empty() -> None:
             assert abs(caught.value.extra["retry_after"] - max(left, 1.0)) <= 1.0
             refused += 1
         else:
-            table = views.at(late, books, min_ev=-2.0).table("ev", KINDS["ev"].encoding)
+            table = views.at(late, books, min_ev=-2.0).table("ev", ENCODINGS["ev"])
             then = max(found for found in seen if found[0] <= batch.now - timedelta(seconds=60))
             assert sorted(table.frame["id"].to_list()) == then[1]
         found = engine.view(books, min_ev=-2.0, kinds=["ev", "arbitrage", "low_hold", "middles"]).opportunities()

@@ -17,14 +17,15 @@ from support.effort import less
 from support.stream_running import without_ages
 
 from oddsengine import catalog
+from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.question import extended
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.maths.odds import charged
 from oddsengine.query import values
 from oddsengine.tables.levels import BET_RULES
-from oddsengine_service.board.kinds import KINDS
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.envelopes import GameState
+from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.numbers import american, americans, exact, format_time, rounded
 from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
 
@@ -48,7 +49,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
 WORDS = ("draftkings", "Nikola Jokić", 'a "b"\\\n\u2028', "", "home", "away", "\x00\x1f")
 NUMBERS = (-100.0, -0.00001, 1e-6, 112.125, 0.0, 3.0, 1e6)
 NAMED = ("draftkings", "DraftKings", "Pinnacle", "home made", 'a"b')
-STRUCTS: list[type[msgspec.Struct]] = [*(kind.encoding.struct for kind in KINDS.values()), Leg, HoldSide, MiddleSide]
+STRUCTS: list[type[msgspec.Struct]] = [*(each.struct for each in ENCODINGS.values()), Leg, HoldSide, MiddleSide]
 NEVER_NULL = {
     "sportsbook", "book", "net_odds", "id", "side1", "side2", "odds", "legs", "books", "all_books", "odds_ids",
     "deep_links", "deep_link", "max_bets", "warnings", "middle_numbers", "key_numbers", "worst_case_loss",
@@ -112,7 +113,7 @@ def rows_of(kind: str, schema: Mapping[str, Any], rng: random.Random) -> list[di
 
 def written(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row as it goes out."""
-    out = fields(KINDS[kind].encoding.struct, {**row, **own(kind, row)}, OTHER_NAMES[kind])
+    out = fields(ENCODINGS[kind].struct, {**row, **own(kind, row)}, OTHER_NAMES[kind])
     if kind == "arbitrage":
         stakes = [leg["stake_percent"] for leg in out["legs"]]
         out["legs"][-1]["stake_percent"] = rounded(100.0 - sum(stakes[:-1]))
@@ -238,7 +239,7 @@ def differences(want: Any, got: Any, at: str = "") -> list[Any]:
 @given(seed=st.integers(0, 1 << 32))
 def test_rows_by_columns_are_those_of_plain_python(kind: str, seed: int) -> None:
     rules = dict.fromkeys(BET_RULES, pl.Float64) if seed % 2 else {}  # of a board that has them
-    schema, encoding = dict(extended(SCHEMAS[kind], rules)), KINDS[kind].encoding
+    schema, encoding = dict(extended(SCHEMAS[kind], rules)), ENCODINGS[kind]
     rows = rows_of(kind, schema, random.Random(seed))
     frame = pl.DataFrame(rows, schema=schema)
     raw, prints = encoding.with_prints(frame)
@@ -262,7 +263,7 @@ def test_numbers_that_are_not_finite_are_null() -> None:
         "odds_american": math.nan,
         "ev_percentage": math.inf,
     }
-    (raw,) = KINDS["ev"].encoding.raw(pl.DataFrame([row], schema=EV_SCHEMA))
+    (raw,) = ENCODINGS["ev"].raw(pl.DataFrame([row], schema=EV_SCHEMA))
     found = msgspec.json.decode(raw)
     assert found["odds_american"] is found["ev_percentage"] is None
     assert list(found) == list(Ev.__struct_fields__)
@@ -274,7 +275,7 @@ def test_a_low_hold_of_two_outcomes_has_no_third_side() -> None:
     of_books = {"books": ["b"], "deep_links": [], "odds_ids": ["1"], "max_bets": [None]}
     side = {"selection": "a", "line": 0.0, **odds, **of_books}
     row = dict.fromkeys(LOW_HOLD_SCHEMA) | {"is_live": False, "side1": side, "side2": side, "all_books": ["b"]}
-    (raw,) = KINDS["low_hold"].encoding.raw(pl.DataFrame([row], schema=LOW_HOLD_SCHEMA))
+    (raw,) = ENCODINGS["low_hold"].raw(pl.DataFrame([row], schema=LOW_HOLD_SCHEMA))
     found = msgspec.json.decode(raw)
     assert found["side3"] is None
     assert found["side1"]["deep_links"] == {}
@@ -290,7 +291,7 @@ def test_the_probability_of_key_numbers(inside: list[int], keys: list[int], chan
     side = {"sportsbook": "b", "selection": "a", "line": 1.5, **odds, "stake_percent": 50.0}
     row = dict.fromkeys(MIDDLES_SCHEMA) | {"middle_probability": 0.125, "side1": side, "side2": side}
     frame = pl.DataFrame([row | {"middle_numbers": inside, "key_numbers": keys}], schema=MIDDLES_SCHEMA)
-    (raw,) = KINDS["middles"].encoding.raw(frame)
+    (raw,) = ENCODINGS["middles"].raw(frame)
     assert msgspec.json.decode(raw)["key_number_probability"] == chance
 
 
@@ -302,7 +303,7 @@ def test_the_stakes_of_a_middle_sum_to_100(share: float) -> None:
         for percent in (share, 100.0 - share)
     ]
     row = dict.fromkeys(MIDDLES_SCHEMA) | {"side1": sides[0], "side2": sides[1], "key_numbers": []}
-    (raw,) = KINDS["middles"].encoding.raw(pl.DataFrame([row], schema=MIDDLES_SCHEMA))
+    (raw,) = ENCODINGS["middles"].raw(pl.DataFrame([row], schema=MIDDLES_SCHEMA))
     shown = [msgspec.json.decode(raw)[side]["stake_percent"] for side in ("side1", "side2")]
     assert shown == [round(share, 4), round(100.0 - round(share, 4), 4)]
 
@@ -355,7 +356,7 @@ def test_the_print_of_a_row_is_that_of_all_but_its_ages(kind: str, seed: int) ->
     for row in rows:
         other = matched(row | {name: value(rng, kind, name, SCHEMAS[kind][name]) for name in changed_fields(rng, kind)})
         frame = pl.DataFrame([row, other], schema=SCHEMAS[kind])
-        raw, prints = KINDS[kind].encoding.with_prints(frame)
+        raw, prints = ENCODINGS[kind].with_prints(frame)
         first, second = (without_ages(msgspec.json.decode(text)) for text in raw)
         assert (prints[0] == prints[1]) is (first == second)
 

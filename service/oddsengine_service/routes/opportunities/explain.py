@@ -8,6 +8,7 @@ import polars as pl
 from oddsengine import Explanation, catalog
 from oddsengine.columns import Floats
 from oddsengine.detection.explain import explain
+from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.history.lines import described
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
@@ -24,7 +25,6 @@ from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import rounded
 
 MOST_PRICES, MOST_POINTS = 40, 500
-_FEATURES = {"ev": "ev", "arbitrage": "arbitrage", "low_hold": "low_hold", "middle": "middles"}
 
 
 def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
@@ -53,7 +53,8 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
             404, "not_found",
             f"no opportunity {quoted(ident)} in event {quoted(event)}: it has expired or belongs to another event",
         ) from None  # fmt: skip
-    feature = _FEATURES[explanation.kind]
+    kind = KINDS.of_one(explanation.kind)
+    feature = kind.name
     if feature not in context.caller.features:
         raise feature_above(feature, context.caller.tier)
     row = explanation.opportunity
@@ -64,7 +65,7 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
         "event_id": event,
         "event": row["event_name"],
         "market": row["market_type"],
-        "figures": _figures(explanation.kind, row),
+        "figures": _figures(kind, row),
         "reference": explanation.reference or "none: the best prices themselves were de-vigged",
         "devig_method": explanation.method,
         "fair": [_plain(each) for each in explanation.fair.to_dicts()],
@@ -72,7 +73,7 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
         "terms": _terms(explanation.terms),
         "rejected": [_plain(each) for each in rejected[:MOST_PRICES]],
         "left_out": max(0, len(prices) - MOST_PRICES) + max(0, len(rejected) - MOST_PRICES),
-        "formula": _FORMULAS[explanation.kind],
+        "formula": kind.formula,
         **_fair_line(context, explanation, event),
     }
 
@@ -137,24 +138,8 @@ def _seen(frame: pl.DataFrame, own: frozenset[str] | None) -> list[dict[str, Any
     ]
 
 
-_FORMULAS = {
-    "ev": "ev_percent = (fair_probability x odds_decimal - 1) x 100",
-    "arbitrage": "profit_percent = 10000 / implied_total_percent - 100; each leg gets its implied share of the stake",
-    "low_hold": "hold_percent = (sum of 1 / odds_decimal - 1) x 100 of the best prices; below 0 it is an arbitrage",
-    "middle": "one bet wins on most results, both between the lines; expected value is over the fair probabilities",
-}
-_FIGURES = {
-    "ev": {"ev_percentage": "ev_percent", "fair_probability": "fair_probability", "selection": "selection",
-           "sportsbook": "sportsbook", "odds_decimal": "odds_decimal", "ev_low": "ev_low_percent",
-           "ev_high": "ev_high_percent", "prob_positive": "positive_probability", "flags": "flags"},
-    "arbitrage": {"profit_percent": "profit_percent", "implied_total": "implied_total_percent"},
-    "low_hold": {"hold_percentage": "hold_percent"},
-    "middle": {"expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked"},
-}  # fmt: skip
-
-
-def _figures(kind: str, row: dict[str, Any]) -> dict[str, Any]:
-    return _plain({new: row[old] for old, new in _FIGURES[kind].items()})
+def _figures(kind: Kind, row: dict[str, Any]) -> dict[str, Any]:
+    return _plain({new: row[old] for old, new in kind.explained.items()})
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

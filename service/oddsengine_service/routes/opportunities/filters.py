@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from oddsengine.columns import NO_TIME, Floats, Longs
+from oddsengine.detection.kinds import Kind, tolerance
 from oddsengine.query import values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
-from oddsengine_service.board.kinds import EPSILON, OpportunityKind
 from oddsengine_service.board.views import Bools, OpportunityTable
+from oddsengine_service.wire.kinds import prices
 from oddsengine_service.wire.numbers import american
 
 _MEANINGS: tuple[tuple[str, tuple[str, ...], Callable[[Any, Any], list[bool]]], ...] = (
@@ -27,7 +28,7 @@ _MEANINGS: tuple[tuple[str, tuple[str, ...], Callable[[Any, Any], list[bool]]], 
 """Parameters, the columns that they apply to, and which values match."""
 
 
-def matching(table: OpportunityTable, query: Any, kind: OpportunityKind, now: Any) -> Bools | None:
+def matching(table: OpportunityTable, query: Any, kind: Kind, now: Any) -> Bools | None:
     """The rows that match the filters of a request; None for all."""
     parts: list[Bools | None] = [
         _where(table, columns, meant, query.get(name))
@@ -41,7 +42,7 @@ def matching(table: OpportunityTable, query: Any, kind: OpportunityKind, now: An
         coded = table.coded("event_id")
         parts.append(coded.where([value in query.event for value in coded.values]))
     if query.get("q") is not None:
-        names = [_where(table, (name,), values.containing, query.q) for name in (*kind.names, "player_name")]
+        names = [_where(table, (name,), values.containing, query.q) for name in (*kind.searched, "player_name")]
         parts.append(np.logical_or.reduce(names))
     for name, column in (("live", "is_live"), ("is_player_prop", "is_player_prop")):
         if query.get(name) is not None:
@@ -59,10 +60,11 @@ def matching(table: OpportunityTable, query: Any, kind: OpportunityKind, now: An
             parts.append((start >= begin) & (start < end) & (start != NO_TIME))
     if query.get("starts_within") is not None:
         parts.append((start <= micros(now) + round(query.starts_within * 3_600_000_000)) & (start != NO_TIME))
+    lowest, highest = prices(kind)
     if query.get("min_odds") is not None:
-        parts.append(table.computed(kind.low) >= american(query.min_odds))
+        parts.append(table.computed(lowest) >= american(query.min_odds))
     if query.get("max_odds") is not None:
-        parts.append(table.computed(kind.high) <= american(query.max_odds))
+        parts.append(table.computed(highest) <= american(query.max_odds))
     parts += [_within(table, column, query.get(low), query.get(high)) for column, low, high in kind.bounds]
     return _every(parts)
 
@@ -85,15 +87,15 @@ def _within(table: OpportunityTable, column: str, low: float | None, high: float
     """Rows with a number between two limits; an unknown number fails any limit."""
     parts: list[Bools] = []
     if low is not None:
-        parts.append(table.numbers(column) >= low - EPSILON)
+        parts.append(table.numbers(column) >= low - tolerance())
     if high is not None:
-        parts.append(table.numbers(column) <= high + EPSILON)
+        parts.append(table.numbers(column) <= high + tolerance())
     return _every(parts)
 
 
-def ordered(table: OpportunityTable, matched: Bools | None, sort: str, kind: OpportunityKind) -> Longs:
+def ordered(table: OpportunityTable, matched: Bools | None, sort: str, kind: Kind) -> Longs:
     """Indices of the matching rows, in the order of `sort`."""
-    column, descending = kind.sorts[sort.removeprefix("-")]
+    column, descending = kind.orders[sort.removeprefix("-")]
     descending ^= sort.startswith("-")
     order = table.order(column, lambda: _key(table, column), falling=descending)
     return order if matched is None else order[matched[order]]

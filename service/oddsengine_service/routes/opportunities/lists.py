@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
+from types import new_class
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -9,11 +10,11 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
+from oddsengine.detection.kinds import ARBITRAGE, EV, KINDS, LOW_HOLD, MIDDLES, Kind
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine.staking.same_bets import same_bets
 from oddsengine_service import filters
-from oddsengine_service.board.kinds import EPSILON, EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
 from oddsengine_service.board.views import Bools, OpenRows, OpportunityTable
 from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
@@ -22,13 +23,13 @@ from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
 from oddsengine_service.tiers import book_above, books_of
+from oddsengine_service.wire.envelopes import ListMeta, PageWith
 from oddsengine_service.wire.games import Standing, state_of
+from oddsengine_service.wire.kinds import ENCODINGS, WITH_GAME_STATE
 from oddsengine_service.wire.numbers import exact, format_time
 from oddsengine_service.wire.opportunities import ArbitragePage, EvPage, LowHoldPage, MiddlePage, SameBet, decorated
 
 TAG = "Opportunities"
-HOLD_STEPS = (2.0, 5.0, 10.0, 25.0, 100.0)
-_MIDDLE_STEPS = (0.0, -2.0, -10.0)  # below the last: all
 
 
 class _CommonQuery(Pages, Prices):
@@ -81,17 +82,22 @@ class MatchingRows(NamedTuple):
         return {"count": int(places.size), f"avg_{name}": mean(numbers), f"max_{name}": largest(numbers), **counts}
 
 
-class _ListKind(NamedTuple):
-    """The parts of a list that differ by kind."""
+class _List(NamedTuple):
+    """A list: its kind, and what other lists do not have."""
 
-    kind: OpportunityKind
-    view: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None]  # of `Engine.view`; None: no match
+    kind: Kind
     echoed: str  # parameters repeated in `meta.filters`, in addition to the common ones
     meta: Callable[[Context, MatchingRows], Mapping[str, Any]]
+    reference: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None] = lambda *_: {}  # None: no match
+
+    def view(self, context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
+        """Parameters of the view of a request; None if its reference does not exist."""
+        reference, least = self.reference(context, unknown), self.kind.threshold
+        return None if reference is None else reference | {least.name: least.step(context.query.get(least.listed))}
 
 
-def _sort(own: _ListKind, doc: str) -> Param:
-    return Param(doc, choices=tuple(own.kind.sorts), signed=True)
+def _sort(kind: Kind, doc: str) -> Param:
+    return Param(doc, choices=tuple(kind.orders), signed=True)
 
 
 # ---- books and views of a request ----
@@ -142,13 +148,13 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
     return True, book.id
 
 
-def opened(context: Context, kind: OpportunityKind, books: frozenset[str] | None, **view: Any) -> OpenRows:
+def opened(context: Context, kind: Kind, books: frozenset[str] | None, **view: Any) -> OpenRows:
     """The open opportunities of a kind in the view of a request."""
     wanted = {"kinds": (kind.name,), "stake": context.query.get("stake"), **view}
     return context.node.views.at(context.board, books, context.caller.account, **wanted)
 
 
-def listed(context: Context, own: _ListKind) -> MatchingRows:
+def listed(context: Context, own: _List) -> MatchingRows:
     query, kind = context.query, own.kind
     books, unknown = selected(context)
     view = own.view(context, unknown)
@@ -176,7 +182,7 @@ def _best(table: OpportunityTable, matched: Bools | None) -> Bools:
 _COSTLY = ("event", "devig_book", "state", "include", "same_bets")
 
 
-def _job_kind(own: _ListKind) -> Callable[[Context], Hashable]:
+def _job_kind(own: _List) -> Callable[[Context], Hashable]:
     """Lists of one view that differ in limits on numbers and the offset, as long as no view was closed."""
     any_value = dict.fromkeys(("offset", *(name for _, *names in own.kind.bounds for name in names)))
 
@@ -198,11 +204,11 @@ def states(context: Context) -> Mapping[str, Standing]:
     return context.node.games.states(context.caller.tier.delay) if "gamestate" in context.caller.features else {}
 
 
-def rows_of(context: Context, kind: OpportunityKind, table: OpportunityTable, places: Sequence[int]) -> list[Any]:
+def rows_of(context: Context, kind: Kind, table: OpportunityTable, places: Sequence[int]) -> list[Any]:
     rows: list[Any] = table.encoded_rows(places)
     query = context.query
     state, refs = query.get("state") or "", "refs" in (query.get("include") or ())
-    games = states(context) if kind.name in ("arbitrage", "low_hold") else {}
+    games = states(context) if kind.name in WITH_GAME_STATE else {}
     stateless = table.stateless(places)
     if not (state or refs or games or stateless):
         return rows
@@ -214,7 +220,7 @@ def rows_of(context: Context, kind: OpportunityKind, table: OpportunityTable, pl
     return rows
 
 
-def _answers(own: _ListKind) -> Callable[[Context], Any]:
+def _answers(own: _List) -> Callable[[Context], Any]:
     def answer(context: Context) -> Any:
         query, listing = context.query, listed(context, own)
         table, offset = listing.table, query.offset
@@ -264,17 +270,12 @@ def ev_reference(context: Context, unknown: dict[str, list[str]]) -> dict[str, A
     return {"sharp": sharp, "method": query.devig_method, "include": include} if exists else None
 
 
-def _ev_view(context: Context, unknown: dict[str, list[str]]) -> dict[str, Any] | None:
-    view = ev_reference(context, unknown)
-    return None if view is None else view | {"min_ev": step(context.query.min_ev, EV_STEPS)}
-
-
 def _ev_meta(_: Context, listing: MatchingRows) -> dict[str, Any]:
     counted = {"by_sportsbook": "sportsbook", "by_sport": "sport", "by_market": "market_type"}
     return {"last_update": format_time(listing.now), "summary": listing.summary("ev", "ev_percentage", **counted)}
 
 
-_EV = _ListKind(KINDS["ev"], _ev_view, "min_ev max_ev live sort include", _ev_meta)
+_EV = _List(EV, "min_ev max_ev live sort include", _ev_meta, ev_reference)
 _METHOD = "De-vig method; without `devig_book` it is that of the first sharp book's prices."
 DevigBook = Annotated[str | None, Param("Reference book for fair prices; default: all other books, at the close.")]
 DevigMethod = Annotated[str | None, Param(_METHOD, choices=(*DEVIG_METHODS, *DEVIG_ALIASES))]
@@ -310,7 +311,7 @@ class EvQuery(_CommonQuery):
         bool,
         Param("Also say which rows of the page are one bet, and what to stake on them in all: `same_bets` in `meta`."),
     ] = False
-    sort: Annotated[str, _sort(_EV, "Sort order; prefix with - for descending. Rows without a value are last.")] = "-ev"
+    sort: Annotated[str, _sort(EV, "Sort order; prefix with - for descending. Rows without a value are last.")] = "-ev"
 
 
 # ---- arbitrages ----
@@ -325,10 +326,7 @@ def _arbitrage_meta(context: Context, listing: MatchingRows) -> dict[str, Any]:
     }
 
 
-_ARBITRAGE = _ListKind(
-    KINDS["arbitrage"], lambda context, _: {"min_profit": step(context.query.min_profit, PROFIT_STEPS)},
-    "live min_profit", _arbitrage_meta,
-)  # fmt: skip
+_ARBITRAGE = _List(ARBITRAGE, "live min_profit", _arbitrage_meta)
 
 
 class ArbitrageQuery(_LegsQuery):
@@ -342,7 +340,7 @@ class ArbitrageQuery(_LegsQuery):
         str | None, Param("best: only the most profitable arbitrage of each event.", choices=("best",))
     ] = None
     sort: Annotated[
-        str, _sort(_ARBITRAGE, "Sort order: profit descending, others ascending; prefix with - to reverse.")
+        str, _sort(ARBITRAGE, "Sort order: profit descending, others ascending; prefix with - to reverse.")
     ] = "profit"
 
 
@@ -353,17 +351,8 @@ def _last_update(context: Context, _: MatchingRows) -> dict[str, Any]:
     return {"last_update": format_time(context.board.now)}
 
 
-def _hold_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
-    return {"max_hold": next(step for step in HOLD_STEPS if step >= context.query.max_hold)}
-
-
-def _middle_view(context: Context, _: dict[str, list[str]]) -> dict[str, Any]:
-    least = context.query.min_ev
-    return {"min_middle_ev": next((step for step in _MIDDLE_STEPS if step <= least + EPSILON), None)}
-
-
-_HOLD = _ListKind(KINDS["low_hold"], _hold_view, "live max_hold sort", _last_update)
-MIDDLES = _ListKind(KINDS["middles"], _middle_view, "live min_ev min_size sort", _last_update)
+_HOLD = _List(LOW_HOLD, "live max_hold sort", _last_update)
+MIDDLES_LIST = _List(MIDDLES, "live min_ev min_size sort", _last_update)
 
 
 class LowHoldQuery(_LegsQuery):
@@ -374,7 +363,7 @@ class LowHoldQuery(_LegsQuery):
     max_hold: Annotated[float, Param("Maximum hold in percent.", low=0.0, high=100.0)] = 2.0
     min_hold: Annotated[float | None, Param("Minimum hold in percent.", low=0.0, high=100.0)] = None
     state: filters.State = None
-    sort: Annotated[str, _sort(_HOLD, "Sort order, ascending; prefix with - to reverse.")] = "hold"
+    sort: Annotated[str, _sort(LOW_HOLD, "Sort order, ascending; prefix with - to reverse.")] = "hold"
 
 
 class MiddlesQuery(_LegsQuery):
@@ -388,7 +377,41 @@ class MiddlesQuery(_LegsQuery):
     sort: Annotated[str, _sort(MIDDLES, "Descending; prefix with - to reverse.")] = "quality"
 
 
-def _endpoint(path: str, own: _ListKind, summary: str, returns: Any, query: type[Query], doc: str = "") -> Endpoint:
+# ---- registered kinds ----
+
+
+def _registered(kind: Kind) -> Endpoint:
+    """The list of a kind that was registered, whose parameters are its thresholds, bounds and orders."""
+    title = "".join(word.title() for word in kind.name.split("_"))
+    least, fields = kind.threshold, dict[str, tuple[Any, Any]]()
+    for column, low, high in kind.bounds:
+        for name, word in ((low, "Minimum"), (high, "Maximum")):
+            if name:
+                fields[name] = Annotated[float | None, Param(f"{word} of {column}.")], None
+    word = "Maximum" if least.is_most else "Minimum"
+    fields[least.listed] = Annotated[float, Param(f"{word} {kind.measure} in percent.")], least.usual
+    if kind.alternate is not None:
+        fields["is_main_line"] = filters.IsMainLine, None
+    fields["sort"] = Annotated[str, _sort(kind, "Sort order; prefix with - for the other direction.")], kind.best_first
+    query = new_class(f"{title}Query", (_CommonQuery if kind.single else _LegsQuery,), exec_body=_with(fields))
+    query.__doc__ = f"Parameters of lists of the kind {kind.name}."
+    page_of = new_class(f"{title}Page", (PageWith[ENCODINGS[kind.name].struct, ListMeta],), {"kw_only": True})  # type: ignore[misc]
+    page_of.__doc__ = f"A page of the list of the kind {kind.name}."
+    own = _List(kind, f"live {least.listed} sort", _last_update)
+    return _endpoint(kind.name, own, kind.title, page_of, query, kind.about)
+
+
+def _with(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[dict[str, Any]], None]:
+    """The body of a class with some annotated fields and their defaults."""
+
+    def body(namespace: dict[str, Any]) -> None:
+        namespace["__annotations__"] = {name: hint for name, (hint, _) in fields.items()}
+        namespace |= {name: default for name, (_, default) in fields.items()}
+
+    return body
+
+
+def _endpoint(path: str, own: _List, summary: str, returns: Any, query: type[Query], doc: str = "") -> Endpoint:
     feature = own.kind.name
     return Endpoint(
         f"/opportunities/{path}", _answers(own), summary, TAG, returns, query, feature=feature, doc=doc,
@@ -406,7 +429,8 @@ endpoints = (
         "arbitrage", _ARBITRAGE, "Arbitrage opportunities", ArbitragePage, ArbitrageQuery,
         "Arbitrages above 10 % are not listed. In CSV each row has two legs; an arbitrage of three takes two rows.",
     ),
-    _endpoint("middles", MIDDLES, "Middle opportunities", MiddlePage, MiddlesQuery),
+    _endpoint("middles", MIDDLES_LIST, "Middle opportunities", MiddlePage, MiddlesQuery),
     _endpoint("low_hold", _HOLD, "Low-hold opportunities", LowHoldPage, LowHoldQuery),
     _endpoint("low-hold", _HOLD, "Low-hold opportunities", LowHoldPage, LowHoldQuery),
+    *(_registered(kind) for kind in KINDS.values() if kind not in (EV, ARBITRAGE, LOW_HOLD, MIDDLES)),
 )  # fmt: skip

@@ -14,15 +14,14 @@ import msgspec
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.detection.kinds import ARBITRAGE, EV, KINDS, LOW_HOLD, MIDDLES, Kind
 from oddsengine.maths.odds import format_american
 from oddsengine_service import filters
-from oddsengine_service.board.kinds import EV_STEPS, KINDS, PROFIT_STEPS, OpportunityKind, step
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Query
 from oddsengine_service.routes.odds import index_of
 from oddsengine_service.routes.opportunities.lists import (
-    HOLD_STEPS,
     TAG,
     DevigBook,
     DevigMethod,
@@ -33,6 +32,7 @@ from oddsengine_service.routes.opportunities.lists import (
 )
 from oddsengine_service.wire.columns import book_id
 from oddsengine_service.wire.envelopes import Data
+from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.odds import Odds, odds
 from oddsengine_service.wire.opportunities import Arbitrage, Ev, LowHold, Middle
 from oddsengine_service.wire.references import books_of_leg, legs_of
@@ -64,10 +64,7 @@ class EvLookupQuery(LookupQuery):
 class _Lookup(NamedTuple):
     """The parts of a lookup that differ by kind."""
 
-    kind: OpportunityKind
-    threshold: str  # parameter of `Engine.view`
-    usual: float
-    lower: Callable[[float], float | None]  # the next threshold for an opportunity of a value
+    kind: Kind
     reference: Callable[[Context, dict[str, list[str]]], dict[str, Any] | None] = lambda *_: {}
     always: bool = False  # look for unknown ids at the lower threshold too
     pattern: re.Pattern[str] = _ID
@@ -102,12 +99,12 @@ def _answer(own: _Lookup, context: Context) -> Any:
         raise _unknown(ident)
 
     def row_at(threshold: float | None) -> Any:
-        view = {**reference, own.threshold: threshold}
+        view = {**reference, own.kind.threshold.name: threshold}
         encoding = context.node.encodings[own.kind.name]
         found = opened(context, own.kind, books, **view).one(own.kind.name, encoding, ident)
         return None if found is None else rows_of(context, own.kind, found[0], [found[1]])[0]
 
-    row = row_at(own.usual)
+    row = row_at(own.kind.threshold.usual)
     return data(context, _unlisted(context, own, books, row_at) if row is None else row, unknown)
 
 
@@ -122,12 +119,13 @@ def _unlisted(
     last = _last(context, kind, ident, books)
     end = None if last is None else _end(context, last, books)
     if end is None and (last is not None or own.always):
-        row = row_at(own.lower(own.usual if last is None else last[kind.value]))
+        limit = kind.threshold
+        row = row_at(limit.lower(limit.usual or 0.0 if last is None else last[kind.value]))
         if row is not None:
             return row
     if last is None:
         raise _unknown(ident)
-    end = end or _End("below_threshold", _BELOW[kind.name] if context.query.stake is None else _BELOW_OF_STAKE)
+    end = end or _End("below_threshold", _below(kind) if context.query.stake is None else _BELOW_OF_STAKE)
     raise Problem(404, "not_found", f"opportunity {quoted(ident)} has ended: {end.text}", reason=end.reason)
 
 
@@ -140,9 +138,7 @@ def _unknown(ident: str) -> Problem:
 # ---- why it ended ----
 
 
-def _last(
-    context: Context, kind: OpportunityKind, ident: str, books: frozenset[str] | None
-) -> Mapping[str, Any] | None:
+def _last(context: Context, kind: Kind, ident: str, books: frozenset[str] | None) -> Mapping[str, Any] | None:
     """The last row of an opportunity that ended, if all its bets are at books of the request.
 
     It may be of another view than that of the request. Its bets and their best levels are the same in all of them.
@@ -214,18 +210,17 @@ def _end_of(bet: _Bet, price: Odds | None) -> _End | None:
     return None
 
 
-_OTHERS = "its prices stand, but its {} is beyond the list's limit, or other prices are better"
-_BELOW = {
-    "ev": "its price stands, but the fair price has moved, and the EV is too low",
-    "arbitrage": _OTHERS.format("profit"),
-    "low_hold": _OTHERS.format("hold"),
-    "middles": _OTHERS.format("expected value"),
-}
-
+_BELOW_OF_EV = "its price stands, but the fair price has moved, and the EV is too low"
+_BELOW = "its prices stand, but its {} is beyond the list's limit, or other prices are better"
 _BELOW_OF_STAKE = (
     "its best levels are unchanged, but further levels, the fair price or other prices have changed what this stake "
     "earns"
 )
+
+
+def _below(kind: Kind) -> str:
+    return _BELOW_OF_EV if kind is EV else _BELOW.format(kind.spelled or kind.measure)
+
 
 # ---- endpoints ----
 
@@ -245,28 +240,13 @@ _DOC = (
     "below_threshold."
 )
 endpoints = (
-    _endpoint(
-        "ev", _Lookup(KINDS["ev"], "min_ev", 0.0, lambda ev: step(min(ev, -2.0), EV_STEPS), ev_reference),
-        "+EV opportunity", Ev, EvLookupQuery,
+    _endpoint("ev", _Lookup(EV, ev_reference), "+EV opportunity", Ev, EvLookupQuery),
+    _endpoint("arbitrage", _Lookup(ARBITRAGE), "arbitrage", Arbitrage),
+    _endpoint("middles", _Lookup(MIDDLES, always=True, pattern=re.compile(MIDDLE_ID)), "middle", Middle),
+    _endpoint("low_hold", _Lookup(LOW_HOLD), "low hold", LowHold),
+    *(
+        _endpoint(kind.name, _Lookup(kind), kind.one.replace("_", " "), ENCODINGS[kind.name].struct)
+        for kind in KINDS.values()
+        if kind not in (EV, ARBITRAGE, LOW_HOLD, MIDDLES)
     ),
-    _endpoint(
-        "arbitrage",
-        _Lookup(KINDS["arbitrage"], "min_profit", 0.5, lambda profit: step(min(profit, -2.0), PROFIT_STEPS)),
-        "arbitrage", Arbitrage,
-    ),
-    _endpoint(
-        "middles",
-        _Lookup(
-            KINDS["middles"], "min_middle_ev", 0.0, lambda _: None, always=True, pattern=re.compile(MIDDLE_ID)
-        ),
-        "middle", Middle,
-    ),
-    _endpoint(
-        "low_hold",
-        _Lookup(
-            KINDS["low_hold"], "max_hold", 2.0,
-            lambda hold: next(each for each in HOLD_STEPS if each >= min(max(hold, 5.0), 100.0)),
-        ),
-        "low hold", LowHold,
-    ),
-)  # fmt: skip
+)

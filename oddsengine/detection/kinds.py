@@ -1,0 +1,462 @@
+"""The kinds of opportunities, one declaration of each: how it is found, its columns and thresholds, how it is listed.
+
+Everything that handles opportunities iterates `KINDS`: finders, views, tapes, the command line, and the service with
+its lists, streams, tools and page. `register` adds a kind of your own (docs/kinds.md) before any of these is used.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.detection import arbitrage, ev, low_hold, middles
+from oddsengine.detection.question import INCLUDED, Question, some_of
+from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+from oddsengine.detection.search import Located, Opened, Search
+from oddsengine.detection.sweep import Thresholds
+from oddsengine.identity.groups import Floats
+
+MOST = 1e6  # percent, or points: the largest threshold
+Bools = npt.NDArray[np.bool_]
+Schema = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+
+def check_number(
+    name: str, value: float | None, least: float = -np.inf, *, most: float = np.inf, optional: bool = False
+) -> None:
+    """Raise if a parameter is not a finite number of at least some number, or None if that is allowed."""
+    if value is None and optional:
+        return
+    if not (isinstance(value, Real) and least <= value and abs(value) < np.inf):
+        floor = "" if least == -np.inf else f" of at least {least:g}"
+        raise ValueError(f"{name} must be {'None or ' if optional else ''}a finite number{floor}, got {value!r}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most:.0f}, got {value!r}")
+
+
+def tolerance() -> float:
+    """By how much a percentage may miss a threshold: that of a hold of exactly 2 % in binary numbers."""
+    return 100.0 * catalog.thresholds().epsilon
+
+
+class Threshold(NamedTuple):
+    """A threshold that a caller sets: a parameter of finders and views."""
+
+    name: str
+    usual: float | None
+    off: float  # with which its kind is not searched for, or nothing is left out
+    least: float = -np.inf
+    none: float | None = None  # what the value None means; None: it is not allowed
+    scale: float = 100.0  # what the parameter is divided by for searches, which have fractions
+    steps: tuple[float | None, ...] = ()  # those of views that lists use: the first that leaves out no more is taken
+    fallback: float | None = None  # at which one is looked up that is beyond the usual one
+    name_in_lists: str = ""  # the parameter of lists, if it has another name there
+
+    def check(self, value: float | None) -> None:
+        """Raise if a value is not allowed."""
+        check_number(self.name, value, self.least, most=MOST, optional=self.none is not None)
+
+    def step(self, value: float) -> float | None:
+        """The threshold of a view for a list with this one: the first step that leaves out no more, else the last."""
+        if not self.steps:
+            return self.usual
+        sign = -1.0 if self.is_most else 1.0
+        within = (each for each in self.steps if each is None or sign * each <= sign * value + tolerance())
+        return next(within, self.steps[-1])
+
+    def lower(self, value: float) -> float | None:
+        """The threshold of a view in which one of a value is looked for that is beyond the usual one."""
+        if self.fallback is None:
+            return self.steps[-1] if self.steps else self.usual
+        return self.step(max(value, self.fallback) if self.is_most else min(value, self.fallback))
+
+    @property
+    def listed(self) -> str:
+        """Its name in lists."""
+        return self.name_in_lists or self.name
+
+    @property
+    def is_most(self) -> bool:
+        """Whether it is a maximum."""
+        return self.name.startswith("max_")
+
+
+class Order(NamedTuple):
+    """A column that a list can be sorted by, and whether its name alone means descending."""
+
+    column: str
+    descending: bool = False
+
+
+class Bound(NamedTuple):
+    """A column of numbers with the parameters of lists for its limits; empty: none."""
+
+    column: str
+    low: str = ""
+    high: str = ""
+
+
+class Figure(NamedTuple):
+    """A column of rows that follows from the figures of what is open, (figures, n)."""
+
+    name: str
+    of: Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """One kind of opportunity.
+
+    Parameters
+    ----------
+    name
+        In frames, views, tapes, requests and features.
+    schema
+        The columns of its rows: at least those of `COMMON`, and either those of `BET` or `legs`.
+    find
+        Search for it in the markets of the search's scope, or its ladders: an object with `id`, and `only` for a
+        selection, that the next functions are given.
+    build
+        The rows, best first, of what was found and is within the cap.
+    opened
+        What of it is open, within the cap; with which rows of the groups have changed since the last search.
+    located
+        Ids, markets and legs of what was found, for explanations.
+    over_cap, cap
+        Which of it is too good to be true; and the name under which this is counted.
+    thresholds
+        Those on which it depends. The first with `steps`, else the first, is that of `value`.
+    value, rises
+        The main figure, a column in percent; and whether more of it is better.
+    figures
+        What updates say of what is open; the first is `value`.
+    odds
+        Which figures are the odds of the legs after commission.
+    referred
+        Whether it needs a reference; sums of prices do not.
+    paired
+        Whether it is found in ladders, not in markets.
+    hashed
+        Whether rows show more than legs, figures and prices beside them, so that `opened` has a hash of what they show.
+    include
+        Words of `include` that change what is found.
+    one, title, about, measure, none, formula
+        Words: one of it, its heading, what it is, its main figure, that there is none, and how the figure is computed.
+    event, spelled
+        Its name in stream events, and `measure` in sentences, if they are others.
+    tier
+        The lowest tier whose keys may read it.
+    orders, bounds
+        How lists are sorted and filtered.
+    american
+        Columns with its American prices, `a.b` inside of `a`.
+    searched
+        Columns in which lists search for a text, beside the player.
+    age, alternate, distinct_by
+        Columns: the oldest price's age, whether its line is no main line, and what tells markets of one type apart.
+    explained
+        Columns that an explanation has, with their names there.
+    more
+        What an explanation says of a row after its main figure.
+    """
+
+    name: str
+    schema: Schema
+    find: Callable[[Search], Any]
+    build: Callable[[Question, Any], pl.DataFrame]
+    opened: Callable[[Search, Any, Bools], Opened]
+    located: Callable[[Question, Any], Located]
+    over_cap: Callable[[Search, Any], Bools]
+    cap: str
+    thresholds: tuple[Threshold, ...]
+    value: str
+    figures: tuple[Figure, ...]
+    odds: tuple[int, ...]
+    one: str
+    title: str
+    about: str
+    measure: str
+    none: str
+    formula: str
+    american: tuple[str, ...]
+    event: str = ""
+    spelled: str = ""
+    rises: bool = True
+    referred: bool = False
+    paired: bool = False
+    hashed: bool = False
+    include: tuple[str, ...] = ()
+    tier: str = "pro"
+    orders: Mapping[str, Order] = field(default_factory=dict)
+    bounds: tuple[Bound, ...] = ()
+    searched: tuple[str, ...] = ("event_name",)
+    age: str = "oldest_odds_age_seconds"
+    alternate: str | None = "is_alternate_line"
+    distinct_by: tuple[str, ...] = ("line", "team_side")
+    explained: Mapping[str, str] = field(default_factory=dict)
+    more: Callable[[Row], str] = lambda _: ""
+
+    @property
+    def event_name(self) -> str:
+        """Its name in stream events."""
+        return self.event or self.name
+
+    @property
+    def best_first(self) -> str:
+        """The order of lists by its main figure, best first."""
+        name, order = next((name, order) for name, order in self.orders.items() if order.column == self.value)
+        return name if order.descending == self.rises else f"-{name}"
+
+    @property
+    def plural(self) -> str:
+        """Its heading within a sentence."""
+        return self.title[0].lower() + self.title[1:]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one bet."""
+        return len(self.odds) == 1
+
+    @property
+    def threshold(self) -> Threshold:
+        """That of the main figure."""
+        return next((each for each in self.thresholds if each.steps), self.thresholds[0])
+
+    def said(self, row: Row) -> str:
+        """The main figure of a row in words, and more."""
+        return f"{self.spelled or self.measure} {row[self.value]:.2f} %{self.more(row)}"
+
+    def percent(self, figures: Floats) -> Floats:
+        """The main figure of what is open, in percent, from (n, figures)."""
+        return self.figures[0].of(figures.T)
+
+
+MAX_PROFIT = Threshold("max_profit", 10.0, np.inf, none=np.inf)
+"""Of arbitrages, also of those that +EV rows mention, and of middles in the worst case: more is an error."""
+_PLACE = {"sport": Order("sport"), "market": Order("market_type")}
+_START = Order("event_start_time")
+_SIDES = ("side1.odds_american", "side2.odds_american")
+
+EV = Kind(
+    "ev", EV_SCHEMA, ev.find_hits, ev.build_rows, ev.opened, ev.located, ev.over_cap, "ev_cap",
+    thresholds=(Threshold("min_ev", 0.0, np.inf, steps=(0.0, -2.0, -5.0, -10.0, -100.0), fallback=-2.0), MAX_PROFIT),
+    value="ev_percentage",
+    figures=(
+        Figure("ev_percentage", lambda figures: figures[0] * 100.0),
+        Figure("fair_probability", lambda figures: figures[1]),
+        Figure("market_width", lambda figures: figures[2] * 100.0),
+    ),
+    odds=(3,), referred=True, include=INCLUDED,
+    one="ev", title="+EV", about="Bets whose price is better than the fair price.", measure="EV",
+    none="No +EV bets at this minimum at the moment.",
+    formula="ev_percent = (fair_probability x odds_decimal - 1) x 100",
+    american=("odds_american",),
+    orders={
+        "ev": Order("ev_percentage"), "odds": Order("odds_decimal"), "confidence": Order("confidence_score"),
+        "confidence_score": Order("confidence_score"), "kelly": Order("kelly_percent"),
+        "kelly_percent": Order("kelly_percent"), "start_time": _START, "time": _START,
+        "book_count": Order("book_count"), "books": Order("book_count"), "still_there": Order("still_there"),
+    },
+    bounds=(
+        Bound("ev_percentage", "min_ev", "max_ev"), Bound("market_width", "min_market_width", "max_market_width"),
+        Bound("market_width", "", "max_hold"), Bound("kelly_percent", "min_kelly", "max_kelly"),
+        Bound("confidence_score", "min_confidence", "max_confidence"), Bound("still_there", "min_still_there"),
+    ),
+    searched=("event_name", "selection"),
+    more=lambda row: f", Kelly stake {row['kelly_percent'] * 100.0:.2f} %",
+    explained={
+        "ev_percentage": "ev_percent", "fair_probability": "fair_probability", "selection": "selection",
+        "sportsbook": "sportsbook", "odds_decimal": "odds_decimal", "ev_low": "ev_low_percent",
+        "ev_high": "ev_high_percent", "prob_positive": "positive_probability", "flags": "flags",
+    },
+)  # fmt: skip
+ARBITRAGE = Kind(
+    "arbitrage", ARBITRAGE_SCHEMA, arbitrage.find_hits, arbitrage.build_rows, arbitrage.opened, arbitrage.located,
+    arbitrage.over_cap, "profit_cap",
+    thresholds=(
+        Threshold("min_profit", 0.5, np.inf, least=-99.0, steps=(0.5, 0.0, -2.0, -10.0, -99.0), fallback=-2.0),
+        MAX_PROFIT,
+    ),
+    value="profit_percent",
+    figures=(
+        Figure("profit_percent", lambda figures: 100.0 / figures[0] - 100.0),
+        Figure("implied_total", lambda figures: figures[0] * 100.0),
+    ),
+    odds=(1, 2, 3), event="arb", tier="hobby",
+    one="arbitrage", title="Arbitrage", about="Bets on every outcome that lock in a profit.", measure="profit",
+    none="No arbitrages at the moment.",
+    formula="profit_percent = 10000 / implied_total_percent - 100; each leg gets its implied share of the stake",
+    american=("legs.odds_american",),
+    orders={"profit": Order("profit_percent", descending=True), "start_time": _START, "time": _START, **_PLACE},
+    bounds=(Bound("profit_percent", "min_profit"),),
+    explained={"profit_percent": "profit_percent", "implied_total": "implied_total_percent"},
+)  # fmt: skip
+LOW_HOLD = Kind(
+    "low_hold", LOW_HOLD_SCHEMA, low_hold.find_hits, low_hold.build_rows, low_hold.opened, low_hold.located,
+    low_hold.over_cap, "",
+    thresholds=(
+        Threshold("max_hold", 2.0, -np.inf, least=0.0, steps=(2.0, 5.0, 10.0, 25.0, 100.0), fallback=5.0),
+    ),
+    value="hold_percentage", rises=False,
+    figures=(Figure("hold_percentage", lambda figures: np.maximum(figures[0] - 1.0, 0.0) * 100.0),),
+    odds=(1, 2, 3), hashed=True, tier="hobby",
+    one="low_hold", title="Low hold",
+    about="Markets where betting every side costs little, for promos and rollover.", measure="hold",
+    none="No low-hold markets at the moment.",
+    formula="hold_percent = (sum of 1 / odds_decimal - 1) x 100 of the best prices; below 0 it is an arbitrage",
+    american=(*_SIDES, "side3.odds_american"),
+    orders={"hold": Order("hold_percentage"), "start_time": _START, **_PLACE},
+    bounds=(Bound("hold_percentage", "min_hold", "max_hold"),),
+    explained={"hold_percentage": "hold_percent"},
+)  # fmt: skip
+MIDDLES = Kind(
+    "middles", MIDDLES_SCHEMA, middles.find_hits, middles.build_rows, middles.opened, middles.located,
+    middles.over_cap, "ev_cap",
+    thresholds=(
+        Threshold("min_size", 0.0, 0.0, least=0.0, scale=1.0),
+        Threshold(
+            "min_middle_ev", 0.0, np.inf, none=-np.inf, steps=(0.0, -2.0, -10.0, None), name_in_lists="min_ev"
+        ),
+        MAX_PROFIT,
+    ),
+    value="expected_value",
+    figures=(
+        Figure("expected_value", lambda figures: figures[0] * 100.0),
+        Figure("middle_probability", lambda figures: figures[1]),
+    ),
+    odds=(2, 3), referred=True, paired=True,
+    one="middle", title="Middles", about="Two bets that both win if the result falls between the lines.",
+    measure="EV", spelled="expected value",
+    none="No middles at the moment.",
+    formula="one bet wins on most results, both between the lines; expected value is over the fair probabilities",
+    american=_SIDES,
+    orders={
+        "quality": Order("quality_score", descending=True), "ev": Order("expected_value", descending=True),
+        "probability": Order("middle_probability", descending=True),
+        "middle_size": Order("middle_size", descending=True),
+    },
+    bounds=(Bound("expected_value", "min_ev", "max_ev"), Bound("middle_size", "min_size")),
+    more=lambda row: f", worst {row['worst_case_loss']:.2f} %",
+    age="odds_age_seconds", alternate=None, distinct_by=("side1.line", "team_side"),
+    explained={"expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked"},
+)  # fmt: skip
+
+COMMON = (
+    "id", "event_id", "event_name", "sport", "league", "home_team", "away_team", "market_type", "line", "team_side",
+    "player_name", "stat_category", "is_player_prop", "is_live", "event_start_time", "detected_at", "warnings",
+)  # fmt: skip
+"""Columns that the rows of a registered kind must have."""
+BET = ("sportsbook", "selection", "odds_american", "odds_decimal")
+"""And these, unless they have `legs`, a list with these in it."""
+
+
+class Kinds(Mapping[str, Kind]):
+    """The kinds by name, in order of registration: the code of a kind in arrays is its place."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._kinds = {kind.name: kind for kind in kinds}
+
+    def __getitem__(self, name: str) -> Kind:
+        return self._kinds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def add(self, kind: Kind) -> None:
+        """Add a kind; see `register`."""
+        self._kinds[kind.name] = kind
+
+    def code(self, name: str) -> int:
+        """The code of a kind in arrays."""
+        return list(self._kinds).index(name)
+
+    def some(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Validate names of kinds, and return them in order."""
+        some = some_of("kinds", names, tuple(self._kinds))
+        if not some:
+            raise ValueError(f"kinds must be a list of {', '.join(self._kinds)}, got {names!r}")
+        return some
+
+    def of_one(self, one: str) -> Kind:
+        """The kind of an explained opportunity."""
+        return next(kind for kind in self.values() if kind.one == one)
+
+    @property
+    def thresholds(self) -> dict[str, Threshold]:
+        """The thresholds of all kinds, by name; those of several kinds are last."""
+        found: dict[str, Threshold] = {}
+        for each in (each for kind in self.values() for each in kind.thresholds):
+            found.pop(each.name, None)
+            found[each.name] = each
+        return found
+
+
+KINDS = Kinds((EV, ARBITRAGE, LOW_HOLD, MIDDLES))
+
+
+def register(kind: Kind) -> None:
+    """Add a kind of your own, before an engine is made or the service is imported.
+
+    Raises
+    ------
+    ValueError
+        If its name, or that of a threshold, is taken, or columns are missing that lists need.
+    """
+    if kind.name in KINDS:
+        raise ValueError(f"there is a kind {kind.name!r} already")
+    taken = {each.name for each in kind.thresholds} & set(KINDS.thresholds)
+    if taken:
+        raise ValueError(f"thresholds of {kind.name} have names that are taken: {', '.join(sorted(taken))}")
+    needed = [*COMMON, *(() if "legs" in kind.schema else BET), kind.value, kind.age, *kind.searched]
+    needed += [order.column for order in kind.orders.values()] + [bound.column for bound in kind.bounds]
+    needed += [path.partition(".")[0] for path in (*kind.american, *kind.distinct_by)]
+    needed += [] if kind.alternate is None else [kind.alternate]
+    missing = dict.fromkeys(name for name in needed if name not in kind.schema)
+    if missing or not kind.thresholds:
+        raise ValueError(f"the kind {kind.name} needs {', '.join(missing) or 'a threshold'}")
+    if all(order.column != kind.value for order in kind.orders.values()):
+        raise ValueError(f"the kind {kind.name} needs an order by {kind.value}")
+    KINDS.add(kind)
+
+
+def thresholds(**given: float | None) -> Thresholds:
+    """The thresholds of one caller, in the units of their parameters. What is not given is not searched for."""
+    return Thresholds(
+        (name, np.array([_searched(each, given[name]) if name in given else each.off], np.float64))
+        for name, each in KINDS.thresholds.items()
+    )
+
+
+def _searched(threshold: Threshold, value: float | None) -> float:
+    if value is None:
+        assert threshold.none is not None
+        return threshold.none
+    return float(value) / threshold.scale
+
+
+def usual(kinds: Iterable[str]) -> dict[str, float | None]:
+    """The usual thresholds of some kinds."""
+    return {each.name: each.usual for name in kinds for each in KINDS[name].thresholds}
+
+
+def loosest() -> dict[str, float | None]:
+    """The thresholds that leave out least."""
+    return {name: each.steps[-1] if each.steps else each.usual for name, each in KINDS.thresholds.items()}
+
+
+def check_thresholds(given: Mapping[str, float | None]) -> None:
+    """Raise if there is no threshold of a name, or its value is not allowed."""
+    known = KINDS.thresholds
+    for name, value in given.items():
+        if name not in known:
+            raise TypeError(f"there is no threshold {name!r}; there are {', '.join(known)}")
+        known[name].check(value)

@@ -1,0 +1,79 @@
+"""How the rows of each kind of opportunity are encoded, and the prices by which lists filter them.
+
+The kinds of the published contract have a struct of their own; that of a registered kind follows from its columns.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from oddsengine.detection.kinds import KINDS, Kind
+from oddsengine_service.wire.columns import RowEncoding, american_of
+from oddsengine_service.wire.numbers import Number
+from oddsengine_service.wire.opportunities import ARBITRAGE, EV, LOW_HOLD, MIDDLE, arbitrage_rows
+
+_PUBLISHED = {"ev": EV, "arbitrage": ARBITRAGE, "low_hold": LOW_HOLD, "middles": MIDDLE}
+_RENAMED = {"event_start_time": "start_time", "last_seen_at": "timestamp"}
+_LEFT_OUT = ("row", "rows")  # positions in a table
+_TYPES: dict[type[pl.DataType], Any] = {
+    pl.String: str | None, pl.Boolean: bool | None, pl.Int64: int | None, pl.UInt32: int | None, pl.Float64: Number,
+    pl.Datetime: str | None,
+}  # fmt: skip
+
+
+def _struct(name: str, schema: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """A struct with the columns of a schema; `player_id` follows the player's name."""
+    fields = []
+    for column, dtype in schema.items():
+        if column not in _LEFT_OUT:
+            fields.append((_RENAMED.get(column, column), _type(f"{name}{column.title()}", dtype)))
+        if column == "player_name":
+            fields.append(("player_id", str | None))
+    return msgspec.defstruct(name, fields, frozen=True)
+
+
+def _type(name: str, dtype: Any) -> Any:
+    if isinstance(dtype, pl.List):
+        inner = _type(name, dtype.inner)
+        return list[str] if inner == str | None else list.__class_getitem__(inner)
+    if isinstance(dtype, pl.Struct):
+        return _struct(name, dict(dtype))
+    found = _TYPES.get(dtype if isinstance(dtype, type) else type(dtype))
+    if found is None:
+        raise TypeError(f"a column of a kind must be of {', '.join(map(str, _TYPES))}, a list or a struct, got {dtype}")
+    return found
+
+
+def _encoding(kind: Kind) -> RowEncoding:
+    if kind.name in _PUBLISHED:
+        return _PUBLISHED[kind.name]
+    title = "".join(word.title() for word in kind.name.split("_"))
+    struct, renamed = _struct(title, kind.schema), {"start_time": "event_start_time", "legs.timestamp": "last_seen_at"}
+    struct.__doc__ = kind.about
+    return RowEncoding(struct, lambda *_: renamed)
+
+
+ENCODINGS: Mapping[str, RowEncoding] = {name: _encoding(kind) for name, kind in KINDS.items()}
+WITH_GAME_STATE = frozenset(name for name, each in ENCODINGS.items() if "game_state" in each.struct.__struct_fields__)
+"""Kinds whose rows have the state of their game, for tiers with game states."""
+
+
+def encodings(rates: Mapping[str, float]) -> dict[str, RowEncoding]:
+    """The encoding of each kind; `rates` are the operator's, for the largest sizes of arbitrages."""
+    return dict(ENCODINGS) | ({"arbitrage": arbitrage_rows(rates)} if rates else {})
+
+
+@cache
+def prices(kind: Kind) -> tuple[pl.Expr, pl.Expr]:
+    """The lowest and the highest American price of each row of a kind."""
+    columns = []
+    for path in kind.american:
+        outer, _, inner = path.partition(".")
+        if isinstance(kind.schema[outer], pl.List):
+            legs = pl.col(outer).list.eval(american_of(pl.element().struct.field(inner))).list
+            return legs.min(), legs.max()
+        columns.append(american_of(pl.col(outer).struct.field(inner) if inner else pl.col(outer)))
+    return pl.min_horizontal(columns), pl.max_horizontal(columns)
