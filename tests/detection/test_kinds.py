@@ -1,4 +1,4 @@
-"""The list of kinds, and what `register` refuses. `service/test_registered_kind` looks for a registered one everywhere."""
+"""The list of kinds, and what `register` refuses. A registered one is everywhere: `service/test_registered_kind`."""
 
 from dataclasses import replace
 from typing import Any
