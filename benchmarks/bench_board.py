@@ -19,8 +19,9 @@ import oddsengine as oe
 from oddsengine.detection import question as boards
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, prepare
-from oddsengine.detection.sweep import Offers, sweep
+from oddsengine.detection.sweep import sweep
 from oddsengine.maths.devig import devig_groups
+from oddsengine.pricing.references import FairPrices
 
 SIZES = (2_000, 10_000, 100_000, 1_000_000)
 STRING_KEY = ["event_id", "market_type", "player_name"]
@@ -45,7 +46,7 @@ def detection(question: Question) -> None:
 
 
 @cache
-def reference_prices(view: Offers) -> tuple[Any, Any]:
+def reference_prices(view: FairPrices) -> tuple[Any, Any]:
     """Prices of the references, market after market, and the offsets of the markets."""
     g = view.groups
     own = (g.book == view.reference[g.market]) & (view.trusted != 0) & ~np.isnan(view.own)

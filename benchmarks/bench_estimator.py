@@ -16,10 +16,9 @@ from synthetic import BOOKS, NOW
 
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
-from oddsengine.detection.sweep import Offers
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing.references import ViewSpec, fair_prices, view_spec
+from oddsengine.pricing.references import FairPrices, ViewSpec, fair_prices, view_spec
 
 EVENTS, LINES, VOTERS = 2_000, 5, 12
 
@@ -50,11 +49,11 @@ def ladders() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def view() -> Offers:
+def view() -> FairPrices:
     return ask(prepare(ladders(), [], NOW), None, None, None, None, thresholds(min_ev=0.0)).view
 
 
-def said(benchmark: Any, view: Offers) -> None:
+def said(benchmark: Any, view: FairPrices) -> None:
     assert view.groups.outcomes.size == EVENTS * LINES
     assert view.groups.row.size == EVENTS * LINES * VOTERS * 2
     if benchmark.stats is not None:
@@ -62,7 +61,7 @@ def said(benchmark: Any, view: Offers) -> None:
 
 
 @pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
-def test_classical_reference(benchmark: Any, view: Offers) -> None:
+def test_classical_reference(benchmark: Any, view: FairPrices) -> None:
     guarded = Verdicts(
         view.reason, np.zeros(0), np.zeros(view.reason.size, np.uint8), view.doubt, view.now, view.limits
     )
@@ -72,7 +71,7 @@ def test_classical_reference(benchmark: Any, view: Offers) -> None:
 
 
 @pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
-def test_votes(benchmark: Any, view: Offers) -> None:
+def test_votes(benchmark: Any, view: FairPrices) -> None:
     assert view.board is not None
     benchmark(
         fair_close.votes, view.groups, view.net, view.board.times.changed, view.reason, view.widest, view.board.of.table
@@ -82,7 +81,7 @@ def test_votes(benchmark: Any, view: Offers) -> None:
 
 @pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
 @pytest.mark.parametrize("judged", [2, 1], ids=["every book judged", "the market itself"])
-def test_estimate(benchmark: Any, view: Offers, judged: int) -> None:
+def test_estimate(benchmark: Any, view: FairPrices, judged: int) -> None:
     read, traits = view.board, view.traits
     assert read is not None
     needed = np.full(view.groups.outcomes.size, judged, np.uint8)

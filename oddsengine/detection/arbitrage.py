@@ -51,7 +51,7 @@ def published_ids(question: Question, hits: Cases) -> pl.Series:
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by descending profit."""
-    v, schema = question.view, board.extended(ARBITRAGE_SCHEMA, question.prepared.extra)
+    v, schema = question.view, board.extended(ARBITRAGE_SCHEMA, question.board.extra)
     limits = v.limits
     hits = hits.only(np.flatnonzero(~over_cap(question, hits)))
     if not hits.market.size:

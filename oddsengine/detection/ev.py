@@ -12,7 +12,7 @@ from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import EV_SCHEMA, TEXTS
 from oddsengine.detection.search import Located, Opened, Search
-from oddsengine.detection.sweep import Offers, ages, best_legs, edges, sharp_edges
+from oddsengine.detection.sweep import ages, best_legs, edges, sharp_edges
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
@@ -20,7 +20,7 @@ from oddsengine.maths.odds import decimal_to_american
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.one_sided import ONE_SIDED
-from oddsengine.pricing.references import CLOSE
+from oddsengine.pricing.references import CLOSE, FairPrices
 
 _DEVIG = {CLOSE: "power", MODEL: None}  # the de-vig method behind those that are not one themselves
 
@@ -83,7 +83,7 @@ def at_most(question: Question, hits: EvPrices, max_ev: float | None) -> EvPrice
 
 def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     """Build result rows, ordered by descending edge."""
-    v, schema = question.view, board.extended(EV_SCHEMA, question.prepared.extra)
+    v, schema = question.view, board.extended(EV_SCHEMA, question.board.extra)
     keep = ~over_cap(question, hits)
     order = np.lexsort((hits.id, -100.0 * hits.edge))
     hits = hits.only(order[keep[order]])
@@ -146,7 +146,7 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     return board.frame(columns, schema, base)
 
 
-def _per_stake(v: Offers, percent: Floats, net: Floats, push: Floats, tie: Floats) -> Floats:
+def _per_stake(v: FairPrices, percent: Floats, net: Floats, push: Floats, tie: Floats) -> Floats:
     """EV per unit staked, in percent: a push returns the stake, and a tie of `tie` pays half of what a winner gets."""
     # The board's ladder knows nothing of a model's pushes; without one of its own the figure would be too large.
     played = percent * (1.0 - (push if v.method == MODEL else np.nan_to_num(push)))
@@ -200,7 +200,7 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
 
 
 def _still_there(
-    v: Offers, known: fair_close.CloseInput, fair: fair_close.Fair, hits: EvPrices, market: Longs
+    v: FairPrices, known: fair_close.CloseInput, fair: fair_close.Fair, hits: EvPrices, market: Longs
 ) -> Floats:
     """Compute the probability that each price stands ten minutes on; nan in play and if the start is unknown."""
     g, times = v.groups, known.times

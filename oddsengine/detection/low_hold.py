@@ -39,7 +39,7 @@ def located(_: Question, hits: Cases) -> Located:
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by ascending hold."""
-    v, schema = question.view, board.extended(LOW_HOLD_SCHEMA, question.prepared.extra)
+    v, schema = question.view, board.extended(LOW_HOLD_SCHEMA, question.board.extra)
     if not hits.market.size:
         return board.empty(schema)
     hold = np.maximum(hits.legs.total - 1.0, 0.0) * 100.0

@@ -11,9 +11,10 @@ from oddsengine.detection import question as board
 from oddsengine.detection.question import Bools, Question
 from oddsengine.detection.results import MIDDLE_SIDE, MIDDLES_SCHEMA
 from oddsengine.detection.search import BestPrices, Located, Opened, Search
-from oddsengine.detection.sweep import Offers, ages, break_even, market_fair, pair_legs, unconfirmed
+from oddsengine.detection.sweep import ages, break_even, market_fair, pair_legs, unconfirmed
 from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words, distinct
 from oddsengine.maths import middle
+from oddsengine.pricing.references import FairPrices
 
 _SOURCES = pl.Series(["unknown", "ladder", "median", "shape"])
 
@@ -91,7 +92,7 @@ def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails
     return tails.Tails(tail, source, of)
 
 
-def _worth(v: Offers, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.MiddleValue:
+def _worth(v: FairPrices, low: Longs, high: Longs, over: Floats, under: Floats, tail: Floats) -> middle.MiddleValue:
     """Evaluate pairs of lines at two prices each."""
     g = v.groups
     worth = middle.evaluate_columns(
@@ -127,7 +128,7 @@ def located(_: Question, hits: Middles) -> Located:
     return Located(ids.hexadecimal(hits.legs.id), markets, hits.legs.rows, hits.legs.cost)
 
 
-def _generous(v: Offers, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
+def _generous(v: FairPrices, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
     """Flag legs more generous than `outlier` allows, compared with the tail used to value the middle.
 
     Compares the probabilities that the leg wins or loses outright, ignoring pushes, where enough other feeds quote the
@@ -160,7 +161,7 @@ def _none() -> Middles:
     )
 
 
-def _lines(v: Offers, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
+def _lines(v: FairPrices, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, Longs, Floats, Floats]:
     """Return over line, under line, and both prices."""
     g = v.groups
     return (
@@ -189,7 +190,7 @@ def doubted(search: Search, hits: Middles) -> Bools:
 def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
     """Build result rows, best quality first."""
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
-    v, schema = question.view, board.extended(MIDDLES_SCHEMA, question.prepared.extra)
+    v, schema = question.view, board.extended(MIDDLES_SCHEMA, question.board.extra)
     if not hit.low.size:
         return board.empty(schema)
     g = v.groups
@@ -276,7 +277,7 @@ def _numbers(question: Question, market: Longs, window: middle.Window) -> pl.Dat
     numbers = spans(window.first, window.first + window.size)
     case = np.repeat(np.arange(market.size), window.size)
     events = distinct(g.event[ladder])
-    sports = [question.prepared.identity.sports[event][0] for event in events.tolist()]
+    sports = [question.board.identity.sports[event][0] for event in events.tolist()]
     is_key = np.zeros((len(sports), int(np.abs(numbers).max(initial=0)) + 1), bool)
     for at, sport in enumerate(sports):
         is_key[at, [key for key in sport.key_numbers if key < is_key.shape[1]]] = True

@@ -126,7 +126,7 @@ def find_promos(
 
 def _is_wanted(question: Question, names: Iterable[str] | None) -> Any:
     """Whether each book of a board is meant."""
-    wanted, books = book_list(names), question.prepared.identity.books
+    wanted, books = book_list(names), question.board.identity.books
     naming.check(books, wanted, None, None)
     ids = None if wanted is None else {catalog.book(name).id for name in wanted}
     return np.array([ids is None or catalog.book(name).id in ids for name in books], bool)
@@ -136,7 +136,7 @@ def _rows(
     question: Question, kind: PromoKind, amount: float, books: Iterable[str] | None, hedge_books: Iterable[str] | None,
     min_odds: float,
 ) -> pl.DataFrame:  # fmt: skip
-    v, g, schema = question.view, question.view.groups, board.extended(PROMO_SCHEMA, question.prepared.extra)
+    v, g, schema = question.view, question.view.groups, board.extended(PROMO_SCHEMA, question.board.extra)
     at = np.flatnonzero((v.reason == ACCEPTED) & (v.live[g.market] == 0)).astype(np.int32)
     if not at.size:
         return board.empty(schema)

@@ -22,7 +22,7 @@ from oddsengine.detection import books as naming
 from oddsengine.detection import ids
 from oddsengine.detection.results import RESULT_NAMES, TEXTS
 from oddsengine.detection.search import Search
-from oddsengine.detection.sweep import Offers, Scope, Thresholds, ages, view
+from oddsengine.detection.sweep import Scope, Thresholds, ages, view
 from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
@@ -33,7 +33,7 @@ from oddsengine.pricing.close import Fair
 from oddsengine.pricing.commission import PriceDepth
 from oddsengine.pricing.model import MODEL, ModelPrices
 from oddsengine.pricing.one_sided import ONE_SIDED
-from oddsengine.pricing.references import CLOSE, book_list, close_input, stake_of
+from oddsengine.pricing.references import CLOSE, FairPrices, book_list, close_input, stake_of
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.levels import LEVELS, most_of_levels
@@ -56,17 +56,6 @@ OWN_MODEL, CONSENSUS, NOBODY = -3, -2, -1
 _TEAM_SIDES = pl.Series([None, "home", "away"])
 
 
-class PreparedTable(NamedTuple):
-    """A table with its identity and verdicts, independent of callers."""
-
-    table: OddsTable
-    identity: Identity
-    guarded: Verdicts
-    off: frozenset[int]
-    shown: pl.DataFrame  # the table with the ids that results show
-    extra: Schema  # columns that the schema does not have, which results keep
-
-
 class RowColumns(Protocol):
     """Columns of some rows, by name; `extra` are those that the schema of odds tables does not have."""
 
@@ -81,18 +70,54 @@ class RowColumns(Protocol):
 class TableRows:
     """Columns of some rows of a table."""
 
-    def __init__(self, table: pl.DataFrame, rows: Ints, extra: Schema) -> None:
+    def __init__(self, table: pl.DataFrame, rows: Ints | Longs, extra: Schema) -> None:
         self._table, self._rows, self.extra = table, pl.Series(rows.astype(np.uint32)), extra
 
     def __getitem__(self, name: str) -> pl.Series:
         return self._table.get_column(name)[self._rows]
 
 
+class BoardColumns(Protocol):
+    """What rows of results say of a board beside numbers: a table, or a part of the live board."""
+
+    @property
+    def identity(self) -> Identity:
+        """Its markets."""
+
+    @property
+    def extra(self) -> Schema:
+        """Columns that the schema of odds tables does not have, which results keep."""
+
+    def facts(self, rows: Ints | Longs) -> RowColumns:
+        """Columns of some rows, by `row` of the groups."""
+
+
+class PreparedTable(NamedTuple):
+    """A table with its identity and verdicts, independent of callers."""
+
+    table: OddsTable
+    identity: Identity
+    guarded: Verdicts
+    off: frozenset[int]
+    shown: pl.DataFrame  # the table with the ids that results show
+    extra: Schema
+
+    def facts(self, rows: Ints | Longs) -> RowColumns:
+        """What the table says about some of its rows, in the columns that results show."""
+        return TableRows(self.shown, rows, self.extra)
+
+
 @dataclass(frozen=True, eq=False)
 class Question(Search):
-    """One caller's search of a table."""
+    """One caller's search, whose results are shown as rows."""
 
-    prepared: PreparedTable
+    board: BoardColumns
+
+    @property
+    def prepared(self) -> PreparedTable:
+        """The table that is searched."""
+        assert isinstance(self.board, PreparedTable)
+        return self.board
 
     @property
     def table(self) -> OddsTable:
@@ -100,8 +125,8 @@ class Question(Search):
         return self.prepared.table
 
     def facts(self, rows: Ints | Longs) -> RowColumns:
-        """Return what the table says about rows of the groups, in the columns that results show."""
-        return TableRows(self.prepared.shown, self.view.groups.row[rows], self.prepared.extra)
+        """What the board says about rows of the groups, in the columns that results show."""
+        return self.board.facts(self.view.groups.row[rows])
 
     @cached_property
     def labels(self) -> "Labels":
@@ -141,7 +166,7 @@ class Labels(NamedTuple):
     @classmethod
     def collect(cls, question: Question) -> "Labels":
         """Collect them for the ladders and books of a table."""
-        identity, g = question.prepared.identity, question.view.groups
+        identity, g = question.board.identity, question.view.groups
         kinds = identity.kinds
         names = sorted({name for kind in kinds for name in kind.outcomes})
         shape = len(kinds), max([1, *(len(kind.outcomes) for kind in kinds)])
@@ -256,7 +281,7 @@ def ask(
         hashes=named,
         forms=forms(identity.kinds, identity.sports),
         cap=CODES["ev_cap"] not in prepared.off,
-        prepared=prepared,
+        board=prepared,
     )
 
 
@@ -379,7 +404,7 @@ def oldest(question: Question, rows: Ints) -> Floats:
     return ages(question.view.now, seen.min(axis=1))
 
 
-def stale_flags(view: Offers, age: Floats, live: Bools) -> tuple[Bools, Bools]:
+def stale_flags(view: FairPrices, age: Floats, live: Bools) -> tuple[Bools, Bools]:
     """Possibly stale, and very stale, by the age of the oldest leg."""
     limits = view.limits
     old = age >= np.where(live, limits.stale_flag_live_s, limits.stale_flag_prematch_s)
@@ -443,7 +468,7 @@ def _sports(texts: pl.Series) -> pl.Series:
 
 def _teams(question: Question, event: Ints, home: pl.Series, away: pl.Series) -> tuple[pl.Series, pl.Series]:
     """The teams' full names: books name them differently."""
-    sports = question.prepared.identity.sports
+    sports = question.board.identity.sports
     places = [(sport.id, league) for sport, league in map(sports.__getitem__, event.tolist())]
     home, away = (
         pl.Series(
@@ -462,7 +487,7 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
     place = labels.of_ladder[g.ladder[market]]
     at = pl.Series(place)
     event, home, away = facts["event_id"], facts["home_team"], facts["away_team"]
-    turned = question.prepared.identity.turned[g.row[rows]]
+    turned = question.board.identity.turned[g.row[rows]]
     if turned.any():
         # This book names the teams the other way round; the line and the sides are the event's.
         swap = pl.Series(turned)
@@ -593,7 +618,7 @@ def row_lines(question: Question, rows: Ints) -> pl.Series:
     return market_lines(question, g.market[rows], g.side[rows])
 
 
-def known_age(view: Offers, age: Floats) -> Floats:
+def known_age(view: FairPrices, age: Floats) -> Floats:
     """Ages for a score: an unknown one counts as the maximum allowed, unless all are unknown."""
     unknown = 0.0 if view.now == NO_TIME else view.limits.stale_prematch_s
     return np.where(np.isnan(age), unknown, age)
@@ -618,6 +643,6 @@ def grouped(case: Longs, values: dict[str, pl.Series], cases: int, *columns: str
 
 def books_of(question: Question, case: Longs, rows: Ints | Longs, cases: int) -> pl.Series:
     """List the distinct books of some rows by case, sorted."""
-    books = max(len(question.prepared.identity.books), 1)
+    books = max(len(question.board.identity.books), 1)
     keys = distinct(case * books + question.view.groups.book[rows])
     return lists(keys // books, question.labels.books[keys % books], cases)

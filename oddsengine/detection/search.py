@@ -4,7 +4,7 @@ A search covers a whole board, or all markets of a few events; the results for a
 same board at different times are compared by id.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from oddsengine.detection.ids import Hashes, of_markets
 from oddsengine.detection.sweep import (
     PAIR,
     Candidates,
-    Offers,
     Scope,
     Thresholds,
     best_legs,
@@ -25,6 +24,7 @@ from oddsengine.detection.sweep import (
     unconfirmed,
 )
 from oddsengine.identity.groups import Floats, Ints, Longs, Words
+from oddsengine.pricing.references import FairPrices
 
 LEGS = 3
 FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice the flags of a fair price at the close
@@ -54,12 +54,13 @@ class Located(NamedTuple):
 class Search:
     """One search: the offers of some callers, their limits, and intermediate results shared by the kinds."""
 
-    view: Offers
+    view: FairPrices
     thresholds: Thresholds
     scope: Scope
     hashes: Hashes
     forms: tails.Forms
     cap: bool  # whether the plausibility caps are active
+    found: Candidates | None = field(default=None, kw_only=True)  # what is open already, instead of a sweep
 
     @property
     def epsilon(self) -> float:
@@ -69,6 +70,8 @@ class Search:
     @cached_property
     def swept(self) -> Candidates:
         """Candidates of all kinds."""
+        if self.found is not None:
+            return self.found
         if self.view.close is None:
             return sweep(self.view, self.thresholds, self.scope)
         least = self.thresholds["min_ev"]

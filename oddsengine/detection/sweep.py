@@ -1,7 +1,7 @@
 """Detection: which accepted prices of the callers' books form an opportunity.
 
-Callers with the same fair prices (see `references`) are searched together: `offers` adds a table of the books that each
-of them may bet, and every case of a search includes its caller. Everything here is local to an event.
+Callers with the same fair prices (see `references`) are searched together, and every case of a search includes its
+caller. Everything here is local to an event.
 
 `sweep` is a fast pass over all offers: the best price per outcome, their sum per market, the best edge against the
 reference, and pairs of lines. It may list too many candidates but never misses one. Other functions check them:
@@ -17,8 +17,8 @@ Columns of the kernels:
 - `two_sided`, `feed`: as in `Traits`
 - `net`, `reason`, `own`, `width`, `trusted`, `doubt`, `reference`, `fair`, `live`, `rank`, `weight`, `member`,
   `weighted`, `timed`: as in `FairPrices`; `reference` is a book, `NONE` or `CONSENSUS`
-- `wanted`, `counted`, `suspects`: as in `Offers`, but `wanted` is (books, callers), 1.0 or 0.0, where a kernel serves
-  all callers at once
+- `wanted`, `counted`, `suspects`: as in `FairPrices`, but `wanted` is (books, callers), 1.0 or 0.0, where a kernel
+  serves all callers at once
 - `who` (int64 per case): the caller
 - `candidates` (int64 per case): the market
 - `low`, `high` (int64 per case): markets of the first leg and of the last; equal if all legs are in one market
@@ -34,8 +34,6 @@ Columns of the kernels:
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +42,7 @@ import numpy.typing as npt
 from oddsengine._jit import fused, kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import EARLIEST, LATEST, NONE
-from oddsengine.guards.verdicts import Verdicts, main_lines, main_markets
+from oddsengine.guards.verdicts import Verdicts, main_markets
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
@@ -52,7 +50,7 @@ from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, SUSPECT
 from oddsengine.pricing.commission import PriceDepth, netted, on_winnings
 from oddsengine.pricing.model import ModelPrices
-from oddsengine.pricing.references import FairPrices, ViewSpec, devig_method, fair_prices, view_spec
+from oddsengine.pricing.references import FairPrices, devig_method, fair_prices, view_spec
 
 _ANY_EDGE = -0.5  # a caller who asks for less gets every market with a reference
 _HALF = 50  # hundredths of a half line
@@ -61,73 +59,7 @@ PAIR = 2
 _MANY_ROWS = 64  # longer lists of prices are sorted even for one caller
 
 
-class Callers(NamedTuple):
-    """The books that some callers may bet."""
-
-    wanted: Bytes  # (callers, books): its prices are offers
-    counted: Bytes  # (callers, books): it counts in medians
-    suspects: Bytes  # per caller: 1 if +EV includes pre-match prices rejected by `outlier`
-    by_book: Floats  # (books, callers): `wanted` as 1.0 or 0.0
-
-    @classmethod
-    def of(cls, specs: Sequence[ViewSpec]) -> "Callers":
-        """Combine callers, in order."""
-        wanted, counted = (np.stack([getattr(spec, name) for spec in specs]) for name in ("wanted", "counted"))
-        return cls.from_books(wanted, counted, np.array([spec.suspects for spec in specs], np.uint8))
-
-    @classmethod
-    def from_books(cls, wanted: Bytes, counted: Bytes, suspects: Bytes) -> "Callers":
-        """Callers of these books."""
-        return cls(wanted, counted, suspects, wanted.T.astype(np.float64, order="C"))
-
-
 _NOT_JUDGED = np.uint8(np.iinfo(np.uint8).max)  # instead of a guard
-
-
-@dataclass(frozen=True, eq=False)
-class Offers(FairPrices):
-    """Fair prices shared by some callers, and the books that each of them may bet."""
-
-    callers: Callers
-
-    @property
-    def wanted(self) -> Bytes:
-        """(callers, books): its prices are offers."""
-        return self.callers.wanted
-
-    @property
-    def counted(self) -> Bytes:
-        """(callers, books): it counts in medians."""
-        return self.callers.counted
-
-    @property
-    def suspects(self) -> Bytes:
-        """Per caller: 1 if +EV includes pre-match prices rejected by `outlier`."""
-        return self.callers.suspects
-
-    @property
-    def by_book(self) -> Floats:
-        """(books, callers): `wanted` as 1.0 or 0.0."""
-        return self.callers.by_book
-
-    @cached_property
-    def offer(self) -> npt.NDArray[np.bool_]:
-        """Per row: may be a leg of the first caller."""
-        return np.asarray((self.reason == 0) & (self.wanted[0][self.groups.book] != 0))
-
-    @cached_property
-    def _lines(self) -> tuple[Bytes, Ints]:
-        return main_lines(self.groups, self.net, (~self.offer).view(np.uint8), self.wanted.shape[1])
-
-    @property
-    def main(self) -> Bytes:
-        """Per market: the main line of its ladder, for the first caller."""
-        return self._lines[0]
-
-    @property
-    def books(self) -> Ints:
-        """Per market: how many of the first caller's books offer it."""
-        return self._lines[1]
 
 
 class Thresholds(dict[str, Floats]):
@@ -164,11 +96,6 @@ class Legs(NamedTuple):
     total: Floats
 
 
-def offers(prices: FairPrices, callers: Callers) -> Offers:
-    """Add the books of some callers to fair prices computed from the rest of their parameters."""
-    return Offers(**vars(prices), callers=callers)
-
-
 def view(
     identity: Identity,
     guarded: Verdicts,
@@ -184,13 +111,12 @@ def view(
     ladder: Words | None = None,
     stake: float | None = None,
     depth: PriceDepth | None = None,
-) -> Offers:
-    """Return the offers of one caller: `view_spec`, `fair_prices` and `offers` in one call."""
+) -> FairPrices:
+    """Return the prices of one caller: `view_spec` and `fair_prices` in one call."""
     spec = view_spec(
         identity.books, identity.traits, books, sharp, method, commission, include=include, model=model, stake=stake
     )
-    prices = fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder, depth=depth)
-    return offers(prices, Callers.of([spec]))
+    return fair_prices(identity.groups, identity.traits, guarded, spec, off, board=board, ladder=ladder, depth=depth)
 
 
 @fused
@@ -324,7 +250,7 @@ class Candidates(NamedTuple):
     bound: float  # largest sum of 1/odds of a pair
 
 
-def sweep(view: Offers, thresholds: Thresholds, scope: Scope) -> Candidates:
+def sweep(view: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidates:
     """List candidates in one pass over the offers of all callers; it may list too many but never misses one."""
     g, limits = view.groups, view.limits
     epsilon = limits.epsilon
@@ -591,7 +517,7 @@ def _belong(market, legs, segments, row_market, twin, precedence, out):
         out[c] = has_own and not is_repeated
 
 
-def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
+def best_legs(view: FairPrices, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
     """Best admissible prices of the outcomes of some markets and of their twins, each for one caller.
 
     Ties go to the smallest tuple of books. `distinct` requires at least two books. A market without a set, or whose
@@ -617,7 +543,7 @@ def best_legs(view: Offers, who: Longs, markets: Longs, *, distinct: bool) -> Le
     return Legs(rows, odds, total)
 
 
-def _odds(view: Offers, rows: Ints) -> Floats:
+def _odds(view: FairPrices, rows: Ints) -> Floats:
     """Return the odds of some legs, (n, legs) padded with -1; nan beyond."""
     return np.where(rows >= 0, view.net[np.maximum(rows, 0)], np.nan)
 
@@ -627,20 +553,20 @@ def costs(odds: Floats) -> Floats:
     return np.nan_to_num(1.0 / odds)
 
 
-def pair_legs(view: Offers, who: Longs, low: Longs, high: Longs) -> Legs:
+def pair_legs(view: FairPrices, who: Longs, low: Longs, high: Longs) -> Legs:
     """Best admissible prices of pairs of lines, over the low one and under the high one, at two books."""
     rows, total = _choose(view, who, low, high, PAIR, distinct=True)
     return Legs(rows, _odds(view, rows), total)
 
 
-def _precedence(view: Offers) -> Ints:
+def _precedence(view: FairPrices) -> Ints:
     """Per market: its place among those of its twins."""
     g = view.groups
     return view.traits.order[g.kind[g.ladder]]
 
 
 def _choose(
-    view: Offers, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool
+    view: FairPrices, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool
 ) -> tuple[Ints, Floats]:  # fmt: skip
     """The best rows of each case, and the sums of their 1/odds."""
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
@@ -696,7 +622,7 @@ def _share(
             ends[k * market.size + c + 1] = n
 
 
-def sharing(view: Offers, who: Longs, market: Longs, legs: Ints) -> tuple[Longs, Ints]:
+def sharing(view: FairPrices, who: Longs, market: Longs, legs: Ints) -> tuple[Longs, Ints]:
     """Return the rows with the price of each leg that pass the timing rules with the other legs, a row per book.
 
     For the book of the leg, that is the leg itself.
@@ -772,7 +698,7 @@ def _on_main_lines(
         out[c] = mains[who[c]] == market[c]
 
 
-def on_main_lines(view: Offers, who: Longs, market: Longs) -> Bytes:
+def on_main_lines(view: FairPrices, who: Longs, market: Longs) -> Bytes:
     """1 for each case on the main line of its ladder among the prices of its caller; cases are in order of market."""
     g, (callers, books) = view.groups, view.wanted.shape
     out = np.empty(market.size, np.uint8)
@@ -784,7 +710,7 @@ def on_main_lines(view: Offers, who: Longs, market: Longs) -> Bytes:
 
 
 def shown_hash(
-    view: Offers, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
+    view: FairPrices, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
 ) -> Words:
     """Hash what rows of low holds show: if theirs is the main line, fair probabilities, and rows from `sharing`."""
     out = np.empty(legs.shape[0], np.uint64)
@@ -845,7 +771,7 @@ def _edges(
     weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit, least_worth,
     twin, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
-    """Offers with an edge of at least the caller's `least_worth` - 1 in some markets.
+    """FairPrices with an edge of at least the caller's `least_worth` - 1 in some markets.
 
     For each: caller, row, fair probability, width, gap, oldest time, and whether it or its reference is doubtful.
     """
@@ -976,7 +902,7 @@ def _close_edges(
     who, candidates, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, live_limit,
     least_worth, twin, fair, width, flags, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
 ):  # fmt: skip
-    """Offers in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
+    """FairPrices in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
 
     - `outlier`: code of the guard whose pre-match prices `suspects` includes
     - `fair`, `width` (float64 per row), `flags` (uint16 per row), `segment` (float64 per segment): as `row`, `width`,
@@ -1026,7 +952,7 @@ def _room(g: Groups, markets: Longs) -> Edges:
     return Edges._make((np.empty(n, np.int64), np.empty(n, np.int32), *numbers, *ends))
 
 
-def edges(view: Offers, who: Longs, markets: Longs, least: Floats) -> Edges:
+def edges(view: FairPrices, who: Longs, markets: Longs, least: Floats) -> Edges:
     """All offers of a caller in some markets with an edge of at least the caller's `least` (a fraction)."""
     if view.close is None:
         return sharp_edges(view, who, markets, least)
@@ -1073,7 +999,7 @@ def _close_candidates(scope, segments, rows, book, net, fair, wanted, least_wort
     return count
 
 
-def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
+def close_candidates(view: FairPrices, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
     """Pairs of a caller and one of some markets where a price may have an edge over the estimator's fair price."""
     g, room = view.groups, 4096
     close = view.close
@@ -1090,7 +1016,7 @@ def close_candidates(view: Offers, least: Floats, markets: Bytes) -> tuple[Longs
         room = n
 
 
-def sharp_edges(view: Offers, who: Longs, markets: Longs, least: Floats, beside: Ints | None = None) -> Edges:
+def sharp_edges(view: FairPrices, who: Longs, markets: Longs, least: Floats, beside: Ints | None = None) -> Edges:
     """As `edges`, over the references in order of preference, whatever the method.
 
     With `beside`, only those of the books and outcomes of some rows.
@@ -1169,7 +1095,7 @@ def _fairest(
     return n_bare
 
 
-def market_fair(view: Offers, markets: Longs, who: Longs | None = None) -> Floats:
+def market_fair(view: FairPrices, markets: Longs, who: Longs | None = None) -> Floats:
     """Fair probabilities of some markets, (n, outcomes): the estimator's, the reference's, or those of the best prices.
 
     `who` is the caller of each (None: the first). The probabilities of market -1 are nan.

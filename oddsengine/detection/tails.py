@@ -11,8 +11,8 @@ matches the estimator's.
 Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `book`, `threshold`, `event`, `live`, `kind`: as in `Groups`
-- `net`, `reason`, `own`, `trusted`, `rank`, `reference`, `wanted`, `counted`: as in `Offers`, but `wanted` is (books,
-  callers), 1.0 or 0.0
+- `net`, `reason`, `own`, `trusted`, `rank`, `reference`, `wanted`, `counted`: as in `FairPrices`, but `wanted` is
+  (books, callers), 1.0 or 0.0
 - `feed`: as in `Traits`
 - `role`, `period`, `full`, `sport`, `shapes`, `scales`, `tables`: as in `Forms`; the plurals are its tables by kind and
   sport
@@ -38,12 +38,12 @@ from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED
 from oddsengine.columns import NONE
-from oddsengine.detection.sweep import Offers, market_fair
+from oddsengine.detection.sweep import market_fair
 from oddsengine.guards.verdicts import main_markets
 from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
 from oddsengine.identity.traits import MarketKind
 from oddsengine.maths import middle
-from oddsengine.pricing.references import UNRANKED
+from oddsengine.pricing.references import UNRANKED, FairPrices
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
 _ANY, _TRUSTED = 0, 1  # first index of the tails of books
@@ -398,7 +398,7 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
                 tail[c, j] = 1.0 / (1.0 + (1.0 - q) / q * np.exp(-total / n))
 
 
-def ladder_tails(view: Offers, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
+def ladder_tails(view: FairPrices, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points per case (hundredths, ascending), from ladders only; source 0 if no book has them."""
     g, books, n = view.groups, view.traits.feed.size, ladder.size
     tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
@@ -438,7 +438,7 @@ def _feeds(ladder, markets, segments, rows, book, feed, reason, stamp, out):
         out[c] = n
 
 
-def feeds(view: Offers, ladder: Longs) -> Longs:
+def feeds(view: FairPrices, ladder: Longs) -> Longs:
     """Number of feeds that quote some ladders with accepted prices."""
     g, feed = view.groups, view.traits.feed
     out = np.empty(ladder.size, np.int64)
@@ -556,7 +556,7 @@ def _share(ladder, points, base, zero, first_case, row_of_case):
     return n_rows
 
 
-def by_shape(view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
+def by_shape(view: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails from a shape fitted to the fair probability (`market_fair`) of each ladder's main line; else source 0.
 
     If a game cannot end level, or a three-way moneyline is quoted, both sides of 0 are scaled to the moneyline. In a
@@ -591,7 +591,7 @@ def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
 
 
 def _locate(
-    view: Offers, forms: Forms, links: Curves, who: Longs, ladder: Longs
+    view: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs
 ) -> tuple[Floats, middle.Shapes, Longs]:
     """Fit a shape to each ladder's main line. Returns locations, shapes, and the index of each case's fit.
 
@@ -621,7 +621,7 @@ def _locate(
     return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
-def best_tails(view: Offers, forms: Forms, ladder: Longs, points: Longs) -> Floats:
+def best_tails(view: FairPrices, forms: Forms, ladder: Longs, points: Longs) -> Floats:
     """Tails from the best available source for the first caller, nan without one."""
     who = np.zeros(ladder.size, np.int64)
     links = curves(view.groups, forms)

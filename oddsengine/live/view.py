@@ -6,7 +6,7 @@ update. The frames are made by the same finders as those of `find_all`, over the
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import is_not
 from typing import Any, NamedTuple, Protocol
@@ -24,9 +24,9 @@ from oddsengine.columns import spans
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
 from oddsengine.detection.kinds import KINDS, Kind
-from oddsengine.detection.question import PreparedTable, Question, empty, repeated
+from oddsengine.detection.question import Question, empty, repeated
 from oddsengine.detection.search import LEGS, Opened, Search
-from oddsengine.detection.sweep import Callers, Candidates, Offers, Scope, Thresholds, offers
+from oddsengine.detection.sweep import Candidates, Scope, Thresholds
 from oddsengine.detection.tails import Forms, curves
 from oddsengine.identity.groups import Bytes, Groups, Ints, Longs, Words, distinct
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
@@ -34,7 +34,7 @@ from oddsengine.identity.table import Identity
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.close import EVERY_ROW
-from oddsengine.pricing.references import CLOSE, FairPrices, ViewSpec, fair_prices, view_spec
+from oddsengine.pricing.references import CLOSE, Callers, FairPrices, ViewSpec, fair_prices, view_spec
 from oddsengine.tables.levels import DEPTH_SCHEMA, LEVELS, most_of_levels
 
 IDLE_S = 300  # a view that is not read for this long is suspended
@@ -56,6 +56,25 @@ class BoardRows:
             both = [self.columns.column(each, self.at).alias(each) for each in (name, LEVELS)]
             return most_of_levels(pl.DataFrame(both)).alias(name)
         return self.columns.column(name, self.at)
+
+
+@dataclass(frozen=True, eq=False)
+class LiveBoard:
+    """A part of the live board as results show it."""
+
+    identity: Identity
+    extra: Mapping[str, Any]  # columns of prices of exchanges
+    known: Facts
+    slots: Ints  # per row of the groups, whose `row` is its place
+    staked: bool
+
+    def facts(self, rows: Ints | Longs) -> BoardRows:
+        """What the board says about some rows."""
+        return BoardRows(self._columns, self.known.places(self.slots[rows]), self.staked, self.extra)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return Columns(self.known)
 
 
 class Found(NamedTuple):
@@ -93,38 +112,18 @@ class Found(NamedTuple):
         segment = distinct(g.segments[g.market[beside]] + g.side[beside])
         return np.concatenate((self.legs[self.legs >= 0], spans(g.rows[segment], g.rows[segment + 1])))
 
-
-@dataclass(frozen=True, eq=False)
-class LiveQuestion(Question):
-    """A `Question` over the prices of the live board: what rows show of opportunities that a step has found."""
-
-    known: Facts
-    slots: Ints  # per row of the groups
-    staked: bool
-    found: Found
-
-    @cached_property
-    def swept(self) -> Candidates:
-        """What is open, instead of a search."""
-        g, found = self.view.groups, self.found
+    def candidates(self, g: Groups, where: Scope) -> Candidates:
+        """The same as candidates of a search within their scope."""
         markets = g.threshold.size
-        pairs = g.market[found.of(lambda kind: kind.paired)].astype(np.int64)
+        pairs = g.market[self.of(lambda kind: kind.paired)].astype(np.int64)
         low, high = np.divmod(distinct(pairs[:, 0] * markets + pairs[:, 1]), max(markets, 1))
-        sums = np.flatnonzero(self.scope.markets)
-        edges = distinct(g.market[found.of(lambda kind: kind.single)[:, 0]]).astype(np.int64)
+        sums = np.flatnonzero(where.markets)
+        edges = distinct(g.market[self.of(lambda kind: kind.single)[:, 0]]).astype(np.int64)
         best = np.full(low.size, np.inf)
         return Candidates(
             np.zeros(sums.size, np.int64), sums, np.zeros(sums.size), np.zeros(edges.size, np.int64), edges,
             np.zeros(low.size, np.int64), low, high, best, best, np.inf,
         )  # fmt: skip
-
-    def facts(self, rows: Ints | Longs) -> BoardRows:
-        """Return what the board says about rows of the groups."""
-        return BoardRows(self._columns, self.known.places(self.slots[rows]), self.staked, self.prepared.extra)
-
-    @cached_property
-    def _columns(self) -> Columns:
-        return Columns(self.known)
 
 
 class Host(Protocol):
@@ -257,11 +256,9 @@ class View:
         seen = fair_prices(
             g, traits, guarded, mine, off, needed=where.fair, board=estimated, ladder=ladder, depth=depth
         )
-        common = _common(offers(seen, Callers.of([mine])), self.thresholds, where, hashes, shapes, off)
-        prepared = PreparedTable(None, identity, guarded, off, None, extra)  # type: ignore[arg-type]
-        question = LiveQuestion(
-            **common, prepared=prepared, known=known, slots=slots, staked=w.stake is not None, found=found
-        )
+        common = _common(seen, self.thresholds, where, hashes, shapes, off)
+        part = LiveBoard(identity, extra, known, slots, w.stake is not None)
+        question = Question(**common, board=part, found=found.candidates(g, where))
         frames = {
             name: _since(_rows(kind, question, ids), born) if code in asked_for else empty(kind.schema)
             for code, (name, kind) in enumerate(KINDS.items())
@@ -299,7 +296,7 @@ def search(
     `moved` says which rows of the groups have changed since the last search.
     """
     together = _together(views, names)
-    seen = offers(prices, together.callers)
+    seen = replace(prices, callers=together.callers)
     shared = Search(**_common(seen, together.thresholds, scope, names.hashes(some.groups), names.forms, off))
     # Rows show the fair prices of a reference even if the search has none.
     moved = moved if views[0].wanted.referred else np.ones_like(moved)
@@ -322,7 +319,7 @@ def _together(views: Sequence["View"], names: Names) -> Together:
 
 
 def _common(
-    seen: Offers, thresholds: Thresholds, scope: Scope, hashes: Hashes, shapes: Forms, off: frozenset[int]
+    seen: FairPrices, thresholds: Thresholds, scope: Scope, hashes: Hashes, shapes: Forms, off: frozenset[int]
 ) -> dict[str, Any]:
     """The fields of a search."""
     cap = CODES["ev_cap"] not in off
@@ -354,7 +351,7 @@ def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hi
     return who[order], hits.take(order)
 
 
-def _rows(kind: Kind, question: LiveQuestion, ids: Words | None) -> pl.DataFrame:
+def _rows(kind: Kind, question: Question, ids: Words | None) -> pl.DataFrame:
     """The rows of a kind, or those of some ids."""
     hits = kind.find(question)
     if ids is None:

@@ -8,16 +8,18 @@ may be bet, so callers who differ only in these share the result. Everything her
 import sys
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NONE
-from oddsengine.guards.verdicts import Verdicts
+from oddsengine.guards.verdicts import Verdicts, main_lines
 from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Words
 from oddsengine.identity.traits import BookCharges, Traits
 from oddsengine.maths.devig import devig_groups
@@ -111,9 +113,32 @@ class ViewSpec(NamedTuple):
     stake: float | None = None  # for which prices with levels are made; None is the best level
 
 
+class Callers(NamedTuple):
+    """The books that some callers may bet."""
+
+    wanted: Bytes  # (callers, books): its prices are offers
+    counted: Bytes  # (callers, books): it counts in medians
+    suspects: Bytes  # per caller: 1 if +EV includes pre-match prices rejected by `outlier`
+    by_book: Floats  # (books, callers): `wanted` as 1.0 or 0.0
+
+    @classmethod
+    def of(cls, specs: Sequence[ViewSpec]) -> "Callers":
+        """Combine callers, in order."""
+        wanted, counted = (np.stack([getattr(spec, name) for spec in specs]) for name in ("wanted", "counted"))
+        return cls.from_books(wanted, counted, np.array([spec.suspects for spec in specs], np.uint8))
+
+    @classmethod
+    def from_books(cls, wanted: Bytes, counted: Bytes, suspects: Bytes) -> "Callers":
+        """Callers of these books."""
+        return cls(wanted, counted, suspects, wanted.T.astype(np.float64, order="C"))
+
+
 @dataclass(frozen=True, eq=False)
 class FairPrices:
-    """The prices of a board under one choice of references, method and commission; per row unless noted."""
+    """The prices of a board under one choice of references, method and commission; per row unless noted.
+
+    Callers who differ only in their books share them.
+    """
 
     groups: Groups
     traits: Traits
@@ -138,6 +163,46 @@ class FairPrices:
     live: Bytes  # per market
     board: fair_close.CloseInput | None  # input of the estimator
     close: fair_close.Fair | None  # its result, if the method is `CLOSE`; or the prices of a model
+    callers: Callers  # by default the one whose parameters these are
+
+    @property
+    def wanted(self) -> Bytes:
+        """(callers, books): its prices are offers."""
+        return self.callers.wanted
+
+    @property
+    def counted(self) -> Bytes:
+        """(callers, books): it counts in medians."""
+        return self.callers.counted
+
+    @property
+    def suspects(self) -> Bytes:
+        """Per caller: 1 if +EV includes pre-match prices rejected by `outlier`."""
+        return self.callers.suspects
+
+    @property
+    def by_book(self) -> Floats:
+        """(books, callers): `wanted` as 1.0 or 0.0."""
+        return self.callers.by_book
+
+    @cached_property
+    def offer(self) -> npt.NDArray[np.bool_]:
+        """Per row: may be a leg of the first caller."""
+        return np.asarray((self.reason == 0) & (self.wanted[0][self.groups.book] != 0))
+
+    @cached_property
+    def _lines(self) -> tuple[Bytes, Ints]:
+        return main_lines(self.groups, self.net, (~self.offer).view(np.uint8), self.wanted.shape[1])
+
+    @property
+    def main(self) -> Bytes:
+        """Per market: the main line of its ladder, for the first caller."""
+        return self._lines[0]
+
+    @property
+    def books(self) -> Ints:
+        """Per market: how many of the first caller's books offer it."""
+        return self._lines[1]
 
 
 @kernel
@@ -355,6 +420,7 @@ def fair_prices(
         live=g.live[g.ladder],
         board=board,
         close=close,
+        callers=Callers.of([spec]),
     )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Floats, Ints, Longs
-from oddsengine.detection.sweep import Callers, edges, market_fair, offers
+from oddsengine.detection.sweep import edges, market_fair
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.references import CLOSE, fair_prices, view_spec
 
@@ -45,7 +45,7 @@ def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, me
     spec = view_spec(names.sorted_books(), traits, books, None, method, None)
     estimated = board.estimated(some, guarded.reason, g.row, shown.fair)[0] if method == CLOSE else None
     depth = board.rows.price_depth(g.row, levels=False)
-    view = offers(fair_prices(g, traits, guarded, spec, board.off, board=estimated, depth=depth), Callers.of([spec]))
+    view = fair_prices(g, traits, guarded, spec, board.off, board=estimated, depth=depth)
     by_slot = np.argsort(g.row)
     at = by_slot[np.minimum(np.searchsorted(g.row, slots, sorter=by_slot), g.row.size - 1)]
     found = np.flatnonzero(g.row[at] == slots)  # the other rows are in no market that is compared

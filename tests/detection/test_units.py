@@ -26,10 +26,10 @@ from oddsengine.detection.ids import Hashes
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
-from oddsengine.detection.sweep import Callers, Offers, Scope, Thresholds, offers
+from oddsengine.detection.sweep import Scope, Thresholds
 from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
 from oddsengine.pricing.close import BITS
-from oddsengine.pricing.references import fair_prices, view_spec
+from oddsengine.pricing.references import Callers, FairPrices, fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
 METHODS = ("power", "shin", "multiplicative", "worst_case")
@@ -102,7 +102,7 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
         doubt=guarded.doubt[rows],
     )
     given_ = view_spec(identity.books, identity.traits, **words)
-    view = offers(fair_prices(g, identity.traits, verdicts, given_, prepared.off), Callers.of([given_]))
+    view = fair_prices(g, identity.traits, verdicts, given_, prepared.off)
     hashes = Hashes(whole.hashes.ladder[ladders], whole.hashes.book)
     return Search(view, whole.thresholds, Scope.everything(g), hashes, whole.forms, whole.cap)
 
@@ -181,9 +181,9 @@ def test_a_market_without_a_set_of_prices_has_no_legs() -> None:
     assert (legs.rows[1:] == -1).all()
 
 
-def alike(one: Offers, other: Offers) -> None:
+def alike(one: FairPrices, other: FairPrices) -> None:
     """Two views are the same, field by field."""
-    for field in fields(Offers):
+    for field in fields(FairPrices):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
         if field.name in ("callers", "charges"):
             for mine, their in zip(ours, theirs, strict=True):
@@ -200,7 +200,7 @@ def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str
     identity = prepared.identity
     made_for = view_spec(identity.books, identity.traits, **{**words, "books": others})
     shared = fair_prices(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
-    mine = offers(shared, Callers.of([view_spec(identity.books, identity.traits, **words)]))
+    mine = replace(shared, callers=Callers.of([view_spec(identity.books, identity.traits, **words)]))
     alike(mine, detect.view(identity, prepared.guarded, prepared.off, *words.values()))
     for name in ("net", "own", "width", "trusted", "reference", "fair"):
         assert getattr(mine, name) is getattr(shared, name)
@@ -210,7 +210,7 @@ def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str
     assert every_kind(search, events, min_ev=None) == every_kind(whole, events, min_ev=None)
 
 
-def close_edges(v: Offers, who: Longs, markets: Longs, least: npt.NDArray[np.float64]) -> list[tuple[float, ...]]:
+def close_edges(v: FairPrices, who: Longs, markets: Longs, least: npt.NDArray[np.float64]) -> list[tuple[float, ...]]:
     """Edges over the estimator's fair price, one market after the other in plain loops."""
     g, close, out = v.groups, v.close, list[tuple[float, ...]]()
     assert close is not None
