@@ -53,7 +53,7 @@ from oddsengine.tables.casts import TIME
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BET_DELAY
-from oddsengine.tables.schema import OddsError, successors, with_games
+from oddsengine.tables.schema import OddsError, with_games
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
@@ -325,8 +325,7 @@ class Trader:
         try:
             chosen = self.strategy.choose(self.view.opportunities(["ev"]).ev)
         except pl.exceptions.ColumnNotFoundError as error:
-            name = str(error).partition('"')[2].partition('"')[0]
-            raise OddsError(f"a strategy chose by a column that +EV prices lack: {error}{successors(name)}") from None
+            raise OddsError(f"a strategy chose by a column that +EV prices lack: {error}") from None
         if not chosen.height:
             return 0
         keys = list(

@@ -23,7 +23,6 @@ from oddsengine.detection.kinds import KINDS
 from oddsengine.staking.same_bets import GROUPED_BY
 from oddsengine.staking.stakes import Portfolio
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.schema import successors
 
 _STAKED = replace(
     EV, title="Stakes", columns=[Column("Stake", right=True), *EV.columns],
@@ -129,7 +128,7 @@ def show(result: IntoFrame | Opportunities | Portfolio, rows: int = 20) -> Short
     if report is None:
         raise ValueError(
             "show needs a result of find_ev, find_arbitrage, find_low_hold, find_middles, find_all, markets or "
-            f"rejected; got the columns {', '.join(frame.columns[:20]) or 'none'}{successors(*frame.columns)}"
+            f"rejected; got the columns {', '.join(frame.columns[:20]) or 'none'}"
         )
     return ShortView([_part(report, frame, rows)])
 

@@ -22,7 +22,7 @@ from oddsengine.commands.scan import read
 from oddsengine.detection.finders import Opportunities, find_all
 from oddsengine.detection.kinds import Kind
 from oddsengine.feeds.reading import STANDARD_INPUT, files_of
-from oddsengine.tables.schema import RENAMED, OddsWarning
+from oddsengine.tables.schema import OddsWarning
 from oddsengine.tape import Tape, engine_for, play
 
 Lists = Mapping[Kind, Sequence[Mapping[str, Any]]]
@@ -109,7 +109,7 @@ def _of_node(arguments: argparse.Namespace) -> Iterator[_Shot]:
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise ValueError(f"{arguments.url}: {type(error).__name__}: {error}") from None
             if answer.status_code == 200:
-                lists[kind] = [_own(row) for row in answer.json()["data"]]
+                lists[kind] = [kind.row(row) for row in answer.json()["data"]]
                 continue
             refused = answer.json()["error"]["message"] if "json" in answer.headers.get("content-type", "") else ""
             refused = refused or f"{arguments.url} answered {answer.status_code}"
@@ -140,17 +140,6 @@ def _polled(title: str, found: Callable[[], Lists], stamp: Callable[[], object],
 
 def _lists(result: Opportunities, arguments: argparse.Namespace) -> Lists:
     return {kind: result[kind.name].to_dicts() for kind in some_kinds(arguments.kind)}
-
-
-def _own(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a node with the names of a result frame."""
-    out = {
-        RENAMED.get(name, name): _own(value) if name[:4] == "side" and value else value for name, value in row.items()
-    }
-    if isinstance(odds := out.pop("odds", None), Mapping):
-        out |= {f"odds_{form}": odds[form] for form in ("american", "decimal")}
-        out["fair_probability"] = odds["fair_probability"]
-    return {"oldest_odds_age_seconds": out.get("odds_age_seconds"), **out}
 
 
 # ---- drawing ----

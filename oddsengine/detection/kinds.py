@@ -21,6 +21,7 @@ from oddsengine.detection.search import Located, Opened, Search
 from oddsengine.detection.sweep import Thresholds
 from oddsengine.identity.groups import Floats
 
+_ABSENT = object()
 MOST = 1e6  # percent, or points: the largest threshold
 Bools = npt.NDArray[np.bool_]
 Schema = Mapping[str, Any]
@@ -164,6 +165,9 @@ class Kind:
         Columns that an explanation has, with their names there.
     more
         What an explanation says of a row after its main figure.
+    published
+        Fields of the service whose names are not those of their columns, by column: `legs.a` is in each leg, `side.a`
+        in each of `side1` to `side3`. `rows` undoes it.
     """
 
     name: str
@@ -201,6 +205,7 @@ class Kind:
     distinct_by: tuple[str, ...] = ("line", "team_side")
     explained: Mapping[str, str] = field(default_factory=dict)
     more: Callable[[Row], str] = lambda _: ""
+    published: Mapping[str, str] = field(default_factory=lambda: PUBLISHED)
 
     @property
     def event_name(self) -> str:
@@ -232,16 +237,64 @@ class Kind:
         """The main figure of a row in words, and more."""
         return f"{self.spelled or self.measure} {row[self.value]:.2f} %{self.more(row)}"
 
+    def row(self, published: Row) -> dict[str, Any]:
+        """A row of the service with the names of our columns.
+
+        Examples
+        --------
+        >>> row = {"id": "1a", "start_time": None, "side1": {"book": "fanduel", "odds": {"decimal": 2.1}}}
+        >>> MIDDLES.row(row)
+        {'id': '1a', 'side1': {'sportsbook': 'fanduel', 'odds_decimal': 2.1}, 'event_start_time': None}
+        """
+        whole = {column: name for column, name in self.published.items() if "." not in column}
+        out = _unpublished(published, whole)
+        for name, part in out.items():
+            outer = "side" if name in SIDES else name
+            own = {
+                column.removeprefix(f"{outer}."): path.removeprefix(f"{outer}.")
+                for column, path in self.published.items()
+                if column.startswith(f"{outer}.")
+            }
+            if own and isinstance(part, list):
+                out[name] = [_unpublished(each, own) for each in part]
+            elif own and part:
+                out[name] = _unpublished(part, own)
+        return out
+
     def percent(self, figures: Floats) -> Floats:
         """The main figure of what is open, in percent, from (n, figures)."""
         return self.figures[0].of(figures.T)
+
+
+SIDES = ("side1", "side2", "side3")
+PUBLISHED: Mapping[str, str] = {"event_start_time": "start_time", "legs.last_seen_at": "legs.timestamp"}
+"""The names that all kinds have in the service."""
+
+
+def _unpublished(row: Row, names: Mapping[str, str]) -> dict[str, Any]:
+    """A row, or a part of one, without renamed fields but with their columns; `a.b` is inside of `a`."""
+    found = {}
+    for column, path in names.items():
+        part: Any = row
+        for step in path.split("."):
+            part = part.get(step, _ABSENT) if isinstance(part, Mapping) else _ABSENT
+        if part is not _ABSENT:
+            found[column] = part
+    left_out = {path.partition(".")[0] for path in names.values()}
+    return {name: value for name, value in row.items() if name not in left_out} | found
+
+
+def bets_of(row: Row) -> list[dict[str, Any]]:
+    """The bets of a row: its legs or sides, or the row itself."""
+    return row.get("legs") or [side for name in SIDES if (side := row.get(name))] or [dict(row)]
 
 
 MAX_PROFIT = Threshold("max_profit", 10.0, np.inf, none=np.inf)
 """Of arbitrages, also of those that +EV rows mention, and of middles in the worst case: more is an error."""
 _PLACE = {"sport": Order("sport"), "market": Order("market_type")}
 _START = Order("event_start_time")
-_SIDES = ("side1.odds_american", "side2.odds_american")
+_AMERICAN = tuple(f"{side}.odds_american" for side in SIDES)
+_OF_SIDES = {"side.odds_american": "side.odds.american", "side.odds_decimal": "side.odds.decimal"}
 
 EV = Kind(
     "ev", EV_SCHEMA, ev.find_hits, ev.build_rows, ev.opened, ev.located, ev.over_cap, "ev_cap",
@@ -269,6 +322,10 @@ EV = Kind(
         Bound("confidence_score", "min_confidence", "max_confidence"), Bound("still_there", "min_still_there"),
     ),
     searched=("event_name", "selection"),
+    published={
+        **PUBLISHED, "event_id": "game_id", "event_name": "game", "market_type": "market",
+        "net_odds": "odds_decimal_net",
+    },
     more=lambda row: f", Kelly stake {row['kelly_percent'] * 100.0:.2f} %",
     explained={
         "ev_percentage": "ev_percent", "fair_probability": "fair_probability", "selection": "selection",
@@ -310,9 +367,14 @@ LOW_HOLD = Kind(
     about="Markets where betting every side costs little, for promos and rollover.", measure="hold",
     none="No low-hold markets at the moment.",
     formula="hold_percent = (sum of 1 / odds_decimal - 1) x 100 of the best prices; below 0 it is an arbitrage",
-    american=(*_SIDES, "side3.odds_american"),
+    american=_AMERICAN,
     orders={"hold": Order("hold_percentage"), "start_time": _START, **_PLACE},
     bounds=(Bound("hold_percentage", "min_hold", "max_hold"),),
+    published={
+        **PUBLISHED, **_OF_SIDES, "oldest_odds_age_seconds": "odds_age_seconds",
+        "side.implied_probability": "side.odds.implied_probability",
+        "side.fair_probability": "side.odds.fair_probability",
+    },
     explained={"hold_percentage": "hold_percent"},
 )  # fmt: skip
 MIDDLES = Kind(
@@ -335,13 +397,17 @@ MIDDLES = Kind(
     measure="EV", spelled="expected value",
     none="No middles at the moment.",
     formula="one bet wins on most results, both between the lines; expected value is over the fair probabilities",
-    american=_SIDES,
+    american=_AMERICAN[:2],
     orders={
         "quality": Order("quality_score", descending=True), "ev": Order("expected_value", descending=True),
         "probability": Order("middle_probability", descending=True),
         "middle_size": Order("middle_size", descending=True),
     },
     bounds=(Bound("expected_value", "min_ev", "max_ev"), Bound("middle_size", "min_size")),
+    published={
+        **PUBLISHED, **_OF_SIDES, "side.sportsbook": "side.book",
+        "side.implied_probability": "side.odds.probability", "side.fair_probability": "side.odds.fair_probability",
+    },
     more=lambda row: f", worst {row['worst_case_loss']:.2f} %",
     age="odds_age_seconds", alternate=None, distinct_by=("side1.line", "team_side"),
     explained={"expected_value": "expected_value_percent", "worst_case_loss": "worst_case_per_100_staked"},

@@ -22,7 +22,7 @@ from oddsengine.staking.outcomes import factors, profits
 from oddsengine.staking.rules import StakeRules, stake_rules
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BET_DELAY, BET_STEP, FEE, MIN_BET
-from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_rows, successors
+from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, check_rows
 
 _ADDED = ("stake", "stake_fraction", "kelly_fraction", "left_out")
 _RULED = ("sportsbook", "odds_decimal", "net_odds")
@@ -206,7 +206,7 @@ def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
     try:
         table = check_rows(frame.select(columns))
     except OddsError as error:
-        raise OddsError(f"{error}{successors(*frame.columns)}") from None
+        raise OddsError(f"{error}") from None
     # Assume that the book of a three-way bet quotes the draw, even if there is no bet on it.
     names = table.select(pl.col("sport", "league").fill_null("")).iter_rows()
     with_draw = pl.Series([catalog.sport(sport).can_draw(league) for sport, league in names], dtype=pl.Boolean)
@@ -383,7 +383,7 @@ def arbitrage_plan(
     if {"legs", "market_type"} - set(arbs.columns):
         raise OddsError(
             "arbs must be a result of find_arbitrage, with the columns legs and market_type, "
-            f"got {', '.join(arbs.columns) or 'no columns'}{successors(*arbs.columns)}"
+            f"got {', '.join(arbs.columns) or 'no columns'}"
         )
     waiting: dict[int, list[dict[str, Any]]] = {row: legs or [] for row, legs in enumerate(arbs["legs"].to_list())}
     books = {row: [catalog.book(leg["sportsbook"]).id for leg in legs] for row, legs in waiting.items()}

@@ -147,30 +147,6 @@ _SEGMENTS = ("period", "half", "segment", "quarter", "game period")
 _Frame = TypeVar("_Frame", bound=pl.DataFrame | pl.LazyFrame)
 
 
-RENAMED = {
-    "game_id": "event_id",
-    "game": "event_name",
-    "market": "market_type",
-    "start_time": "event_start_time",
-    "ev_percent": "ev_percentage",
-    "devig_book": "sharp_book",
-    "timestamp": "last_seen_at",
-    "book": "sportsbook",
-}
-"""Earlier names of columns of results, and those that took their place."""
-
-
-def successors(*names: str) -> str:
-    """Say what earlier names of columns are called now; empty if there is none among them.
-
-    Examples
-    --------
-    >>> successors("game_id", "line")
-    "; 'game_id' is now 'event_id'"
-    """
-    return "".join(f"; {name!r} is now {RENAMED[name]!r}" for name in names if name in RENAMED)
-
-
 class OddsError(ValueError):
     """The input is not an odds table; the message is for the user."""
 

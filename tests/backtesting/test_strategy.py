@@ -353,7 +353,7 @@ def test_a_subclass_decides_for_itself() -> None:
         def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
             return ev.filter(pl.col("game") != "x")
 
-    with pytest.raises(oe.OddsError, match=r"a strategy chose by a column .*; 'game' is now 'event_name'$"):
+    with pytest.raises(oe.OddsError, match=r"a strategy chose by a column that \+EV prices lack: .*game"):
         backtest(history(look(0, 2.1)), Old())
 
 

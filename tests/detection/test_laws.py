@@ -1007,15 +1007,6 @@ def test_a_printed_result_says_what_to_bet(kind: str) -> None:
     assert all(f" {name} " in said for name in ("event_name", "market_type", figure.get(kind, "expected_value")))
 
 
-def test_an_earlier_name_of_a_column_names_its_successor() -> None:
-    odds = table(total("a", 220.5, 2.1, 1.75), total("b", 220.5, 1.75, 2.1))
-    bets = find_ev(odds, sharp="b", guards=[])
-    with pytest.raises(oddsengine.OddsError, match=r"'game_id' is now 'event_id'"):
-        oddsengine.kelly_portfolio(bets.rename({"event_id": "game_id"}).drop("home_team", "away_team"))
-    with pytest.raises(oddsengine.OddsError, match=r"'market' is now 'market_type'"):
-        oddsengine.arbitrage_plan(find_arbitrage(odds).rename({"market_type": "market"}), bankroll=100)
-
-
 def test_props_carry_player_and_stat() -> None:
     odds = table(prop("a", "LeBron James", 25.5, 2.1, 1.75), prop("b", "LeBron James", 25.5, 1.75, 2.1))
     (arb,) = ask(find_arbitrage, odds)

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from oddsengine.detection.kinds import KINDS
+from oddsengine.detection.kinds import KINDS, bets_of
 from oddsengine.maths.odds import format_american
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeysError, Record
@@ -37,7 +37,7 @@ from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
 from oddsengine_service.wire.numbers import exact, format_time
-from oddsengine_service.wire.references import books_of_leg, sides_of
+from oddsengine_service.wire.references import books_of_leg
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENT_ROWS = 20  # in one message; it links to the rest
@@ -222,21 +222,15 @@ def unsent(kind: str, rows: list[Any], sent: Sent, improve: float, now: float) -
     return out
 
 
-def described(kind: str, row: Mapping[str, Any]) -> str:
+def described(kind: str, published: Mapping[str, Any]) -> str:
     """One opportunity as a line of text."""
-    value, game = row[KINDS[kind].value], row.get("game") or row.get("event_name") or ""
-    if kind == "ev":
-        bet = f"{row['selection']} {format_american(row['odds_american'])} at {row['sportsbook']}"
-    elif kind == "arbitrage":
-        bet = " / ".join(
-            f"{leg['selection']} {format_american(leg['odds_american'])} at {leg['sportsbook']}" for leg in row["legs"]
-        )
-    else:
-        bet = " / ".join(
-            f"{side['selection']} {format_american(side['odds']['american'])} at {', '.join(books_of_leg(side))}"
-            for side in sides_of(row)
-        )
-    return f"{value:.2f} % {bet} ({game}, {row.get('market') or row.get('market_type')})"
+    form = KINDS[kind]
+    row = form.row(published)
+    bets = " / ".join(
+        f"{bet['selection']} {format_american(bet['odds_american'])} at {', '.join(books_of_leg(bet))}"
+        for bet in bets_of(row)
+    )
+    return f"{row[form.value]:.2f} % {bets} ({row['event_name'] or ''}, {row['market_type']})"
 
 
 def _query_of_check(saved: NewFilter) -> str:

@@ -27,7 +27,7 @@ from oddsengine.query.values import league_id, sport_id
 from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.errors import Problem
 from oddsengine_service.wire.columns import RowEncoding
-from oddsengine_service.wire.opportunities import stateless
+from oddsengine_service.wire.contract import stateless
 
 _MOST_SELECTIONS = 16  # of a table
 MOST_VIEWS = 32  # of a node

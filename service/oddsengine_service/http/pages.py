@@ -142,7 +142,7 @@ def _list_of(kind: Kind) -> dict[str, Any]:
         "name": kind.name, "tab": kind.title, "what": kind.about, "none": kind.none, "event": kind.event_name,
         "path": f"{kind.name}?{least.listed}={least.usual:g}", "limit": least.listed,
         "threshold": f"{'Maximum' if least.is_most else 'Minimum'} {kind.measure}", "measure": kind.measure,
-        "value": kind.value, "rises": kind.rises, "single": kind.single,
+        "value": kind.value, "rises": kind.rises, "single": kind.single, "fields": kind.published,
     }  # fmt: skip
 
 

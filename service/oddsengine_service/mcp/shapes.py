@@ -8,8 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from oddsengine.detection.kinds import Kind
-from oddsengine_service.wire.references import sides_of
+from oddsengine.detection.kinds import ARBITRAGE, EV, LOW_HOLD, MIDDLES, Kind, bets_of
 
 Row = dict[str, Any]
 Shape = Callable[[Any, datetime], Any]
@@ -72,21 +71,36 @@ def event(row: Row, _: datetime) -> Row:
     return out | {"event": f"{row['away_team']} @ {row['home_team']}", "markets": row["markets"][:12]}
 
 
-positive = fields(
-    "id", "game_id:event_id", "game:event", "sport", "league", "start_time:starts_at", "is_live", "sportsbook",
-    "market", "line", "selection", "odds_american", "odds_decimal", "ev_percentage:ev_percent", "fair_probability",
-    "no_vig_odds:fair_odds_american", "kelly_percent:full_kelly_fraction", "kelly_shrunk:uncertain_kelly_fraction",
-    "reference", "ev_vs_sharp:ev_vs_sharp_percent", "ev_low:ev_low_percent", "ev_high:ev_high_percent",
+def opportunity(kind: Kind, shape: Shape) -> Shape:
+    """Rows of a kind, with the names of our columns."""
+    return lambda row, now: shape(kind.row(row), now)
+
+
+_positive = fields(
+    "id", "event_id", "event_name:event", "sport", "league", "event_start_time:starts_at", "is_live", "sportsbook",
+    "market_type:market", "line", "selection", "odds_american", "odds_decimal", "ev_percentage:ev_percent",
+    "fair_probability", "no_vig_odds:fair_odds_american", "kelly_percent:full_kelly_fraction",
+    "kelly_shrunk:uncertain_kelly_fraction", "reference", "ev_vs_sharp:ev_vs_sharp_percent",
+    "ev_low:ev_low_percent", "ev_high:ev_high_percent",
     "prob_positive:positive_probability", "still_there:still_there_probability", "flags", "confidence_score",
     "book_count", "independent_books",
     "agreeing_books", "oldest_odds_age_seconds:oldest_price_age_seconds", "possibly_stale", "unconfirmed", "warnings",
     "max_bet", *_RULES,
 )  # fmt: skip
 _TERMS = ("terms_differ", "terms", "terms_results:terms_results_percent")
-_GAME = ("id", "event_id", "event_name:event", "sport", "league", "start_time:starts_at", "is_live", "market_type")
+_GAME = (
+    "id",
+    "event_id",
+    "event_name:event",
+    "sport",
+    "league",
+    "event_start_time:starts_at",
+    "is_live",
+    "market_type",
+)
 
 
-def arbitrage(row: Row, now: datetime) -> Row:
+def _arbitrage(row: Row, now: datetime) -> Row:
     """One arbitrage, with the share of the total stake on each leg."""
     out = chosen(
         row, *_GAME, "profit_percent", "implied_total:implied_total_percent",
@@ -95,25 +109,29 @@ def arbitrage(row: Row, now: datetime) -> Row:
     legs = []
     for leg in row["legs"]:
         names = ("sportsbook", "selection", "line", "odds_american", "odds_decimal", "stake_percent", "max_bet")
-        legs.append(chosen(leg, *names, *_RULES) | {"age_seconds": age(leg["timestamp"], now)})
+        legs.append(chosen(leg, *names, *_RULES) | {"age_seconds": age(leg["last_seen_at"], now)})
     return out | {"legs": legs}
 
 
-def middle(row: Row, _: datetime) -> Row:
+def _middle(row: Row, _: datetime) -> Row:
     out = chosen(
         row, *_GAME, "middle_numbers:both_bets_win_on", "middle_probability", "expected_value:expected_value_percent",
         "worst_case_loss:worst_case_per_100_staked", "best_case_profit:best_case_per_100_staked",
         "is_guaranteed_profit", "odds_age_seconds:oldest_price_age_seconds", "unconfirmed", "warnings", *_TERMS,
     )  # fmt: skip
-    return out | {"sides": [_side(side, "book:sportsbook") for side in sides_of(row)]}
+    return out | {"sides": [_side(side, "sportsbook") for side in bets_of(row)]}
 
 
-def low_hold(row: Row, _: datetime) -> Row:
+def _low_hold(row: Row, _: datetime) -> Row:
     out = chosen(
-        row, *_GAME, "hold_percentage:hold_percent", "odds_age_seconds:oldest_price_age_seconds", "possibly_stale",
-        "unconfirmed", "warnings", *_TERMS,
+        row, *_GAME, "hold_percentage:hold_percent", "oldest_odds_age_seconds:oldest_price_age_seconds",
+        "possibly_stale", "unconfirmed", "warnings", *_TERMS,
     )  # fmt: skip
-    return out | {"sides": [_side(side, "books:sportsbooks") for side in sides_of(row)]}
+    return out | {"sides": [_side(side, "books:sportsbooks") for side in bets_of(row)]}
+
+
+positive, arbitrage = opportunity(EV, _positive), opportunity(ARBITRAGE, _arbitrage)
+middle, low_hold = opportunity(MIDDLES, _middle), opportunity(LOW_HOLD, _low_hold)
 
 
 def registered(kind: Kind) -> Shape:
@@ -124,15 +142,15 @@ def registered(kind: Kind) -> Shape:
         out = chosen(row, *_GAME, *(bet if kind.single else ()), "warnings", *_TERMS)
         out |= chosen(row, f"{kind.age}:oldest_price_age_seconds")
         out[f"{kind.value.removesuffix('_percentage').removesuffix('_percent')}_percent"] = row[kind.value]
-        return out if kind.single else out | {"legs": [chosen(leg, *bet, "stake_percent") for leg in row["legs"]]}
+        return out if kind.single else out | {"legs": [chosen(leg, *bet, "stake_percent") for leg in bets_of(row)]}
 
-    return shape
+    return opportunity(kind, shape)
 
 
 def _side(side: Row, books: str) -> Row:
     out = chosen(side, books, "selection", "line", "stake_percent", "max_bet", *_RULES)
     out |= {"max_bets": limits} if (limits := side.get("max_bets")) else {}
-    return out | chosen(side["odds"], "american:odds_american", "decimal:odds_decimal", "fair_probability")
+    return out | chosen(side, "odds_american", "odds_decimal", "fair_probability")
 
 
 def _side_by_side(prices: Iterable[tuple[Hashable, Row, Row]]) -> list[Row]:

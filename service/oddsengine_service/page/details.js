@@ -165,7 +165,7 @@ class Details {
     const { it } = this;
     if (!it) return;
     write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
-    $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, ...starts(it.row.start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
+    $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, ...starts(it.row.event_start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
     $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: ABOUT.stands }, `${stands(it.row)} still there in 10 min`) : "", largest(it.row));
     write($("details-ended"), this.#ended);
     this.#tickets();
@@ -355,7 +355,7 @@ class Details {
     const { it } = this;
     const input = (i, name) => $("details-legs").querySelector(`[data-ticket="${i}"][name=${name}]`);
     const bets = this.tickets().map(({ leg, i, row, book, fair: p }) => {
-      const facts = row ?? { ...it.row, selection: leg.plain, selection_type: leg.type, line: leg.line, market_type: it.market, event_id: it.eventId, event_start_time: it.row.start_time };
+      const facts = row ?? { ...it.row, selection: leg.plain, selection_type: leg.type, line: leg.line, market_type: it.market, event_id: it.eventId, event_start_time: it.row.event_start_time };
       const copied = ["event_id", "sport", "league", "home_team", "away_team", "event_start_time", "market_type", "market_segment", "selection", "selection_type", "line", "player_name", "stat_category", "team_side", "is_live"];
       return {
         ...Object.fromEntries(copied.filter((name) => facts[name] !== null && facts[name] !== undefined).map((name) => [name, facts[name]])),
@@ -370,7 +370,7 @@ class Details {
       if (answer.error) return write($("details-said"), answer.error);
     }
     placedIds.add(it.id);
-    const when = onClock(it.row.start_time);
+    const when = onClock(it.row.event_start_time);
     const next = it.row.is_live ? "Placed in play, it has no closing price."
       : `When the game starts${when && ` (${when})`}, the closing price is recorded, and gives the CLV.`;
     write($("details-said"), `${bets.length === 1 ? "Bet added" : `${bets.length} bets added`}; see Bets. ${next} The result follows after the game, if the node has its score.`);

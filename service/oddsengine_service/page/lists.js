@@ -15,37 +15,48 @@ function namesLine(selection, line) {
   const number = String(Math.abs(line)).replace(".", "\\.");
   return new RegExp(`(?<![\\d.])${number}(\\.0+)?(?![\\w.])`).test(selection);
 }
-const side = (row, each, book, price, stake) => ({
+const side = (row, each, book, stake) => ({
   selection: wording(each, row.player_name, row), market: each.market_type ?? row.market_type, plain: each.selection, line: each.line ?? null, type: each.selection_type,
-  books: [book].flat(), ids: each.odds_ids ?? { [book]: each.odds_id }, american: price.american, decimal: price.decimal, stake,
+  books: [book].flat(), ids: each.odds_ids ?? { [book]: each.odds_id }, american: each.odds_american, decimal: each.odds_decimal, stake,
 });
-const priced = (each) => ({ american: each.odds_american, decimal: each.odds_decimal });
 const sides = (row) => [row.side1, row.side2, row.side3].filter(Boolean);
 
-// By kind: what the node says of it, and how its rows are read. A kind that is not here has its bets as the node's rows have them.
-const sole = (row) => [side(row, row, row.sportsbook, priced(row), null)];
-const paired = (row) => row.legs.map((leg) => side(row, leg, leg.sportsbook, priced(leg), leg.stake_percent ?? null));
-const FORMS = {
-  ev: { game: (row) => row.game, market: (row) => row.market, eventId: (row) => row.game_id },
-  low_hold: {
-    legs: (row) => {
-      const all = sides(row).map((each) => each.odds.implied_probability); // after commission
-      const sum = all.reduce((a, b) => a + b, 0);
-      return sides(row).map((each, i) => side(row, each, each.books, each.odds, (100 * all[i]) / sum)); // every outcome pays alike
-    },
-  },
-  middles: { legs: (row) => sides(row).map((each) => side(row, each, each.book, each.odds, each.stake_percent)) },
-};
-const KINDS = Object.fromEntries(kinds.map((kind) => [kind.name, { legs: kind.single ? sole : paired, ...kind, ...FORMS[kind.name] }]));
+// By kind, what the node says of it. Inside, rows have the names of the library's columns: those of the API that differ are undone here.
+const KINDS = Object.fromEntries(kinds.map((kind) => [kind.name, kind]));
+function named(part, fields) {
+  const out = { ...part };
+  for (const [, path] of fields) delete out[path.split(".")[0]];
+  for (const [column, path] of fields) {
+    const value = path.split(".").reduce((inner, step) => inner?.[step], part);
+    if (value !== undefined) out[column] = value;
+  }
+  return out;
+}
+function ownNames(kind, row) {
+  const fields = Object.entries(KINDS[kind].fields);
+  const out = named(row, fields.filter(([column]) => !column.includes(".")));
+  for (const [name, part] of Object.entries(out)) {
+    const outer = `${/^side\d$/.test(name) ? "side" : name}.`;
+    const own = fields.filter(([column]) => column.startsWith(outer)).map((pair) => pair.map((path) => path.slice(outer.length)));
+    if (own.length && part) out[name] = Array.isArray(part) ? part.map((each) => named(each, own)) : named(part, own);
+  }
+  return out;
+}
+function legsOf(row) {
+  if (row.legs) return row.legs.map((leg) => side(row, leg, leg.sportsbook, leg.stake_percent ?? null));
+  const all = sides(row);
+  if (!all.length) return [side(row, row, row.sportsbook, null)];
+  const sum = all.reduce((total, each) => total + each.implied_probability, 0); // after commission: every outcome pays alike
+  return all.map((each) => side(row, each, each.books ?? each.sportsbook, each.stake_percent ?? (100 * each.implied_probability) / sum));
+}
 
-function item(kind, row) {
-  const { value, legs, game, market, eventId } = KINDS[kind];
+function item(kind, published) {
+  const row = ownNames(kind, published);
   const made = {
-    id: row.id, kind, row, value: row[value], legs: legs(row),
-    game: game ? game(row) : row.event_name, market: market ? market(row) : row.market_type,
-    eventId: eventId ? eventId(row) : row.event_id,
+    id: row.id, kind, row, value: row[KINDS[kind].value], legs: legsOf(row),
+    game: row.event_name, market: row.market_type, eventId: row.event_id,
     told: clock(), seen: clock() - 1000 * (row.oldest_odds_age_seconds ?? row.odds_age_seconds ?? 0),
-    start: Date.parse(row.start_time ?? "") || null, found: Date.parse(row.detected_at) || null,
+    start: Date.parse(row.event_start_time ?? "") || null, found: Date.parse(row.detected_at) || null,
   };
   made.text = [made.game, called("markets", made.market), row.player_name, row.league, ...made.legs.map((leg) => leg.selection)]
     .join(" ").replaceAll("−", "-").toLowerCase();
@@ -125,7 +136,7 @@ function agreement(row) {
 const stands = ({ still_there: chance }) => (chance === null || chance === undefined ? "–" : percent(100 * chance, 0));
 const GAME = { id: "game", name: "Event", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, called("markets", it.market)), ...chips(it), gameLine(it, league(it))] };
 const LEGS = (name) => ({ id: "legs", name, fill: legRows });
-const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => kickOff(it.row.start_time) };
+const STARTS = { id: "start", name: "Starts", label: "Starts", key: (it) => it.start, fill: (it) => kickOff(it.row.event_start_time) };
 const FOUND = { id: "found", name: "Found", label: "Found", key: (it) => it.found, fill: (it) => [past(it.row.detected_at), ageOf(it.seen)], latest: true };
 const good = (value) => (value > 0 ? "positive" : value < 0 ? "negative" : "");
 

@@ -45,7 +45,7 @@ function stakeOf(row) {
 function jointKelly(rows) {
   const bets = rows.map((row) => {
     const pushed = row.push_probability ?? 0, won = row.fair_probability * (1 - pushed);
-    return { won, whole: won + pushed, odds: (row.odds_decimal_net ?? row.odds_decimal) - 1 };
+    return { won, whole: won + pushed, odds: (row.net_odds ?? row.odds_decimal) - 1 };
   });
   const ends = [...new Set([0, ...bets.flatMap(({ won, whole }) => [won, whole]), 1])].sort((a, b) => a - b);
   const gain = ({ won, whole, odds }, at) => (at < won ? odds : at < whole ? 0 : -1);

@@ -12,11 +12,10 @@ import polars as pl
 
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine_service.wire.columns import RowEncoding, american_of
+from oddsengine_service.wire.contract import ARBITRAGE, EV, LOW_HOLD, MIDDLE, arbitrage_rows, renamed
 from oddsengine_service.wire.numbers import Number
-from oddsengine_service.wire.opportunities import ARBITRAGE, EV, LOW_HOLD, MIDDLE, arbitrage_rows
 
 _PUBLISHED = {"ev": EV, "arbitrage": ARBITRAGE, "low_hold": LOW_HOLD, "middles": MIDDLE}
-_RENAMED = {"event_start_time": "start_time", "last_seen_at": "timestamp"}
 _LEFT_OUT = ("row", "rows")  # positions in a table
 _TYPES: dict[type[pl.DataType], Any] = {
     pl.String: str | None, pl.Boolean: bool | None, pl.Int64: int | None, pl.UInt32: int | None, pl.Float64: Number,
@@ -24,23 +23,24 @@ _TYPES: dict[type[pl.DataType], Any] = {
 }  # fmt: skip
 
 
-def _struct(name: str, schema: Mapping[str, Any]) -> type[msgspec.Struct]:
-    """A struct with the columns of a schema; `player_id` follows the player's name."""
+def _struct(name: str, schema: Mapping[str, Any], names: Mapping[str, str], path: str = "") -> type[msgspec.Struct]:
+    """A struct with the columns of a schema, some by other names; `player_id` follows the player's name."""
     fields = []
     for column, dtype in schema.items():
         if column not in _LEFT_OUT:
-            fields.append((_RENAMED.get(column, column), _type(f"{name}{column.title()}", dtype)))
+            published = names.get(path + column, column).rpartition(".")[2]
+            fields.append((published, _type(f"{name}{column.title()}", dtype, names, f"{path}{column}.")))
         if column == "player_name":
             fields.append(("player_id", str | None))
     return msgspec.defstruct(name, fields, frozen=True)
 
 
-def _type(name: str, dtype: Any) -> Any:
+def _type(name: str, dtype: Any, names: Mapping[str, str], path: str) -> Any:
     if isinstance(dtype, pl.List):
-        inner = _type(name, dtype.inner)
+        inner = _type(name, dtype.inner, names, path)
         return list[str] if inner == str | None else list.__class_getitem__(inner)
     if isinstance(dtype, pl.Struct):
-        return _struct(name, dict(dtype))
+        return _struct(name, dict(dtype), names, path)
     found = _TYPES.get(dtype if isinstance(dtype, type) else type(dtype))
     if found is None:
         raise TypeError(f"a column of a kind must be of {', '.join(map(str, _TYPES))}, a list or a struct, got {dtype}")
@@ -51,9 +51,9 @@ def _encoding(kind: Kind) -> RowEncoding:
     if kind.name in _PUBLISHED:
         return _PUBLISHED[kind.name]
     title = "".join(word.title() for word in kind.name.split("_"))
-    struct, renamed = _struct(title, kind.schema), {"start_time": "event_start_time", "legs.timestamp": "last_seen_at"}
+    struct, names = _struct(title, kind.schema, kind.published), renamed(kind)
     struct.__doc__ = kind.about
-    return RowEncoding(struct, lambda *_: renamed)
+    return RowEncoding(struct, lambda *_: names)
 
 
 ENCODINGS: Mapping[str, RowEncoding] = {name: _encoding(kind) for name, kind in KINDS.items()}

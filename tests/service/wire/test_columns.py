@@ -24,10 +24,10 @@ from oddsengine.maths.odds import charged
 from oddsengine.query import values
 from oddsengine.tables.levels import BET_RULES
 from oddsengine_service.wire.columns import AGES, american_of, steady
+from oddsengine_service.wire.contract import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.numbers import american, americans, exact, format_time, rounded
-from oddsengine_service.wire.opportunities import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
 SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "probability", "middle_probability",

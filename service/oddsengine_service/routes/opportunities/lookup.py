@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.detection.kinds import ARBITRAGE, EV, KINDS, LOW_HOLD, MIDDLES, Kind
+from oddsengine.detection.kinds import ARBITRAGE, EV, KINDS, LOW_HOLD, MIDDLES, Kind, bets_of
 from oddsengine.maths.odds import format_american
 from oddsengine_service import filters
 from oddsengine_service.errors import Problem, invalid, quoted
@@ -31,11 +31,10 @@ from oddsengine_service.routes.opportunities.lists import (
     selected,
 )
 from oddsengine_service.wire.columns import book_id
+from oddsengine_service.wire.contract import Arbitrage, Ev, LowHold, Middle
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.odds import Odds, odds
-from oddsengine_service.wire.opportunities import Arbitrage, Ev, LowHold, Middle
-from oddsengine_service.wire.references import books_of_leg, legs_of
 
 MIDDLE_ID = "[0-9a-f]{16}"
 _ID = re.compile(f"(?:.*:)?{MIDDLE_ID}", re.DOTALL)
@@ -146,17 +145,16 @@ def _last(context: Context, kind: Kind, ident: str, books: frozenset[str] | None
     raw = context.node.ended.find(context.board, kind.name, ident)
     if raw is None:
         return None
-    row: Mapping[str, Any] = msgspec.json.decode(raw)
+    row = kind.row(msgspec.json.decode(raw))
     return row if all(_visible(bets, books) for bets in _bets(row)) else None
 
 
 def _bets(row: Mapping[str, Any]) -> Iterator[list[_Bet]]:
     """The bets of an opportunity; a side of a low hold may be bet at several books."""
-    for leg in legs_of(row):
-        ids = leg.get("odds_ids") or {books_of_leg(leg)[0]: leg["odds_id"]}
-        price = leg.get("odds") or {"decimal": leg.get("odds_decimal"), "american": leg.get("odds_american")}
+    for bet in bets_of(row):
+        ids = bet.get("odds_ids") or {bet["sportsbook"]: bet["odds_id"]}
         yield [
-            _Bet(book_id(book), int(ident, 16), leg["selection"], price["decimal"], price["american"])
+            _Bet(book_id(book), int(ident, 16), bet["selection"], bet["odds_decimal"], bet["odds_american"])
             for book, ident in ids.items()
             if ident is not None
         ]
@@ -171,9 +169,10 @@ def _end(context: Context, row: Mapping[str, Any], books: frozenset[str] | None)
     legs = [_visible(bets, books) for bets in _bets(row)]
     prices = _prices(context, [bet.price for bets in legs for bet in bets])
     now = context.board.now
+    start = row["event_start_time"]
     begun = not row["is_live"] and (
         any(price.is_live for price in prices.values())
-        or (row["start_time"] is not None and now is not None and datetime.fromisoformat(row["start_time"]) <= now)
+        or (start is not None and now is not None and datetime.fromisoformat(start) <= now)
     )
     if begun:
         return _End("event_started", "the event has started")

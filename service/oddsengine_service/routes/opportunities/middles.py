@@ -7,9 +7,9 @@ from oddsengine.columns import Longs
 from oddsengine_service.board.views import OpportunityTable
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.routes.opportunities.lists import MIDDLES_LIST, TAG, MiddlesQuery, largest, listed, mean
+from oddsengine_service.wire.contract import BestEv, MiddlesSummary
 from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import exact
-from oddsengine_service.wire.opportunities import BestEv, MiddlesSummary
 
 
 def summary(context: Context) -> Any:

@@ -1,4 +1,8 @@
-"""Opportunities on the wire: one struct a kind, and how its rows come from columns. Field order is the wire's."""
+"""The published contract of opportunities: one struct a kind, whose fields are in the order of the wire.
+
+Inside, everything has the names of our columns (`detection.results`). Where a field has another name, the kind says so
+(`Kind.published`); fields that are there twice, or that no column has, are made here and exist only here.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -10,10 +14,17 @@ import polars as pl
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog, largest_arbitrages
+from oddsengine.detection import kinds
+from oddsengine.detection.kinds import Kind
 from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import Number, rounded
 from oddsengine_service.wire.references import sides_of, with_leg_references
+
+
+def renamed(kind: Kind) -> Own:
+    """Fields of a kind with other names, and their columns."""
+    return {path: column.rpartition(".")[2] for column, path in kind.published.items()}
 
 
 class Ev(msgspec.Struct, frozen=True):
@@ -87,15 +98,7 @@ class Ev(msgspec.Struct, frozen=True):
 
 EV = RowEncoding(
     Ev,
-    lambda *_: {
-        "game_id": "event_id",
-        "game": "event_name",
-        "market": "market_type",
-        "start_time": "event_start_time",
-        "ev_percent": "ev_percentage",
-        "devig_book": "sharp_book",
-        "odds_decimal_net": "net_odds",
-    },
+    lambda *_: {**renamed(kinds.EV), "ev_percent": "ev_percentage", "devig_book": "sharp_book"},
 )
 
 
@@ -184,8 +187,8 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame, rates: Mapping[str, float] 
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
     sizes = largest_arbitrages(frame.select("legs", "is_live"), rates=rates)
     return {
-        "start_time": "event_start_time", "ev_percent": "ev_percentage", "devig_book": "sharp_book",
-        "legs.timestamp": "last_seen_at", "legs.stake_percent": stake, "terms_results": _results(frame),
+        **renamed(kinds.ARBITRAGE), "ev_percent": "ev_percentage", "devig_book": "sharp_book",
+        "legs.stake_percent": stake, "terms_results": _results(frame),
         "largest_stakes": [some and list(map(rounded, some)) for some in sizes["largest_stakes"].to_list()],
         **{name: sizes[name].to_numpy() for name in ("largest_payout", "largest_profit")},
         "largest_currency": sizes["largest_currency"].to_list(),
@@ -198,9 +201,6 @@ def arbitrage_rows(rates: Mapping[str, float] | None = None) -> RowEncoding:
 
 
 ARBITRAGE = arbitrage_rows()
-
-
-_PRICE_OF_SIDE = {"side.odds.american": "odds_american", "side.odds.decimal": "odds_decimal"}
 
 
 class HoldOdds(msgspec.Struct, frozen=True):
@@ -271,9 +271,8 @@ def _low_hold(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     ids, links = sides["odds_ids"].to_list(), sides["deep_links"].to_list()
     urls = [{book_id(link["sportsbook"]): link["deep_link"] for link in some} for some in links]
     return {
-        "confidence": 100.0 * np.exp(-age / fades), "odds_age_seconds": "oldest_odds_age_seconds",
-        "game_state": [None] * frame.height, "start_time": "event_start_time", **_PRICE_OF_SIDE,
-        "terms_results": _results(frame),
+        **renamed(kinds.LOW_HOLD), "confidence": 100.0 * np.exp(-age / fades),
+        "game_state": [None] * frame.height, "terms_results": _results(frame),
         "side.odds.probability": "implied_probability",
         "side.odds_ids": [dict(zip(*pair, strict=True)) for pair in zip(books, ids, strict=True)],
         "side.max_bets": [
@@ -372,12 +371,9 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     sure, worst = frame["is_guaranteed_profit"].to_numpy(), frame["worst_case_loss"].to_numpy()
     names = zip(teams, frame["home_team"].to_list(), frame["away_team"].to_list(), strict=True)
     return {
+        **renamed(kinds.MIDDLES),
         "roi_percentage": "expected_value",
         "terms_results": _results(frame),
-        "start_time": "event_start_time",
-        **_PRICE_OF_SIDE,
-        "side.book": "sportsbook",
-        "side.odds.probability": "implied_probability",
         "guaranteed_roi": np.where(sure, worst, np.nan),
         "key_number_probability": np.array([
             0.0 if not key else chance if set(inside) <= set(key) else np.nan
