@@ -28,7 +28,7 @@ from synthetic import NOW, board
 from oddsengine import catalog, load_kernels
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import LIVE
 from oddsengine.live.engine import Engine
 from oddsengine.tape import TapeWriter

@@ -25,10 +25,10 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import moments_of
 from oddsengine.board.names import Names
-from oddsengine.columns import NO_TIME, Floats
+from oddsengine.columns import NO_TIME, Bools, Floats
 from oddsengine.identity.layout import BOOK_BITS, ON
 from oddsengine.identity.traits import book_charges
-from oddsengine.identity.wording import WORDING, Bools
+from oddsengine.identity.wording import WORDING
 from oddsengine.live.engine import Engine
 from oddsengine.matching import ids, names
 from oddsengine.matching.index import Spelling, fit

@@ -15,12 +15,12 @@ from oddsengine.backtesting.formats import Piece
 from oddsengine.backtesting.replay import source
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import NO_PRICE
+from oddsengine.columns import Ints
 from oddsengine.detection import question as board
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
 from oddsengine.detection.results import number
 from oddsengine.history.lines import changed_prices
-from oddsengine.identity.groups import Ints
 from oddsengine.identity.wording import WORDING
 from oddsengine.tables.casts import TIME
 from oddsengine.tape import Tape, engine_for

@@ -24,12 +24,11 @@ from oddsengine.backtesting.replay import check_books, engine_of, source, span, 
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.open import NEW, Hits
 from oddsengine.catalog.reasons import Guards
-from oddsengine.columns import NO_TIME, grown
+from oddsengine.columns import NO_TIME, Bytes, Floats, Longs, Words, grown
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.question import Sharp
 from oddsengine.detection.search import LEGS
-from oddsengine.identity.groups import Bytes, Floats, Longs, Words
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View

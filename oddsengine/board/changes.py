@@ -21,9 +21,10 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
+from oddsengine.columns import Bytes
 from oddsengine.detection.sweep import Scope
 from oddsengine.detection.tails import Curves
-from oddsengine.identity.groups import Bytes, Groups
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.layout import UnitColumns
 from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.close import neighbours

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.columns import NONE, SECOND
-from oddsengine.identity.groups import Bytes, Ints, Longs
+from oddsengine.columns import NONE, SECOND, Bytes, Ints, Longs
 from oddsengine.identity.layout import FLAP, LIVE
 
 EARLIER = 5  # levels of a record; with the newest one, a row has up to six

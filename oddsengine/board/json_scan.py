@@ -23,8 +23,8 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import REJECTED
-from oddsengine.columns import NONE, SECOND
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, step
+from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words
+from oddsengine.identity.groups import step
 from oddsengine.identity.layout import LIVE, SUSPENDED
 
 TEXT, NUMBER, MOMENT, FLAG, UNFLAG, OTHER = range(6)

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
-from oddsengine.columns import grown
+from oddsengine.columns import Ints, Longs, Words, grown
 from oddsengine.detection.ids import Hashes, hash_books, hash_text, hash_texts, ladders
 from oddsengine.detection.tails import Forms, forms
-from oddsengine.identity.groups import Groups, Ints, Longs, Words, checksum, distinct
+from oddsengine.identity.groups import Groups, checksum, distinct
 from oddsengine.identity.layout import (
     BOOK_BITS,
     BOOK_MASK,

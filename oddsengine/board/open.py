@@ -23,10 +23,9 @@ import numpy.typing as npt
 
 from oddsengine._jit import kernel
 from oddsengine.board.changes import IN_LADDERS, IN_MARKETS
-from oddsengine.columns import NONE, grown
+from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words, grown
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.search import FIGURES, LEGS
-from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 
 SAME, CHANGED, NEW = 0, 1, 2
 _ONE = np.uint64(1)

@@ -23,7 +23,7 @@ from oddsengine.board.json_scan import Codes, Fields, ScannedColumns, scan
 from oddsengine.board.links import LEVELS_AT, LIMIT, LINKS, joined
 from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs
+from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs
 from oddsengine.identity.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.identity.table import times
 from oddsengine.identity.wording import WORDING, Wording

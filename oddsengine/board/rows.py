@@ -23,8 +23,8 @@ from oddsengine._jit import kernel
 from oddsengine.board.depth import Depth
 from oddsengine.board.flap import SECONDS, Levels, full, look_at
 from oddsengine.board.links import depth_columns
-from oddsengine.columns import NONE, SECOND, dtype_of
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, mix
+from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words, dtype_of
+from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
 from oddsengine.pricing.commission import PriceDepth
 

@@ -41,11 +41,11 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.units import DIRTY, Units
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import EARLIEST, LATEST
+from oddsengine.columns import EARLIEST, LATEST, NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.ids import hash_text
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Ints, Longs, Words, distinct
+from oddsengine.identity.groups import distinct
 from oddsengine.identity.layout import (
     BOOK_BITS,
     BOOK_MASK,

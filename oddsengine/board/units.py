@@ -14,8 +14,7 @@ Columns of the kernels:
 import numpy as np
 
 from oddsengine._jit import kernel
-from oddsengine.columns import grown, spans
-from oddsengine.identity.groups import NO_TIME, Ints, Longs
+from oddsengine.columns import NO_TIME, Ints, Longs, grown, spans
 from oddsengine.identity.layout import enrol
 
 DIRTY, LOOSE = 1, 2  # bits: some of its rows have changed; any of its markets may have, as where rows come or go

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.detection import ids, terms
 from oddsengine.detection import question as board
-from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.question import Question
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, LEG
 from oddsengine.detection.search import BestPrices, Cases, Located, Opened, Search, cases
 from oddsengine.detection.search import opened as open_cases
 from oddsengine.detection.sweep import edges, most_implied, unconfirmed
-from oddsengine.identity.groups import Floats, Longs, distinct
+from oddsengine.identity.groups import distinct
 
 
 def find_hits(search: Search) -> Cases:

@@ -6,14 +6,13 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.columns import NO_TIME, SECOND, spans
+from oddsengine.columns import NO_TIME, SECOND, Bools, Bytes, Floats, Ints, Longs, Words, spans
 from oddsengine.detection import ids, tails, terms
 from oddsengine.detection import question as board
-from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.question import Question
 from oddsengine.detection.results import EV_SCHEMA, TEXTS
 from oddsengine.detection.search import Located, Opened, Search
 from oddsengine.detection.sweep import ages, best_legs, edges, sharp_edges
-from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american

@@ -10,7 +10,7 @@ import polars as pl
 
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
-from oddsengine.columns import spans
+from oddsengine.columns import Floats, Ints, Longs, spans
 from oddsengine.detection import ev
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
@@ -19,7 +19,6 @@ from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.results import accepted, outcome
 from oddsengine.detection.sweep import ages, market_fair
 from oddsengine.detection.terms import listed
-from oddsengine.identity.groups import Floats, Ints, Longs
 from oddsengine.identity.twins import with_twins
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS

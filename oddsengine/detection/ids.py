@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.identity.groups import Groups, Ints, Longs, Words, mix, step
+from oddsengine.columns import Ints, Longs, Words
+from oddsengine.identity.groups import Groups, mix, step
 
 _MOST_LEGS = 8  # more than the outcomes of any family
 _NONE: Longs = np.empty(0, np.int64)

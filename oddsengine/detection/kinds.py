@@ -10,20 +10,18 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.columns import Bools, Floats
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.question import INCLUDED, Question, some_of
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.detection.search import Located, Opened, Search
 from oddsengine.detection.sweep import Thresholds
-from oddsengine.identity.groups import Floats
 
 _ABSENT = object()
 MOST = 1e6  # percent, or points: the largest threshold
-Bools = npt.NDArray[np.bool_]
 Schema = Mapping[str, Any]
 Row = Mapping[str, Any]
 

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from oddsengine.columns import Bools, Floats, Ints, Longs, Words
 from oddsengine.detection import ids, terms
 from oddsengine.detection import question as board
-from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.question import Question
 from oddsengine.detection.results import HOLD_SIDE, LOW_HOLD_SCHEMA
 from oddsengine.detection.search import Cases, Located, Opened, Search, cases
 from oddsengine.detection.search import opened as open_cases
 from oddsengine.detection.sweep import break_even, market_fair, on_main_lines, sharing, shown_hash, unconfirmed
-from oddsengine.identity.groups import Floats, Ints, Longs, Words
 
 
 def find_hits(search: Search) -> Cases:

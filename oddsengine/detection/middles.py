@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.columns import spans
+from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words, spans
 from oddsengine.detection import ids, tails, terms
 from oddsengine.detection import question as board
-from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.question import Question
 from oddsengine.detection.results import MIDDLE_SIDE, MIDDLES_SCHEMA
 from oddsengine.detection.search import BestPrices, Located, Opened, Search
 from oddsengine.detection.sweep import ages, break_even, market_fair, pair_legs, unconfirmed
-from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, Words, distinct
+from oddsengine.identity.groups import distinct
 from oddsengine.maths import middle
 from oddsengine.pricing.references import FairPrices
 

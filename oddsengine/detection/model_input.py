@@ -17,12 +17,12 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog import thresholds
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES
-from oddsengine.columns import Floats
+from oddsengine.columns import NO_TIME, Floats
 from oddsengine.detection import question as board
 from oddsengine.detection.ids import hash_text, hash_texts
 from oddsengine.detection.question import PreparedTable
 from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.groups import NO_TIME, Groups
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.table import identify
 from oddsengine.identity.wording import crossed, normalised_team, numbered_side, team_word
 from oddsengine.pricing.close import Fair

@@ -27,6 +27,7 @@ from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
 from oddsengine.identity.twins import with_twins
 from oddsengine.pricing.references import book_list
+from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
 
 PromoKind = Literal["free_bet", "free_bet_returned", "qualifying"]
@@ -53,7 +54,7 @@ PROMO_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "conversion": pl.Float64,  # of the amount
     "hedges": pl.List(_HEDGE),
     "limited": pl.Boolean,  # a stake is larger than the maximum bet that is known
-    "event_start_time": pl.Datetime("us", "UTC"),
+    "event_start_time": TIME,
     "sport": pl.String,
     "league": pl.String,
     "event_id": pl.String,

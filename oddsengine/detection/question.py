@@ -17,7 +17,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
-from oddsengine.columns import NONE
+from oddsengine.columns import NO_TIME, NONE, Bools, Floats, Ints, Longs, Words
 from oddsengine.detection import books as naming
 from oddsengine.detection import ids
 from oddsengine.detection.results import RESULT_NAMES, TEXTS
@@ -25,7 +25,7 @@ from oddsengine.detection.search import Search
 from oddsengine.detection.sweep import Scope, Thresholds, ages, view
 from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
-from oddsengine.identity.groups import NO_TIME, Floats, Ints, Longs, Words, distinct
+from oddsengine.identity.groups import distinct
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing import close as fair_close
@@ -49,7 +49,6 @@ _LAST = 4  # columns of a frame before which those of the input stand
 _OURS = {*ODDS_SCHEMA, *RESULT_NAMES, ROW, OTHER_ROW, "price_mismatch", "row_id", "momentum"}
 """Columns of the input that are not kept as they came."""
 Sharp = str | Sequence[str] | Mapping[str, float] | None
-Bools = npt.NDArray[np.bool_]
 Schema = Mapping[str, Any]
 OWN_MODEL, CONSENSUS, NOBODY = -3, -2, -1
 """Places in `Labels.books`."""

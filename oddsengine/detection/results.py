@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from oddsengine.identity.wording import SIDES, numbered_side
+from oddsengine.tables.casts import TIME
 from oddsengine.tables.levels import BET_RULES
 
-_TIME = pl.Datetime("us", "UTC")
 TEXTS = pl.List(pl.String)
 
 _TERMS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -32,7 +32,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "odds_american": pl.Float64,
     "net_odds": pl.Float64,
     "player_name": pl.String,
-    "event_start_time": _TIME,
+    "event_start_time": TIME,
     "is_live": pl.Boolean,
     "fair_probability": pl.Float64,
     "no_vig_odds": pl.Float64,
@@ -77,7 +77,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "league": pl.String,
     "home_team": pl.String,
     "away_team": pl.String,
-    "detected_at": _TIME,
+    "detected_at": TIME,
     "id": pl.String,
     "event_id": pl.String,
     "odds_id": pl.String,  # row of the price
@@ -101,7 +101,7 @@ LEG = pl.Struct(
         "net_odds": pl.Float64,
         "implied_probability": pl.Float64,
         "stake_percent": pl.Float64,
-        "last_seen_at": _TIME,
+        "last_seen_at": TIME,
         "external_event_id": pl.String,
         "selection_id": pl.String,
         "market_id": pl.String,
@@ -137,10 +137,10 @@ ARBITRAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "league": pl.String,
     "home_team": pl.String,
     "away_team": pl.String,
-    "detected_at": _TIME,
+    "detected_at": TIME,
     "id": pl.String,
     "event_id": pl.String,
-    "event_start_time": _TIME,
+    "event_start_time": TIME,
     "is_live": pl.Boolean,
     "legs": pl.List(LEG),
 }
@@ -171,7 +171,7 @@ LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Float64,
     "hold_percentage": pl.Float64,
     "player_name": pl.String,
-    "event_start_time": _TIME,
+    "event_start_time": TIME,
     "is_live": pl.Boolean,
     "warnings": TEXTS,
     "possibly_stale": pl.Boolean,
@@ -187,7 +187,7 @@ LOW_HOLD_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "league": pl.String,
     "home_team": pl.String,
     "away_team": pl.String,
-    "detected_at": _TIME,
+    "detected_at": TIME,
     "id": pl.String,
     "event_id": pl.String,
     "all_books": TEXTS,
@@ -220,7 +220,7 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "middle_size": pl.Float64,
     "expected_value": pl.Float64,
     "player_name": pl.String,
-    "event_start_time": _TIME,
+    "event_start_time": TIME,
     "is_live": pl.Boolean,
     "worst_case_loss": pl.Float64,
     "best_case_profit": pl.Float64,
@@ -241,7 +241,7 @@ MIDDLES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "league": pl.String,
     "home_team": pl.String,
     "away_team": pl.String,
-    "detected_at": _TIME,
+    "detected_at": TIME,
     "id": pl.String,
     "event_id": pl.String,
     "middle_numbers": pl.List(pl.Int64),
@@ -272,7 +272,7 @@ REJECTED_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Float64,
     "odds_decimal": pl.Float64,
     "is_live": pl.Boolean,
-    "last_seen_at": _TIME,
+    "last_seen_at": TIME,
 }
 
 MARKETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

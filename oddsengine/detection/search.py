@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.detection import tails
 from oddsengine.detection.ids import Hashes, of_markets
 from oddsengine.detection.sweep import (
@@ -23,7 +24,6 @@ from oddsengine.detection.sweep import (
     sweep,
     unconfirmed,
 )
-from oddsengine.identity.groups import Floats, Ints, Longs, Words
 from oddsengine.pricing.references import FairPrices
 
 LEGS = 3

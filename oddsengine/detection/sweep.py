@@ -41,9 +41,9 @@ import numpy.typing as npt
 
 from oddsengine._jit import fused, kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import EARLIEST, LATEST, NONE
+from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import Verdicts, main_markets
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, first_gap, step
+from oddsengine.identity.groups import Groups, first_gap, step
 from oddsengine.identity.table import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close

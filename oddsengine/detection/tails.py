@@ -37,10 +37,10 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED
-from oddsengine.columns import NONE
+from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs
 from oddsengine.detection.sweep import market_fair
 from oddsengine.guards.verdicts import main_markets
-from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import MarketKind
 from oddsengine.maths import middle
 from oddsengine.pricing.references import UNRANKED, FairPrices

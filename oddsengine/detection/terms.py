@@ -26,11 +26,12 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog import Settlement, Terms
+from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.detection import question as board
-from oddsengine.detection.question import Bools, Question
+from oddsengine.detection.question import Question
 from oddsengine.detection.results import TEXTS
 from oddsengine.detection.search import BestPrices
-from oddsengine.identity.groups import Floats, Ints, Longs, distinct
+from oddsengine.identity.groups import distinct
 
 _STANDS = "stands"
 _NEXT = count(1)

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog
+from oddsengine.columns import Floats
 from oddsengine.detection.tails import form
 from oddsengine.maths import middle
-from oddsengine.maths.middle import Floats, Integers, MiddleValue
+from oddsengine.maths.middle import Integers, MiddleValue
 
 _QUARTER = 25  # hundredths
 

@@ -21,6 +21,7 @@ import polars as pl
 
 from oddsengine.feeds.names import league
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.tables.casts import TIME
 
 _SOURCE = "football-data.co.uk"
 _BOOKS = {
@@ -45,7 +46,7 @@ _MOST = 8 << 20
 _LONGEST_HEADER = 16_384  # bytes
 _RESULTS: dict[str, Any] = {
     "event_id": pl.String, "league": pl.String, "season": pl.String, "home_team": pl.String, "away_team": pl.String,
-    "event_start_time": pl.Datetime("us", "UTC"), "date": pl.Date, **dict.fromkeys(_SCORES, pl.Int64),
+    "event_start_time": TIME, "date": pl.Date, **dict.fromkeys(_SCORES, pl.Int64),
 }  # fmt: skip
 
 
@@ -287,7 +288,7 @@ _FRAME: dict[str, Any] = {
     **dict.fromkeys(("id", "sportsbook", "event_id", "sport", "league", "home_team", "away_team"), pl.String),
     **dict.fromkeys(("market_type", "selection", "selection_type"), pl.String),
     **dict.fromkeys(("odds_decimal", "line"), pl.Float64),
-    **dict.fromkeys(("event_start_time", "last_seen_at"), pl.Datetime("us", "UTC")),
+    **dict.fromkeys(("event_start_time", "last_seen_at"), TIME),
     "closing": pl.Boolean,
 }
 

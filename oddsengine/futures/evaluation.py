@@ -40,13 +40,13 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
-from oddsengine.columns import Bools
+from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.detection.ids import hash_text, hexadecimal
 from oddsengine.detection.sweep import break_even
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
-from oddsengine.identity.groups import Floats, Longs, mix
+from oddsengine.identity.groups import mix
 from oddsengine.identity.traits import book_charges, feeds
 from oddsengine.maths.odds import charged
 

@@ -12,10 +12,9 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.columns import Bools
+from oddsengine.columns import NO_TIME, Bools, Floats, Longs
 from oddsengine.futures.fields import Field, field_of
 from oddsengine.futures.identity import ANY_OTHER, FuturesMarket
-from oddsengine.identity.groups import NO_TIME, Floats, Longs
 from oddsengine.matching import match_player
 from oddsengine.matching.persons import parse_person as read_person
 

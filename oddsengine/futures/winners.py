@@ -36,7 +36,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine.identity.groups import Floats
+from oddsengine.columns import Floats
 from oddsengine.maths.devig import Method, blend_weights, devig, method_name
 
 _WIDEST = 600.0  # bracket, in the logarithm of the unknown

@@ -51,8 +51,8 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import NONE
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs
+from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.table import Identity, times
 from oddsengine.identity.traits import Traits
 from oddsengine.identity.traits import traits as look_up

@@ -17,9 +17,8 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.state import Board
-from oddsengine.columns import Longs
+from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.question import hashes, prepare
-from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.layout import UnitColumns
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission

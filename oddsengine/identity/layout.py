@@ -25,8 +25,8 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import NONE
-from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs, Words, first_gap, intern
+from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words
+from oddsengine.identity.groups import Groups, first_gap, intern
 from oddsengine.identity.traits import MarketKind
 from oddsengine.identity.twins import Rules, linked
 from oddsengine.identity.wording import DRAW, MAYBE_DRAW, moneyline

@@ -16,8 +16,8 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
-from oddsengine.columns import Bools
-from oddsengine.identity.groups import Bytes, Groups, Ints, Longs, Words, intern, mix, settle
+from oddsengine.columns import Bools, Bytes, Ints, Longs, Words
+from oddsengine.identity.groups import Groups, intern, mix, settle
 from oddsengine.identity.layout import (
     BOOK_BITS,
     MISMATCH,

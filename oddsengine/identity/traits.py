@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.columns import Bools
-from oddsengine.identity.groups import Bytes, Floats, Ints, Longs
+from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs
 
 
 class MarketKind(NamedTuple):

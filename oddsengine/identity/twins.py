@@ -13,7 +13,8 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.identity.groups import Bytes, Groups, Ints, Longs
+from oddsengine.columns import Bytes, Ints, Longs
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import MarketKind
 
 _SUBJECTS = {"": 0, "home": 1, "away": 2}

@@ -27,7 +27,8 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.identity.groups import Bytes, Floats, Ints, Longs, intern, mix
+from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs
+from oddsengine.identity.groups import intern, mix
 from oddsengine.identity.traits import MarketKind
 
 WORDING = (
@@ -40,7 +41,6 @@ HOME, DRAW, AWAY = 0, 1, 2
 NO_LINE = np.iinfo(np.int32).min  # fixed line of market types without one
 SUBJECTS = 3  # subjects below are none, home and away; players are name number + SUBJECTS
 
-Bools = npt.NDArray[np.bool_]
 Sides = npt.NDArray[np.int8]
 _Key = TypeVar("_Key", bound=Hashable)
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from oddsengine.board.state import SECOND
 from oddsengine.catalog import FairTable
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
 from oddsengine.live.replica import ReadState, Replica

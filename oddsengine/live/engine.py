@@ -31,14 +31,14 @@ from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, CodedQuot
 from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch, Batch, Board
 from oddsengine.board.units import LOOSE
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
-from oddsengine.columns import LATEST
+from oddsengine.columns import LATEST, NO_TIME, Bytes, Ints, Longs, Words
 from oddsengine.detection import tails
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp, prepare
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
-from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Ints, Longs, Words, distinct
+from oddsengine.identity.groups import Groups, distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, UnitColumns
 from oddsengine.identity.wording import Wording
 from oddsengine.live import replica

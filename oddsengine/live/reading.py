@@ -12,9 +12,10 @@ import polars as pl
 from oddsengine.board.facts import moments_of
 from oddsengine.board.state import STATUSES
 from oddsengine.catalog.reasons import CODES, NAMES
+from oddsengine.columns import Floats, Ints
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS
-from oddsengine.identity.groups import Floats, Ints, mix
+from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState

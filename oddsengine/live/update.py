@@ -16,9 +16,10 @@ from oddsengine.board.facts import Before, Facts, moments_of
 from oddsengine.board.open import NEW as BORN
 from oddsengine.board.open import SAME, Hits
 from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
+from oddsengine.columns import NO_TIME, Bytes, Longs, Words
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS, Kind
-from oddsengine.identity.groups import NO_TIME, Bytes, Longs, Words, distinct
+from oddsengine.identity.groups import distinct
 from oddsengine.identity.layout import BOOK_BITS, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
 from oddsengine.live.view import View

@@ -20,7 +20,7 @@ from oddsengine.board.facts import Columns, Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import Hits, OpenSet, OpenTable
 from oddsengine.catalog.reasons import CODES
-from oddsengine.columns import spans
+from oddsengine.columns import Bytes, Ints, Longs, Words, spans
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
 from oddsengine.detection.kinds import KINDS, Kind
@@ -28,7 +28,7 @@ from oddsengine.detection.question import Question, empty, repeated
 from oddsengine.detection.search import LEGS, Opened, Search
 from oddsengine.detection.sweep import Candidates, Scope, Thresholds
 from oddsengine.detection.tails import Forms, curves
-from oddsengine.identity.groups import Bytes, Groups, Ints, Longs, Words, distinct
+from oddsengine.identity.groups import Groups, distinct
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
 from oddsengine.identity.table import Identity
 from oddsengine.live.key import ViewKey

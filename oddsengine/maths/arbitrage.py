@@ -33,11 +33,10 @@ https://doi.org/10.1002/for.1085. The search over breakpoints of ceilings is ele
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from oddsengine.columns import Floats
 from oddsengine.maths.odds import decimal_odds
-
-Floats = NDArray[np.float64]
 
 _MOST_STEPS = 10_000_000
 _SLACK = 1e-9  # relative rounding error of payouts meant to be equal

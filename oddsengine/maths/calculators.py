@@ -31,12 +31,12 @@ from math import isfinite, prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from oddsengine.columns import Floats
 from oddsengine.maths.depth import lay_to_back
 from oddsengine.maths.odds import charged, probabilities
 
-Floats = NDArray[np.float64]
 MOST_BOOST = 3.0  # a larger share is one in percent
 
 

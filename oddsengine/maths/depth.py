@@ -22,12 +22,10 @@ from math import isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import charged
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 _NO_PROFIT = 1e-12
 _NO_FEE = 1e-9  # steps, by which a rounding error may exceed a multiple

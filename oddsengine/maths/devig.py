@@ -97,10 +97,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import fused
+from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import decimal_odds
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _LANES = 128  # markets solved side by side
 _SLICE = 32 * _LANES  # markets of one pass of worst_case
@@ -111,10 +109,10 @@ _BISECTIONS = 100  # enough to halve any bracket of doubles, in the logarithm, t
 _TOLERANCE = 1e-12  # a bisected market whose sum is farther than this from 1 did not converge
 _LEAST = 1e-300  # probabilities below have left what the exponential can hold
 _GREATEST = 1.7976931348623157e308  # largest finite price
-_TOGETHER: Ints = np.empty(0, dtype=np.int64)  # no starts: markets lie one after the other
+_TOGETHER: Longs = np.empty(0, dtype=np.int64)  # no starts: markets lie one after the other
 _SHIFT_CLOSE = 1e-8  # change of a probit's shift below which the last step leaves no error
 _ROOT2, _DENSITY = math.sqrt(2.0), 1.0 / math.sqrt(2.0 * math.pi)
-_Solver = Callable[[Floats, int, Ints, Floats], None]  # odds, outcomes, starts, out
+_Solver = Callable[[Floats, int, Longs, Floats], None]  # odds, outcomes, starts, out
 Method = str | Mapping[str, float]
 """A method of margin removal: its name, or weights by name."""
 
@@ -137,7 +135,7 @@ _LOWEST = -708.0  # smallest exponent whose exponential is a normal double
 
 
 @fused
-def _read(odds: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) -> None:
+def _read(odds: Floats, n: int, starts: Longs, first: int, m: int, cell: Floats) -> None:
     """Prices of markets first .. first + m into cell[:, 0], an outcome per row; spare lanes get no price."""
     for j in range(n):
         for i in range(m, _LANES):
@@ -161,7 +159,7 @@ def _read(odds: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) 
 
 
 @fused
-def _write(out: Floats, n: int, starts: Ints, first: int, m: int, cell: Floats) -> None:
+def _write(out: Floats, n: int, starts: Longs, first: int, m: int, cell: Floats) -> None:
     """cell[:, 0] to the places that `_read` read."""
     if starts.size == 0 and n == 2:
         pairs = out[2 * first : 2 * (first + m)]
@@ -231,7 +229,7 @@ def _step(f: float, s0: float, s1: float, s2: float, s3: float) -> float:
 
 
 @fused
-def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+def _power(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve the power method for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; log of the implied probability
     bits = cell.view(np.int64)
@@ -319,7 +317,7 @@ def _power(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 
 
 @fused
-def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+def _shin(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve Shin for all markets of n > 2 outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; a
     lane = np.empty((7, _LANES))  # sums of p, of its two derivatives in z, of 1 / r, zero between uses; z; its
@@ -396,7 +394,7 @@ def _shin(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
 
 
 @fused
-def _odds_ratio(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+def _odds_ratio(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve the odds ratio for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; odds - 1
     lane = np.empty((6, _LANES))  # sums of p v^0 .. p v^3, v = 1 - p, zero between uses; c; its relative change
@@ -481,7 +479,7 @@ def _two(odds: Floats, method: int, out: Floats) -> None:
 
 
 @fused
-def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None:
+def _plain(odds: Floats, n: int, starts: Longs, method: int, out: Floats) -> None:
     """Solve n outcomes in closed form: `method` is `_MULTIPLICATIVE` or `_ADDITIVE`."""
     cell = np.empty((n, 1, _LANES))  # per outcome: odds, then probability
     lane = np.empty((3, _LANES))  # sum of q, then what is taken off; factor; `nan` where there is no answer
@@ -514,7 +512,7 @@ def _plain(odds: Floats, n: int, starts: Ints, method: int, out: Floats) -> None
 
 
 @fused
-def _goto(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+def _goto(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve goto for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; standard error
     lane = np.empty((3, _LANES))  # sums of q and of the errors, then c; `nan` where there is no answer
@@ -585,7 +583,7 @@ def _deviate(odds: float) -> float:
 
 
 @fused
-def _probit(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+def _probit(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve probit for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     equal = _deviate(float(n))
     markets = starts.size if starts.size > 0 else odds.size // n
@@ -628,13 +626,13 @@ def _probit(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
                 out[k] = np.nan
 
 
-def _together(odds: Floats, n: int, starts: Ints) -> tuple[Floats, Ints]:
+def _together(odds: Floats, n: int, starts: Longs) -> tuple[Floats, Longs]:
     """Markets of n outcomes laid end to end, and the places they came from."""
     places = (starts[:, np.newaxis] + np.arange(n)).reshape(-1)
     return odds[places], places
 
 
-def _fair_two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
+def _fair_two(odds: Floats, starts: Longs, method: int, out: Floats) -> None:
     """Two outcomes, in place if they lie one after the other, gathered and put back otherwise."""
     if starts.size == 0:
         _two(odds, method, out)
@@ -647,7 +645,7 @@ def _fair_two(odds: Floats, starts: Ints, method: int, out: Floats) -> None:
 def _by_size(method: int, solve: _Solver) -> _Solver:
     """Solve markets of two outcomes by `_two`, larger ones by a solver of their own."""
 
-    def fair(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    def fair(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
         if n == 2:
             _fair_two(odds, starts, method, out)
         else:
@@ -665,7 +663,7 @@ _fair_odds_ratio = _by_size(2, _odds_ratio)
 def _sliced(solve: Callable[[Floats, int], Floats]) -> _Solver:
     """Solve by several methods, a slice of markets at a time so that it stays in cache."""
 
-    def fair(odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+    def fair(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
         if starts.size > 0:
             markets, places = _together(odds, n, starts)
             fair(markets, n, _TOGETHER, markets)
@@ -811,7 +809,7 @@ def _solver(method: Method) -> _Solver:
     return solve
 
 
-def _fair(odds: Floats, offsets: Ints, method: Method, out: Floats) -> None:
+def _fair(odds: Floats, offsets: Longs, method: Method, out: Floats) -> None:
     """Fair probabilities of ragged markets into `out`, for callers that keep their own columns.
 
     Market i is `odds[offsets[i]:offsets[i + 1]]`. Nothing is checked or converted: `odds` and `out` are flat,
@@ -832,7 +830,7 @@ def _fair(odds: Floats, offsets: Ints, method: Method, out: Floats) -> None:
         _each(solve, odds, n, offsets[np.flatnonzero(sizes == n)], out)
 
 
-def _each(solve: _Solver, odds: Floats, n: int, starts: Ints, out: Floats) -> None:
+def _each(solve: _Solver, odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve markets of one size; a single outcome has no answer."""
     if n > 1:
         solve(odds, n, starts, out)

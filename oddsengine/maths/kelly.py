@@ -40,9 +40,8 @@ Scientist 35 (2010).
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddsengine.columns import Floats
 from oddsengine.maths.odds import decimal_odds, probabilities
-
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # tolerance of probabilities that sum to 1
 _SURE = 1e-12  # a smaller margin is rounding, not a sure bet

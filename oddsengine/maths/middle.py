@@ -85,9 +85,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine._jit import kernel
+from oddsengine.columns import Floats
 from oddsengine.maths.odds import decimal_odds
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 POISSON = 0

@@ -31,7 +31,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from oddsengine.columns import Floats
+
 Strings = npt.NDArray[np.str_]
 
 _FRACTION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:[/:-]\s*(\d+(?:\.\d+)?)\s*)?", re.ASCII)

@@ -18,11 +18,10 @@ The constants were chosen from a few recorded boards. Results are ``nan`` for in
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from oddsengine.columns import Floats
 from oddsengine.maths.odds import decimal_odds, probabilities
-
-Floats = NDArray[np.float64]
 
 _ALONE = 0.7  # B with fewer than two other books
 

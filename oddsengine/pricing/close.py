@@ -68,8 +68,8 @@ from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.fair import FLAGS, OTHER, FairTable
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import NONE
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words
+from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import BookCharges, MarketKind, Traits
 from oddsengine.maths.devig import devig_groups
 

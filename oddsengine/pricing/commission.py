@@ -20,7 +20,8 @@ import numpy as np
 import polars as pl
 
 from oddsengine._jit import kernel
-from oddsengine.identity.groups import Bytes, Floats, Groups, Ints, Longs
+from oddsengine.columns import Bytes, Floats, Ints, Longs
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import BookCharges, Traits
 from oddsengine.maths.depth import fee_per_unit, rounded_fee, walk
 from oddsengine.maths.odds import charged

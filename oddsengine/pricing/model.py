@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oddsengine.identity.groups import Floats, Groups, Longs, Words, mix
+from oddsengine.columns import Floats, Longs, Words
+from oddsengine.identity.groups import Groups, mix
 from oddsengine.pricing.close import Fair
 
 MODEL = "model"

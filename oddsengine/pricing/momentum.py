@@ -30,8 +30,8 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
-from oddsengine.columns import NONE, spans
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Longs, Words, checksum, mix
+from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words, spans
+from oddsengine.identity.groups import Groups, checksum, mix
 from oddsengine.pricing.close import BookLogits, clip
 
 SECOND = 1_000_000

@@ -41,8 +41,8 @@ import numpy as np
 
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED
-from oddsengine.columns import NONE
-from oddsengine.identity.groups import Bytes, Floats, Groups, Longs
+from oddsengine.columns import NONE, Bytes, Floats, Longs
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing.close import (

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES
-from oddsengine.columns import NONE
+from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Words
 from oddsengine.guards.verdicts import Verdicts, main_lines
-from oddsengine.identity.groups import NO_TIME, Bytes, Floats, Groups, Ints, Words
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import BookCharges, Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close

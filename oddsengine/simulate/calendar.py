@@ -6,7 +6,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.catalog.names import slug
-from oddsengine.identity.groups import Floats, Longs
+from oddsengine.columns import Floats, Longs
 from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYERS, SimulatedLeague
 from oddsengine.simulate.wording import Fixture
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.identity.groups import Floats, Longs
+from oddsengine.columns import Floats, Longs
 from oddsengine.identity.traits import book_charges
 from oddsengine.maths.odds import charged
 from oddsengine.simulate.leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD

@@ -21,7 +21,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.catalog import futures as kinds
-from oddsengine.identity.groups import Floats
+from oddsengine.columns import Floats
 from oddsengine.simulate.desks import Desk, Habits, desk, quoted
 from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES
 

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.identity.groups import Floats, Longs
+from oddsengine.columns import Floats, Longs
 from oddsengine.simulate.desks import quoted
 from oddsengine.simulate.games import shares
 

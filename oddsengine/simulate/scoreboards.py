@@ -11,8 +11,8 @@ from zlib import crc32
 
 import numpy as np
 
+from oddsengine.columns import Floats, Longs
 from oddsengine.feeds.scores import FINAL, ScoreReading
-from oddsengine.identity.groups import Floats, Longs
 from oddsengine.simulate.desks import Desk
 from oddsengine.simulate.games import ENDED, LIVE, SimulatedGames
 from oddsengine.simulate.wording import Fixture

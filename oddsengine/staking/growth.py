@@ -58,10 +58,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine._jit import fused
+from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import decimal_odds
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 _STEP = 0.5  # of the trapezoidal rule, in log t
 _NODES = np.exp(np.arange(-23.0, 14.0, _STEP))

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from math import nextafter
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
+
+from oddsengine.columns import Floats, Longs
 
 LEVELS, COMMISSION, FEE = "levels", "commission", "contract_fee"
 MIN_BET, BET_STEP, BET_DELAY = BET_RULES = "min_bet", "bet_step", "bet_delay"
@@ -43,9 +43,6 @@ BAD_NUMBERS = {
     BET_STEP: f"not above 0, up to {MOST_STAKE:g}", BET_DELAY: f"not from 0 to {MOST_DELAY:g} seconds",
 }  # fmt: skip
 _FIELDS = ("odds_decimal", "stake")
-
-Floats = npt.NDArray[np.float64]
-Longs = npt.NDArray[np.int64]
 
 
 class FlatLevels(NamedTuple):

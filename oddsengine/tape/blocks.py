@@ -15,7 +15,7 @@ import polars as pl
 
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
 from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.key import ViewKey

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.catalog import FairTable, read_fair_table
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.live.engine import Engine
 from oddsengine.tables.timestamps import micros, time_of
 from oddsengine.tape.blocks import HEADER, Block, Note, TapeError, TapeStep, decoded, head, whole

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from oddsengine.catalog import FairTable, read_fair_table
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.update import Update

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Self
 
 from oddsengine.board.state import SECOND, Batch
 from oddsengine.catalog import FairTable, fair_content
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.live.engine import Engine, Recorder
 from oddsengine.live.key import ViewKey
 from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of

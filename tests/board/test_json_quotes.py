@@ -18,7 +18,7 @@ from oddsengine.board.links import LINKS
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import _PRICE, QuoteReader, Quotes, _fields, _frame
 from oddsengine.board.rows import REJECTED
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
 from oddsengine.tables.schema import MOST_CHARACTERS, OddsError

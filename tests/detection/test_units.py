@@ -19,6 +19,7 @@ from support.hazards import NOW, Row
 from support.rows import total
 
 from oddsengine.catalog.reasons import CODES
+from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
 from oddsengine.detection import question as board
 from oddsengine.detection import sweep as detect
@@ -27,7 +28,7 @@ from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Scope, Thresholds
-from oddsengine.identity.groups import NO_TIME, Groups, Longs, mix
+from oddsengine.identity.groups import Groups, mix
 from oddsengine.pricing.close import BITS
 from oddsengine.pricing.references import Callers, FairPrices, fair_prices, view_spec
 

@@ -21,9 +21,10 @@ from support.rows import prop, row, spread, table, team_total, total
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS
+from oddsengine.columns import NO_TIME, Bytes, Longs
 from oddsengine.guards import verdicts as guards
 from oddsengine.guards.verdicts import Verdicts, guard, judge, main_lines
-from oddsengine.identity.groups import NO_TIME, Bytes, Groups, Longs
+from oddsengine.identity.groups import Groups
 from oddsengine.identity.table import Identity, identify, times
 from oddsengine.tables.schema import check_odds
 

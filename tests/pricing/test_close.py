@@ -18,10 +18,10 @@ from naive import close as naive
 import oddsengine
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
+from oddsengine.columns import NO_TIME
 from oddsengine.detection import ev, ids, tails
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import PreparedTable, ask, prepare
-from oddsengine.identity.groups import NO_TIME
 from oddsengine.identity.table import times
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing import momentum

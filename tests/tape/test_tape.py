@@ -33,7 +33,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import STATUSES, Batch
-from oddsengine.identity.groups import NO_TIME
+from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.engine import Engine, Recorder

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from oddsengine import View, catalog
-from oddsengine.columns import NO_TIME, Floats, Longs
+from oddsengine.columns import NO_TIME, Bools, Floats, Longs
 from oddsengine.live.delayed import DelayedBoard, NotYetError
 from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id
@@ -33,7 +32,6 @@ _MOST_SELECTIONS = 16  # of a table
 MOST_VIEWS = 32  # of a node
 SHARE = 8  # for views that only one account reads
 IDLE_S = 30.0  # after this time without a reader, a view is closed
-Bools = npt.NDArray[np.bool_]
 Board = Engine | DelayedBoard
 Value = TypeVar("Value")
 _IdRow = tuple[str, msgspec.Raw]

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from oddsengine.columns import Bools
 from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
 from oddsengine_service import filters
-from oddsengine_service.board.views import Bools
 from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import unknown
 from oddsengine_service.filters import Pages, Places

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.columns import NO_TIME, Floats, Longs
+from oddsengine.columns import NO_TIME, Bools, Floats, Longs
 from oddsengine.detection.kinds import Kind, tolerance
 from oddsengine.query import values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
-from oddsengine_service.board.views import Bools, OpportunityTable
+from oddsengine_service.board.views import OpportunityTable
 from oddsengine_service.wire.kinds import prices
 from oddsengine_service.wire.numbers import american
 

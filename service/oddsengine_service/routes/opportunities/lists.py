@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.columns import Floats, Longs
+from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.detection.kinds import ARBITRAGE, EV, KINDS, LOW_HOLD, MIDDLES, Kind
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine.staking.same_bets import same_bets
 from oddsengine_service import filters
-from oddsengine_service.board.views import Bools, OpenRows, OpportunityTable
+from oddsengine_service.board.views import OpenRows, OpportunityTable
 from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param, Query, Words
