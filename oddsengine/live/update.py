@@ -16,22 +16,18 @@ from oddsengine.board.facts import Before, Facts, moments_of
 from oddsengine.board.open import NEW as BORN
 from oddsengine.board.open import SAME, Hits
 from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
-from oddsengine.columns import NO_TIME, Bytes, Longs, Words
+from oddsengine.columns import Bytes, Longs, Words
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.identity.groups import distinct
 from oddsengine.identity.layout import BOOK_BITS, LIVE, SUSPENDED
 from oddsengine.identity.wording import WORDING
 from oddsengine.live.view import View
+from oddsengine.tables.timestamps import timestamp, timestamps
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
 _encoder = msgspec.json.Encoder()
 _SELECTION, _LINE = itemgetter(7), itemgetter(-1)
-
-
-def iso(micros: int) -> str | None:
-    """Format a time for JSON."""
-    return None if micros == NO_TIME else f"{np.datetime64(micros, 'us')}Z"
 
 
 class RowDelta(msgspec.Struct, gc=False):
@@ -198,7 +194,7 @@ class Update:
         return {name: msgspec.Raw(_encoder.encode(rows)) for name, rows in self._rows.items()}
 
     def _told(self, rows: dict[str, Any], view: View | None) -> dict[str, Any]:
-        out: dict[str, Any] = {"number": self.number, "now": iso(self.now), **rows}
+        out: dict[str, Any] = {"number": self.number, "now": timestamp(self.now), **rows}
         if view is not None and view in self.views:
             change = self.views[view]
             out["detected"] = _opportunities(change, self.facts)
@@ -210,7 +206,7 @@ class Update:
         facts = self.facts.take(self.rows[which])
         deltas = list(map(RowDelta, *_figures_of(facts)))
         for at in np.flatnonzero(self.what[which] & STATUS).tolist():
-            deltas[at].event_start_time = iso(int(facts.start[at]))
+            deltas[at].event_start_time = timestamp(int(facts.start[at]))
         return deltas
 
 
@@ -220,7 +216,7 @@ def _figures_of(facts: Facts) -> tuple[list[Any], ...]:
     return (
         hexadecimal(facts.id), facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist(),
         [wordings[term][-1] for term in facts.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
-        ((facts.flags & SUSPENDED) == 0).tolist(), _isos(facts.changed),
+        ((facts.flags & SUSPENDED) == 0).tolist(), timestamps(facts.changed),
     )  # fmt: skip
 
 
@@ -228,18 +224,12 @@ def _full(facts: Facts) -> list[dict[str, Any]]:
     """Rows by id with all fields."""
     if not facts.key.size:
         return []
-    columns = (*_figures_of(facts), facts.sportsbooks, _isos(facts.seen), _isos(facts.start))
+    columns = (*_figures_of(facts), facts.sportsbooks, timestamps(facts.seen), timestamps(facts.start))
     names = (*RowDelta.__struct_fields__[:8], "sportsbook", "last_seen_at", "event_start_time")
     return [
         dict(zip(names, fields, strict=True), **dict(zip(WORDING, wording, strict=False)))
         for fields, wording in zip(zip(*columns, strict=True), facts.texts, strict=True)
     ]
-
-
-def _isos(micros: Longs) -> list[str | None]:
-    known, of = np.unique(micros, return_inverse=True)
-    texts = [None if m == NO_TIME else f"{t}Z" for t, m in zip(known.view("M8[us]").astype(str), known, strict=True)]
-    return [texts[at] for at in of.tolist()]
 
 
 class Leg(msgspec.Struct, gc=False):
@@ -281,7 +271,7 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
     places_of: Any = spots.tolist()
     own = [[legs[place] for place in row[:n]] for row, n in zip(places_of, sizes, strict=True)]
     names, births = hexadecimal(hits.id), change.born.tolist()
-    born = {birth: iso(birth) for birth in set(births)}
+    born = {birth: timestamp(birth) for birth in set(births)}
     unconfirmed = ((hits.figures[:, -1].astype(np.int64) & 1) != 0).tolist()
     out: list[Any] = [None] * hits.size
     for code, kind in enumerate(KINDS.values()):
@@ -301,4 +291,4 @@ def _published(wording: Any) -> str:
     return catalog.published_name(wording[5] or "", wording[1] or "", wording[10] or "", wording[6] or "")
 
 
-__all__ = ["BOOK_BITS", "SAME", "Update", "ViewChange", "hexadecimal", "iso"]
+__all__ = ["BOOK_BITS", "SAME", "Update", "ViewChange", "hexadecimal"]

@@ -76,6 +76,11 @@ def timestamps(micros: Longs) -> list[Any]:
     return text_list
 
 
+def timestamp(micro: int) -> str | None:
+    """Format one time, as `timestamps`."""
+    return None if micro == NO_TIME else f"{np.datetime64(micro, 'us')}Z"
+
+
 def time_of(micro: int) -> datetime | None:
     """Convert a time in microseconds to a datetime; None for a missing time."""
     if micro == NO_TIME:

@@ -14,8 +14,7 @@ from msgspec.structs import astuple
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
-from oddsengine.live.update import iso
-from oddsengine.tables.timestamps import micros
+from oddsengine.tables.timestamps import micros, timestamp
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.wire.splits import (
     MoneylineSplit,
@@ -178,10 +177,12 @@ def _game(event: str, book: str, series: Series, place: int) -> SplitsGame:
     about = series.about
     return SplitsGame(
         event_id=event, sport=about.sport, league=about.league, sportsbook=book, home_team=about.home_team,
-        away_team=about.away_team, fetched_at=iso(series.times[place]) or "",
+        away_team=about.away_team, fetched_at=timestamp(series.times[place]) or "",
         **_parts(series.at(place), SpreadSplit),
     )  # fmt: skip
 
 
 def _entry(time: int, book: str, numbers: list[float]) -> SplitsHistoryEntry:
-    return SplitsHistoryEntry(book=book, ts=iso(time) or "", timestamp=time // SECOND, **_parts(numbers, SpreadEntry))
+    return SplitsHistoryEntry(
+        book=book, ts=timestamp(time) or "", timestamp=time // SECOND, **_parts(numbers, SpreadEntry)
+    )

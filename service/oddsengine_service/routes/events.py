@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from oddsengine.columns import Bools
-from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
+from oddsengine.tables.timestamps import timestamp
 from oddsengine_service import filters
 from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import unknown
@@ -36,7 +36,7 @@ def _event(stats: BoardStats, at: int, games: Mapping[str, Standing]) -> Event:
         league=stats.leagues[at],
         home_team=game.home,
         away_team=game.away,
-        start_time=iso(int(stats.begins[at])),
+        start_time=timestamp(int(stats.begins[at])),
         status=stats.status_of(at),
         is_live=bool(stats.live[at]),
         book_count=len(books),

@@ -12,9 +12,8 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME
-from oddsengine.live.update import iso
 from oddsengine.query import BoardStats, values
-from oddsengine.tables.timestamps import micros
+from oddsengine.tables.timestamps import micros, timestamp
 from oddsengine_service import filters
 from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import unknown
@@ -153,7 +152,7 @@ def _book(ident: str, count: int, seen: int, stats: BoardStats, reported: dict[s
         requires_tier=entry.requires_tier,
         status=status,
         event_count=count,
-        last_update=None if seen == NO_TIME else iso(seen),
+        last_update=None if seen == NO_TIME else timestamp(seen),
         unlisted=ident not in catalog.books(),
         slug=ident,
         active=status != "inactive",

@@ -3,7 +3,7 @@
 import msgspec
 
 from oddsengine.feeds.scores import State
-from oddsengine.live.update import iso
+from oddsengine.tables.timestamps import timestamp
 from oddsengine_service.wire.envelopes import GameState, Moment
 
 
@@ -40,7 +40,7 @@ def standing(state: State, teams: Teams) -> Standing:
         home_team=teams.home, away_team=teams.away, sport=teams.sport, league=teams.league, home_score=state.home,
         away_score=state.away, is_live=not state.over, game_period=state.period or None,
         game_clock=state.clock or None, possession=state.possession or None, primary_book=state.primary,
-        book_count=state.sources, stale=state.stale, updated_at=iso(state.changed) or "",
+        book_count=state.sources, stale=state.stale, updated_at=timestamp(state.changed) or "",
     )  # fmt: skip
 
 
