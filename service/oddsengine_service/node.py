@@ -42,7 +42,7 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.tiers import TIERS, Tier
-from oddsengine_service.wire.kinds import encodings
+from oddsengine_service.wire.encodings import encodings
 from oddsengine_service.wire.splits import SplitsGiven
 
 VERSION = "v1"

@@ -12,9 +12,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine.detection.kinds import KINDS
 from oddsengine_service.stream.sse import OddsDelta, OddsSeen
+from oddsengine_service.wire.encodings import ENCODINGS
 from oddsengine_service.wire.envelopes import AnswerMeta, Moment
 from oddsengine_service.wire.games import Standing
-from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.odds import Odds
 
 

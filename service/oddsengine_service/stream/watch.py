@@ -24,7 +24,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.wire.columns import RowEncoding
-from oddsengine_service.wire.kinds import ENCODINGS, prices
+from oddsengine_service.wire.encodings import ENCODINGS, prices
 
 OpportunityId = int  # id of an opportunity as the engine has it
 

@@ -12,8 +12,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from oddsengine.detection.kinds import KINDS
 from oddsengine_service.stream.sse import OddsDelta, clock
+from oddsengine_service.wire.encodings import ENCODINGS
 from oddsengine_service.wire.envelopes import AnswerMeta, Moment
-from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.odds import Odds
 
 OddsRow = Annotated[

@@ -28,7 +28,7 @@ from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
 from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.tiers import books_of
-from oddsengine_service.wire.kinds import ENCODINGS
+from oddsengine_service.wire.encodings import ENCODINGS
 
 EV = found(module.endpoints, "/opportunities/ev")
 ARB = found(module.endpoints, "/opportunities/arbitrage")

@@ -25,8 +25,8 @@ from oddsengine.query import values
 from oddsengine.tables.levels import BET_RULES
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.contract import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
+from oddsengine_service.wire.encodings import ENCODINGS
 from oddsengine_service.wire.envelopes import GameState
-from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.numbers import american, americans, exact, format_time, rounded
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}

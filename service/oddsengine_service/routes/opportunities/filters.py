@@ -14,7 +14,7 @@ from oddsengine.query import values
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import filters
 from oddsengine_service.board.views import OpportunityTable
-from oddsengine_service.wire.kinds import prices
+from oddsengine_service.wire.encodings import prices
 from oddsengine_service.wire.numbers import american
 
 _MEANINGS: tuple[tuple[str, tuple[str, ...], Callable[[Any, Any], list[bool]]], ...] = (

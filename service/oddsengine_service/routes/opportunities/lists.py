@@ -24,9 +24,9 @@ from oddsengine_service.routes.opportunities.download import download
 from oddsengine_service.routes.opportunities.filters import matching, ordered
 from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.wire.contract import ArbitragePage, EvPage, LowHoldPage, MiddlePage, SameBet, decorated
+from oddsengine_service.wire.encodings import ENCODINGS, WITH_GAME_STATE
 from oddsengine_service.wire.envelopes import ListMeta, PageWith
 from oddsengine_service.wire.games import Standing, state_of
-from oddsengine_service.wire.kinds import ENCODINGS, WITH_GAME_STATE
 from oddsengine_service.wire.numbers import exact, format_time
 
 TAG = "Opportunities"

@@ -32,8 +32,8 @@ from oddsengine_service.routes.opportunities.lists import (
 )
 from oddsengine_service.wire.columns import book_id
 from oddsengine_service.wire.contract import Arbitrage, Ev, LowHold, Middle
+from oddsengine_service.wire.encodings import ENCODINGS
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.kinds import ENCODINGS
 from oddsengine_service.wire.odds import Odds, odds
 
 MIDDLE_ID = "[0-9a-f]{16}"
