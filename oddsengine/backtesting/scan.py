@@ -24,7 +24,7 @@ from oddsengine.backtesting.replay import check_books, engine_of, source, span, 
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.open import NEW, Hits
 from oddsengine.catalog.reasons import Guards
-from oddsengine.columns import NO_TIME, Bytes, Floats, Longs, Words, grown
+from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Longs, Words, grown
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.question import Sharp
@@ -96,6 +96,7 @@ class _Born(NamedTuple):
     flags: Longs
     legs: Facts
     net: Floats  # per leg
+    own: Bools  # per leg: whether it is the price by which the market is named
 
 
 class _Scan:
@@ -141,11 +142,12 @@ class _Scan:
         self._figures, self._times = grown(self._figures, self._size), grown(self._times, self._size)
         self._place.update(zip(hits.id.tolist(), range(begin, self._size), strict=True))
         has_leg = hits.legs >= 0
-        of = np.nonzero(has_leg)[0]
+        of, leg = np.nonzero(has_leg)
         legs = update.facts.take(update.facts.places(hits.legs[has_leg]))
         self._born.append(
             _Born(
-                now, self._engine.fair.name, hits.kind, hits.id, of + begin, _flags(hits), legs, _net(hits)[has_leg]
+                now, self._engine.fair.name, hits.kind, hits.id, of + begin, _flags(hits), legs, _net(hits)[has_leg],
+                leg == hits.own[of],
             )
         )  # fmt: skip
         start = np.empty(hits.size, np.int64)
@@ -163,7 +165,7 @@ class _Scan:
             self._heads.append(heads)
             self._legs.append(legs.select("at", "row_id", "net_odds", "one_sided", *_LISTED.values()))
             early = ~pl.col("is_live") & (pl.col("event_start_time") > pl.col("born_at"))
-            self._waiting.append(legs.filter(early).drop("at", "born_at", "net_odds"))
+            self._waiting.append(legs.filter(early).drop("at", "born_at", "net_odds", "own"))
         closes = self._closes.take_closed(everything=everything)
         if not self._waiting:
             return
@@ -260,7 +262,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
         group.append(one)
     parts.append(_odds_table(group))
     legs = pl.concat(parts)
-    first = legs.unique("at", keep="first", maintain_order=True)
+    first = legs.filter("own")
     sizes = [one.kind.size for one in born]
     heads = first.select(*_EVENT).with_columns(
         kind=pl.Series(list(KINDS)).gather(np.concatenate([one.kind for one in born])),
@@ -280,6 +282,7 @@ def _odds_table(born: list[_Born]) -> pl.DataFrame:
         at=pl.Series(np.concatenate([one.at for one in born])),
         row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String),
         net_odds=pl.Series(np.concatenate([one.net for one in born])),
+        own=pl.Series(np.concatenate([one.own for one in born])),
         born_at=moments_of(moment),
         one_sided=np.concatenate([(one.flags[one.at - one.at[0]] & int(ONE_SIDED)) != 0 for one in born]),
     )

@@ -45,6 +45,7 @@ class Hits(NamedTuple):
     legs: Ints  # (n, LEGS) slots of the board, -1 beyond
     figures: Floats  # (n, FIGURES); by kind, see `Kind.figures`
     shown: Words  # of kinds that are `hashed`: a hash of what else their rows show, see `low_hold.shown`
+    own: Bytes  # which leg is a price of the opportunity's market; others may be the same bets in other markets
 
     @property
     def size(self) -> int:
@@ -65,6 +66,7 @@ class Hits(NamedTuple):
             np.empty((0, LEGS), np.int32),
             np.empty((0, FIGURES)),
             np.empty(0, np.uint64),
+            np.empty(0, np.uint8),
         )
 
 

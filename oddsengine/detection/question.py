@@ -21,7 +21,7 @@ from oddsengine.columns import NO_TIME, NONE, Bools, Floats, Ints, Longs, Words
 from oddsengine.detection import books as naming
 from oddsengine.detection import ids
 from oddsengine.detection.results import RESULT_NAMES, TEXTS
-from oddsengine.detection.search import Search
+from oddsengine.detection.search import Search, own_legs
 from oddsengine.detection.sweep import Scope, Thresholds, ages, view
 from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
@@ -516,8 +516,7 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
 
 def own_rows(question: Question, market: Longs, legs: Ints) -> Ints:
     """The first leg of each case, (n, outcomes) padded with -1, that is a price of the market itself, not of a twin."""
-    is_own = (legs >= 0) & (question.view.groups.market[np.maximum(legs, 0)] == market[:, None])
-    own: Ints = legs[np.arange(market.size), is_own.argmax(axis=1)]
+    own: Ints = legs[np.arange(market.size), own_legs(question.view.groups, market, legs)]
     return own
 
 

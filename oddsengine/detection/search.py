@@ -24,6 +24,7 @@ from oddsengine.detection.sweep import (
     sweep,
     unconfirmed,
 )
+from oddsengine.identity.groups import Groups
 from oddsengine.pricing.references import FairPrices
 
 LEGS = 3
@@ -119,6 +120,12 @@ class Cases(NamedTuple):
     def only(self, keep: Longs) -> "Cases":
         """Return a selection of the rows."""
         return Cases(self.who[keep], self.market[keep], self.legs.only(keep))
+
+
+def own_legs(groups: Groups, market: Longs, rows: Ints) -> Longs:
+    """The first leg of each case, (n, legs) padded with -1, that is a price of the market itself, not of a twin."""
+    is_own = (rows >= 0) & (groups.market[np.maximum(rows, 0)] == market[:, None])
+    return np.asarray(is_own.argmax(axis=1))
 
 
 def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, distinct: bool) -> Cases:

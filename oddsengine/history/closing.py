@@ -293,7 +293,15 @@ class ClosingRecorder:
             return hits.take(hits.kind == KINDS.code("ev"))
         table, at = self._view.open.table, self._view.open.places()
         at = at[table.kind[at] == KINDS.code("ev")]
-        return Hits(table.id[at], table.kind[at], table.unit[at], table.legs[at], table.figures[at], table.shown[at])
+        return Hits(
+            table.id[at],
+            table.kind[at],
+            table.unit[at],
+            table.legs[at],
+            table.figures[at],
+            table.shown[at],
+            np.zeros(at.size, np.uint8),
+        )
 
     def _bets(self, board: Board, update: Update, hits: Hits) -> Bets:
         assert hits.legs.shape[1] == LEGS

@@ -263,6 +263,7 @@ class Engine(Readable):
                     if board.names is not names or names.unit_event.size > units:
                         self._reset_readers()  # units that the copies do not get: they would number others so
                 else:
+                    board.keep()  # if it was interrupted before that
                     self._recompute()
                     self._follow()
                 raise

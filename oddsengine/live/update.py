@@ -272,6 +272,7 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
     own = [[legs[place] for place in row[:n]] for row, n in zip(places_of, sizes, strict=True)]
     names, births = hexadecimal(hits.id), change.born.tolist()
     born = {birth: timestamp(birth) for birth in set(births)}
+    leads = hits.own.tolist()
     unconfirmed = ((hits.figures[:, -1].astype(np.int64) & 1) != 0).tolist()
     out: list[Any] = [None] * hits.size
     for code, kind in enumerate(KINDS.values()):
@@ -281,7 +282,7 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
         held_of, row = hits.figures[here].T, _row_of(kind)
         figures = zip(*[figure.of(held_of).tolist() for figure in kind.figures], strict=True)
         for i, values in zip(here.tolist(), figures, strict=True):
-            market = markets[places_of[i][0]]
+            market = markets[places_of[i][leads[i]]]
             out[i] = row(names[i], kind.name, *market, *values, unconfirmed[i], own[i], born[births[i]])
     return out
 

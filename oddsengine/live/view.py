@@ -25,7 +25,7 @@ from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.question import Question, empty, repeated
-from oddsengine.detection.search import LEGS, Opened, Search
+from oddsengine.detection.search import LEGS, Opened, Search, own_legs
 from oddsengine.detection.sweep import Candidates, Scope, Thresholds
 from oddsengine.detection.tails import Forms, curves
 from oddsengine.identity.groups import Groups, distinct
@@ -336,17 +336,18 @@ def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hi
     kind = np.repeat(np.array([code for code, _ in parts], np.uint8), sizes)
     who = np.concatenate([part.who for _, part in parts])
     unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part.market for _, part in parts])]]]
-    legs, shown = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64)
+    legs, shown, own = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64), np.zeros(n, np.uint8)
     figures = np.concatenate([part.figures for _, part in parts])
     start = 0
     for size, (_, part) in zip(sizes, parts, strict=True):
         rows = part.rows[:, :LEGS]
         legs[start : start + size, : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
+        own[start : start + size] = own_legs(g, part.market, rows)
         if part.shown is not None:
             shown[start : start + size] = part.shown
         start += size
     ident = np.concatenate([part.id for _, part in parts])
-    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, shown)
+    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, shown, own)
     order = np.argsort(who << 32 | unit, kind="stable")
     return who[order], hits.take(order)
 

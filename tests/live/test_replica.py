@@ -394,6 +394,23 @@ def test_a_step_that_is_interrupted_anywhere_is_shown_whole_or_not_at_all() -> N
     assert seen == {1, 2}
 
 
+def test_a_step_that_is_interrupted_between_its_own_lines_is_shown_by_the_copy() -> None:
+    """At every line of the function that makes a step; so also between counting it and keeping its batch."""
+    at, seen = 1, set()
+    while True:
+        engine = Engine()
+        engine.keep_replica()
+        engine.step([*ARB, quote("X", 2.0, "bet365", event_id="other")], NOW)
+        stopped = interrupted(engine, at, Engine._feed, quotes=CHEAPER, now=NOW + timedelta(seconds=31))
+        alike(engine, failed=engine.number == 1)
+        seen.add(engine.number)
+        if not stopped:
+            break
+        at += 1
+    assert seen == {1, 2}
+    assert at > 20
+
+
 def test_rows_without_a_price_are_counted() -> None:
     engine = Engine()
     engine.keep_replica()

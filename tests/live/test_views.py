@@ -10,6 +10,7 @@ from live.test_interruption import ARB, NOW, quote
 from support.boards import unnumbered
 
 import oddsengine as oe
+from oddsengine.simulate import World
 
 
 def test_a_negative_limit_is_unknown() -> None:
@@ -167,3 +168,18 @@ def test_a_low_hold_shows_one_row_of_a_book_that_quotes_a_price_twice() -> None:
 def test_a_view_may_be_kept_by_any_truth_value() -> None:
     nothing: Any = None
     assert oe.Engine().view(keep=nothing).kept == 0
+
+
+def test_an_update_and_the_rows_name_one_market_also_where_the_first_leg_is_of_another() -> None:
+    engine, elsewhere = oe.Engine(), 0
+    view = engine.view(keep=True, min_profit=-5.0, max_hold=10.0)
+    for _, batch in zip(range(6), World(11, events=40, live=0.3).run(60.0), strict=False):
+        update = engine.step(batch.quotes, batch.now, events=batch.events)
+        rows = view.opportunities()
+        named = {
+            ident[-16:]: market for rows_ in rows.frames.values() for ident, market in rows_["id", "market_type"].rows()
+        }
+        for found in update.plain(view).get("detected", ()):
+            assert found["market_type"] == named[found["id"]]
+            elsewhere += found["legs"][0]["market_type"] != found["market_type"]
+    assert elsewhere > 3
