@@ -76,6 +76,8 @@ class Opportunities:
         """The frame of a kind."""
         return self.frames[kind]
 
+    __iter__ = None  # not by number: there may be more kinds
+
     def __repr__(self) -> str:
         counts = ", ".join(f"{frame.height:,} {kind}" for kind, frame in self.frames.items())
         return f"<Opportunities: {counts}>"
@@ -428,7 +430,8 @@ def find_all(
             results = list(pool.map(found, KINDS.values()))
     over_cap = Counter[str]()
     for kind, (_, cut) in zip(KINDS.values(), results, strict=True):
-        over_cap[kind.cap] += cut
+        if kind.cap:
+            over_cap[kind.cap] += cut
     counts |= {name: cut for name in sorted(over_cap) if (cut := over_cap[name])}
     frames = {name: rows for name, (rows, _) in zip(KINDS, results, strict=True)}
     _warn(over_cap.total() + sum(frame.height for frame in frames.values()), question, sharp, fair=True)

@@ -4,6 +4,7 @@ Everything that handles opportunities iterates `KINDS`: finders, views, tapes, t
 its lists, streams, tools and page. `register` adds a kind of your own (docs/kinds.md) before any of these is used.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -223,8 +224,8 @@ class Kind:
 
     @property
     def single(self) -> bool:
-        """Whether it is one bet."""
-        return len(self.odds) == 1
+        """Whether it is one bet, without legs or sides."""
+        return not {"legs", *SIDES} & set(self.schema)
 
     @property
     def threshold(self) -> Threshold:
@@ -350,6 +351,7 @@ ARBITRAGE = Kind(
     american=("legs.odds_american",),
     orders={"profit": Order("profit_percent", descending=True), "start_time": _START, "time": _START, **_PLACE},
     bounds=(Bound("profit_percent", "min_profit"),),
+    published={**PUBLISHED, "sharp_book": "devig_book"},
     explained={"profit_percent": "profit_percent", "implied_total": "implied_total_percent"},
 )  # fmt: skip
 LOW_HOLD = Kind(
@@ -425,6 +427,7 @@ class Kinds(Mapping[str, Kind]):
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
+        self._used = ""  # why it is too late for another one
 
     def __getitem__(self, name: str) -> Kind:
         return self._kinds[name]
@@ -437,7 +440,13 @@ class Kinds(Mapping[str, Kind]):
 
     def add(self, kind: Kind) -> None:
         """Add a kind; see `register`."""
+        if self._used:
+            raise RuntimeError(f"{self._used}: it is too late to register the kind {kind.name}")
         self._kinds[kind.name] = kind
+
+    def use(self, why: str) -> None:
+        """Something depends on the list as it is."""
+        self._used = self._used or why
 
     def code(self, name: str) -> int:
         """The code of a kind in arrays."""
@@ -464,32 +473,70 @@ class Kinds(Mapping[str, Kind]):
         return found
 
 
-KINDS = Kinds((EV, ARBITRAGE, LOW_HOLD, MIDDLES))
+BUILT_IN = (EV, ARBITRAGE, LOW_HOLD, MIDDLES)
+"""Those that share one sweep."""
+KINDS = Kinds(BUILT_IN)
+
+
+_WORD = re.compile("[a-z][a-z0-9_]*")
+_TAKEN = {"all", "odds", "gamestate", "games", "explain", "rejected", "other"}
+_COLUMN_TYPES = (pl.String, pl.Boolean, pl.Int64, pl.UInt32, pl.Float64, pl.Datetime)
+_OF_ROWS = {"id", "kind", "event_id", "market_type", "player_name", "unconfirmed", "legs", "detected_at"}
 
 
 def register(kind: Kind) -> None:
-    """Add a kind of your own, before an engine is made or the service is imported.
+    """Add a kind of your own, before the first view of an engine is made and the service is imported.
 
     Raises
     ------
     ValueError
-        If its name, or that of a threshold, is taken, or columns are missing that lists need.
+        If a word is taken or not a name, columns are missing that lists need, or something else would fail later.
+    RuntimeError
+        If it is too late.
     """
-    if kind.name in KINDS:
-        raise ValueError(f"there is a kind {kind.name!r} already")
-    taken = {each.name for each in kind.thresholds} & set(KINDS.thresholds)
-    if taken:
-        raise ValueError(f"thresholds of {kind.name} have names that are taken: {', '.join(sorted(taken))}")
+    for fault in _faults(kind):
+        raise ValueError(f"the kind {kind.name} {fault}")
+    KINDS.add(kind)
+
+
+def _faults(kind: Kind) -> Iterator[str]:
+    """What is wrong with a declaration."""
+    words = {word for other in KINDS.values() for word in (other.name, other.one, other.event_name)} | _TAKEN
+    for what, word in (("name", kind.name), ("one", kind.one), ("event", kind.event_name)):
+        if not _WORD.fullmatch(word):
+            yield f"needs a {what} of small letters, digits and _, got {word!r}"
+        if word in words or word.replace("_", "-") in {other.replace("_", "-") for other in words}:
+            yield f"has a {what} that is taken, {word}"
+    if not kind.thresholds or kind.threshold.usual is None:
+        yield "needs a threshold of its main figure, with a usual value"
+    named = [each.name for each in kind.thresholds] + [name for bound in kind.bounds for name in bound[1:] if name]
+    if wrong := [name for name in named if not (_WORD.fullmatch(name) and name.startswith(("min_", "max_")))]:
+        yield f"has thresholds and bounds that do not begin with min_ or max_: {', '.join(wrong)}"
+    if taken := sorted({each.name for each in kind.thresholds} & set(KINDS.thresholds)):
+        yield f"has thresholds whose names are taken: {', '.join(taken)}"
     needed = [*COMMON, *(() if "legs" in kind.schema else BET), kind.value, kind.age, *kind.searched]
     needed += [order.column for order in kind.orders.values()] + [bound.column for bound in kind.bounds]
     needed += [path.partition(".")[0] for path in (*kind.american, *kind.distinct_by)]
     needed += [] if kind.alternate is None else [kind.alternate]
-    missing = dict.fromkeys(name for name in needed if name not in kind.schema)
-    if missing or not kind.thresholds:
-        raise ValueError(f"the kind {kind.name} needs {', '.join(missing) or 'a threshold'}")
+    if missing := dict.fromkeys(name for name in needed if name not in kind.schema):
+        yield f"needs the columns {', '.join(missing)}"
+    if strange := [name for name, dtype in kind.schema.items() if not _is_column(dtype)]:
+        known = ", ".join(dtype.__name__ for dtype in _COLUMN_TYPES)
+        yield f"has columns of other types than {known}, lists and structs: {', '.join(strange)}"
     if all(order.column != kind.value for order in kind.orders.values()):
-        raise ValueError(f"the kind {kind.name} needs an order by {kind.value}")
-    KINDS.add(kind)
+        yield f"needs an order by {kind.value}"
+    if kind.single != (len(kind.odds) == 1):
+        yield f"has {len(kind.odds)} odds, but {'no legs' if kind.single else 'legs'}"
+    if any(figure.name in _OF_ROWS for figure in kind.figures) or not kind.figures:
+        yield f"needs figures with names of their own, not {', '.join(sorted(_OF_ROWS))}"
+
+
+def _is_column(dtype: Any) -> bool:
+    if isinstance(dtype, pl.List):
+        return _is_column(dtype.inner)
+    if isinstance(dtype, pl.Struct):
+        return all(_is_column(field.dtype) for field in dtype.fields)
+    return (dtype if isinstance(dtype, type) else type(dtype)) in _COLUMN_TYPES
 
 
 def thresholds(**given: float | None) -> Thresholds:
@@ -501,9 +548,10 @@ def thresholds(**given: float | None) -> Thresholds:
 
 
 def _searched(threshold: Threshold, value: float | None) -> float:
-    if value is None:
-        assert threshold.none is not None
+    if value is None and threshold.none is not None:
         return threshold.none
+    if value is None:
+        raise ValueError(f"{threshold.name} must be a finite number, got None")
     return float(value) / threshold.scale
 
 

@@ -771,7 +771,7 @@ def _edges(
     weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit, least_worth,
     twin, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
-    """FairPrices with an edge of at least the caller's `least_worth` - 1 in some markets.
+    """Offers with an edge of at least the caller's `least_worth` - 1 in some markets.
 
     For each: caller, row, fair probability, width, gap, oldest time, and whether it or its reference is doubtful.
     """
@@ -902,7 +902,7 @@ def _close_edges(
     who, candidates, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, live_limit,
     least_worth, twin, fair, width, flags, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
 ):  # fmt: skip
-    """FairPrices in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
+    """Offers in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
 
     - `outlier`: code of the guard whose pre-match prices `suspects` includes
     - `fair`, `width` (float64 per row), `flags` (uint16 per row), `segment` (float64 per segment): as `row`, `width`,

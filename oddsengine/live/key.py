@@ -32,6 +32,7 @@ class ViewKey(NamedTuple):
         model: ModelPrices | None = None, /, stake: float | None = None, **limits: float | None,
     ) -> "ViewKey":  # fmt: skip
         """Validate the parameters of `Engine.view`."""
+        KINDS.use("an engine has a view")
         resolved = chosen_method(method, sharp, model)
         named, by_book = book_list(books), commission_rates(commission)
         some = KINDS.some(kinds)
@@ -50,10 +51,14 @@ class ViewKey(NamedTuple):
 
     @classmethod
     def of_content(cls, content: Mapping[str, Any]) -> "ViewKey":
-        """The parameters of `content`, of a tape or snapshot; of kinds that it does not know, the usual ones."""
-        known = KINDS.thresholds
-        given = {name: value for name, value in content.items() if name in known}
-        others = {name: value for name, value in content.items() if name not in known}
+        """The parameters of `content`, of a tape or snapshot.
+
+        Kinds that are not registered here are left out, with their thresholds; those of kinds that were not registered
+        there are the usual ones.
+        """
+        given = {name: value for name, value in content.items() if name in KINDS.thresholds}
+        others = {name: value for name, value in content.items() if name in cls._fields}
+        others["kinds"] = tuple(kind for kind in others["kinds"] if kind in KINDS)
         return cls(limits=_sorted(usual(KINDS) | given), **others)
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 from oddsengine.board.flap import Levels
 from oddsengine.board.rows import COLUMNS
 from oddsengine.board.state import EventNotice
+from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.pricing.momentum import Memory
@@ -42,6 +43,7 @@ def dump(engine: Engine) -> dict[str, Any]:
             "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},
             "wordings": names.wordings, "books": names.books,
             "momentum": _memory(board.momentum) if engine._samples else None,
+            "kinds": list(KINDS),  # by code
             "views": [
                 [
                     view.wanted.content, view.kept > 0,
@@ -89,7 +91,9 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
                 ViewKey.of_content({name: _tuples(value) for name, value in spec.items()}), keep=keep, restored=True
             )
             ids, kinds, born = map(_array, columns)
-            since = dict(zip(zip(ids.tolist(), kinds.tolist(), strict=True), born.tolist(), strict=True))
+            named = [KINDS.code(name) if name in KINDS else None for name in held["kinds"]]
+            codes = [named[code] for code in kinds.tolist()]
+            since = dict(zip(zip(ids.tolist(), codes, strict=True), born.tolist(), strict=True))
             engine.redate(view, lambda ident, kind, since=since: since.get((ident, kind)))  # type: ignore[misc]
 
 

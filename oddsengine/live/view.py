@@ -23,9 +23,9 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Bytes, Ints, Longs, Words, spans
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.ids import Hashes, hexadecimal
-from oddsengine.detection.kinds import KINDS, Kind
+from oddsengine.detection.kinds import BUILT_IN, KINDS, Kind
 from oddsengine.detection.question import Question, empty, repeated
-from oddsengine.detection.search import LEGS, Opened, Search, own_legs
+from oddsengine.detection.search import FIGURES, LEGS, Opened, Search, own_legs
 from oddsengine.detection.sweep import Candidates, Scope, Thresholds
 from oddsengine.detection.tails import Forms, curves
 from oddsengine.identity.groups import Groups, distinct
@@ -113,12 +113,12 @@ class Found(NamedTuple):
         return np.concatenate((self.legs[self.legs >= 0], spans(g.rows[segment], g.rows[segment + 1])))
 
     def candidates(self, g: Groups, where: Scope) -> Candidates:
-        """The same as candidates of a search within their scope."""
+        """The same as candidates of the finders that share a sweep, within their scope."""
         markets = g.threshold.size
-        pairs = g.market[self.of(lambda kind: kind.paired)].astype(np.int64)
+        pairs = g.market[self.legs[self.kind == KINDS.code("middles"), :2]].astype(np.int64)
         low, high = np.divmod(distinct(pairs[:, 0] * markets + pairs[:, 1]), max(markets, 1))
         sums = np.flatnonzero(where.markets)
-        edges = distinct(g.market[self.of(lambda kind: kind.single)[:, 0]]).astype(np.int64)
+        edges = distinct(g.market[self.legs[self.kind == KINDS.code("ev"), 0]]).astype(np.int64)
         best = np.full(low.size, np.inf)
         return Candidates(
             np.zeros(sums.size, np.int64), sums, np.zeros(sums.size), np.zeros(edges.size, np.int64), edges,
@@ -222,6 +222,7 @@ class View:
         with engine.reading(self) as shown:
             board, held, at = shown.board, shown.opened, shown.open(self.wanted).places()
             at = at[np.isin(held.kind[at], asked_for)]
+            open_ids = {code: held.id[at[held.kind[at] == code]] for code in asked_for}
             if ids is not None:
                 at = at[np.isin(held.id[at], ids)]
             asked_for = np.unique(held.kind[at]).tolist()
@@ -260,7 +261,7 @@ class View:
         part = LiveBoard(identity, extra, known, slots, w.stake is not None)
         question = Question(**common, board=part, found=found.candidates(g, where))
         frames = {
-            name: _since(_rows(kind, question, ids), born) if code in asked_for else empty(kind.schema)
+            name: _since(_rows(kind, question, open_ids[code], ids), born) if code in asked_for else empty(kind.schema)
             for code, (name, kind) in enumerate(KINDS.items())
         }
         return Opportunities(frames, counts)
@@ -337,6 +338,10 @@ def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hi
     who = np.concatenate([part.who for _, part in parts])
     unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part.market for _, part in parts])]]]
     legs, shown, own = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64), np.zeros(n, np.uint8)
+    for code, part in parts:
+        if part.figures.shape[1] != FIGURES:
+            name = list(KINDS)[code]
+            raise ValueError(f"the figures of {name} must be {FIGURES} columns, got {part.figures.shape[1]}")
     figures = np.concatenate([part.figures for _, part in parts])
     start = 0
     for size, (_, part) in zip(sizes, parts, strict=True):
@@ -352,9 +357,10 @@ def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hi
     return who[order], hits.take(order)
 
 
-def _rows(kind: Kind, question: Question, ids: Words | None) -> pl.DataFrame:
-    """The rows of a kind, or those of some ids."""
-    hits = kind.find(question)
+def _rows(kind: Kind, question: Question, open_ids: Words, ids: Words | None) -> pl.DataFrame:
+    """The rows of what is open of a kind, or those of some ids."""
+    hits = kind.find(question if kind in BUILT_IN else replace(question, found=None))
+    hits = hits.only(np.flatnonzero(np.isin(hits.id, open_ids)))
     if ids is None:
         return kind.build(question, hits)
     wanted = np.isin(hits.id, ids)

@@ -78,17 +78,20 @@ def _kinds(tier: str) -> frozenset[str]:
 _ODDS = frozenset({"odds", "schedule", "splits"}) | _kinds("free")
 _HOBBY = _ODDS | _kinds("hobby")
 _PRO = _HOBBY | _kinds("pro")
-_ALL = _PRO | {"gamestate", "futures"}
+_ALL = _PRO | {"gamestate", "futures"} | _kinds("sharp") | _kinds("enterprise")
 TIERS = {
     tier.id: tier
     for tier in (
         Tier("free", 0, 12, 60, 2, 5, _ODDS),
         Tier("hobby", 1, 120, 0, 5, 20, _HOBBY),
         Tier("pro", 2, 300, 0, 15, 50, _PRO),
-        Tier("sharp", 3, 1000, 0, None, 100, _PRO),
+        Tier("sharp", 3, 1000, 0, None, 100, _PRO | _kinds("sharp")),
         Tier("enterprise", 4, 6000, 0, None, 100, _ALL, streams=100),
     )
 }
+for _kind in KINDS.values():
+    if _kind.tier not in TIERS:
+        raise ValueError(f"the kind {_kind.name} needs a tier of {', '.join(TIERS)}, got {_kind.tier!r}")
 ADD_ON_STREAMS = 10
 ANONYMOUS_RATE = 12  # requests per minute and address
 ANONYMOUS = Caller("", "", TIERS["free"], ANONYMOUS_RATE, 0, TIERS["free"].features)

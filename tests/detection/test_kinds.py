@@ -3,31 +3,59 @@
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
 
 import oddsengine as oe
-from oddsengine.detection.kinds import EV, KINDS, Order, Threshold, register, thresholds
+from oddsengine.detection.kinds import EV, KINDS, Bound, Figure, Order, Threshold, register, thresholds
+from oddsengine.live.key import ViewKey
+from oddsengine.tables.sample import SAMPLE_BOARD
+
+MINE: dict[str, Any] = {
+    "name": "mine", "one": "mine", "event": "", "thresholds": (Threshold("min_x", 0.0, float("inf")),),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "there is a kind 'ev' already"),
-        ({"name": "mine"}, "thresholds of mine have names that are taken: max_profit, min_ev"),
-        ({"thresholds": ()}, "the kind mine needs a threshold"),
+        ({"name": "ev"}, "ev has a name that is taken, ev"),
+        ({"name": "arb"}, "arb has a name that is taken, arb"),
+        ({"name": "all", "event": "mine"}, "all has a name that is taken, all"),
+        ({"name": "low-hold"}, "low-hold needs a name of small letters, digits and _, got 'low-hold'"),
+        ({"one": "middle"}, "mine has a one that is taken, middle"),
+        ({"event": "arb"}, "mine has a event that is taken, arb"),
+        ({"thresholds": EV.thresholds}, "mine has thresholds whose names are taken: max_profit, min_ev"),
+        ({"thresholds": ()}, "mine needs a threshold of its main figure, with a usual value"),
+        ({"thresholds": (Threshold("books", 0.0, float("inf")),)},
+         "mine has thresholds and bounds that do not begin with min_ or max_: books"),
+        ({"bounds": (Bound("ev_percentage", "limit"),)},
+         "mine has thresholds and bounds that do not begin with min_ or max_: limit"),
         ({"schema": {name: of for name, of in EV.schema.items() if name not in ("league", "selection")}},
-         "the kind mine needs league, selection"),
-        ({"orders": {"start": Order("event_start_time")}}, "the kind mine needs an order by ev_percentage"),
-        ({"orders": {"size": Order("size")}}, "the kind mine needs size"),
+         "mine needs the columns league, selection"),
+        ({"schema": {**EV.schema, "day": pl.Date}},
+         "mine has columns of other types than String, Boolean, Int64, UInt32, Float64, Datetime, lists and structs: "
+         "day"),
+        ({"orders": {"start": Order("event_start_time")}}, "mine needs an order by ev_percentage"),
+        ({"orders": {"size": Order("size")}}, "mine needs the columns size"),
+        ({"odds": (1, 2)}, "mine has 2 odds, but no legs"),
+        ({"figures": (Figure("legs", lambda figures: figures[0]),)},
+         "mine needs figures with names of their own, not detected_at, event_id, id, kind, legs, market_type, "
+         "player_name, unconfirmed"),
     ],
 )  # fmt: skip
-def test_a_kind_that_lists_cannot_show_is_refused(changes: dict[str, Any], message: str) -> None:
-    own: dict[str, Any] = (
-        {} if changes.keys() <= {"name"} else {"name": "mine", "thresholds": (Threshold("min_x", 0.0, float("inf")),)}
-    )
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        register(replace(EV, **(own | changes)))
+def test_a_kind_that_would_fail_later_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"^the kind ") as error:
+        register(replace(EV, **(MINE | changes)))
+    assert str(error.value) == f"the kind {message}"
     assert list(KINDS) == ["ev", "arbitrage", "low_hold", "middles"]
+
+
+def test_it_is_too_late_for_another_kind_once_there_is_a_view() -> None:
+    oe.Engine().view()
+    with pytest.raises(RuntimeError, match=r": it is too late to register the kind mine$"):
+        register(replace(EV, **MINE))
+    assert "mine" not in KINDS
 
 
 def test_thresholds_are_searched_for_as_fractions_and_the_others_are_out_of_reach() -> None:
@@ -52,3 +80,19 @@ def test_an_unknown_threshold_is_an_error_that_names_all() -> None:
         oe.Engine().view(min_lead=1.0)
     with pytest.raises(TypeError, match="there is no threshold 'min_lead'"):
         oe.find_all({}, min_lead=1.0)
+
+
+def test_a_view_of_a_tape_whose_kinds_are_not_known_here_has_the_others() -> None:
+    wanted = ViewKey.from_parameters(["fanduel"], None, None, None, ["ev", "middles"], min_ev=1.0)
+    content = wanted.content
+    assert ViewKey.of_content(content) == wanted
+    elsewhere = content | {"kinds": ("ev", "standout", "middles"), "min_lead": 2.0}
+    assert ViewKey.of_content(elsewhere) == wanted
+    assert ViewKey.of_content(content | {"kinds": ("standout",)}).kinds == ()
+    fewer = {name: value for name, value in content.items() if name != "max_hold"}
+    assert ViewKey.of_content(fewer) == wanted
+
+
+def test_opportunities_are_not_a_tuple() -> None:
+    with pytest.raises(TypeError, match="'Opportunities' object is not iterable"):
+        tuple(oe.find_all(oe.read_odds(SAMPLE_BOARD)))  # type: ignore[arg-type]

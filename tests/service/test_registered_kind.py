@@ -30,7 +30,43 @@ import json, tempfile
 import numpy as np
 import oddsengine as oe
 from oddsengine.simulate import World
+from dataclasses import replace
+import polars as pl
+from oddsengine.detection import middles
+from oddsengine.detection.kinds import KINDS, MIDDLES, Threshold, register
+from oddsengine.detection.sweep import Thresholds
+from oddsengine.live import snapshot
 from oddsengine.tape import Tape, engine_for, play, resume
+
+# Another one in pairs of lines, which uses the finder of middles with a threshold of its own.
+def wide(search):
+    limits = Thresholds(search.thresholds, min_middle_ev=search.thresholds["min_wide"], min_size=np.zeros(
+        search.thresholds["min_wide"].size))
+    found = middles.find_hits(replace(search, thresholds=limits))
+    return found._replace(legs=found.legs._replace(id=~found.legs.id))
+
+leg = pl.List(pl.Struct({{"sportsbook": pl.String, "selection": pl.String}}))
+more = {{"line": pl.Float64, "legs": leg}}
+register(replace(
+    MIDDLES, name="wide", one="wide", event="", schema=dict(MIDDLES.schema) | more, find=wide,
+    build=lambda question, found: MIDDLES.build(question, found).with_columns(
+        line=pl.lit(None, pl.Float64), legs=pl.lit(None, leg)),
+    thresholds=(Threshold("min_wide", 0.0, np.inf, none=-np.inf, steps=(0.0, None)),),
+))
+pairs = oe.Engine()
+both = pairs.view(keep=True, min_wide=-8.0, min_size=2.0, min_middle_ev=-8.0)
+for _, batch in zip(range(4), World(8, events=30, live=0.3).run(600.0)):
+    pairs.step(batch.quotes, batch.now, events=batch.events)
+    shown = both.opportunities()
+    afresh = oe.find_all(pairs.table(), now=pairs.moment, min_wide=-8.0, min_size=2.0, min_middle_ev=-8.0)
+    for kind in KINDS:
+        assert shown[kind]["id"].str.tail(16).sort().equals(afresh[kind]["id"].str.tail(16).sort()), kind
+assert shown["wide"].height > shown["middles"].height > 0
+held = snapshot.dump(pairs)
+held["kinds"] = [name.replace("wide", "gone") for name in held["kinds"]]  # as if it had been another's
+another = oe.Engine()
+snapshot.restore(another, held)
+assert sum(another.open_counts().values()) == sum(pairs.open_counts().values())
 
 folder = tempfile.mkdtemp() + "/tape"
 engine, writer = resume(folder)

@@ -144,7 +144,7 @@ def _registered(kind: Kind) -> Tool:
     )  # fmt: skip
     return Tool(
         f"find_{kind.name}", f"/opportunities/{kind.name}", kind.about, args, shapes.registered(kind),
-        notes=(_EDGE, _STALE),
+        notes=(f"{kind.formula}.", _STALE),
     )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ def _encoding(kind: Kind) -> RowEncoding:
     return RowEncoding(struct, lambda *_: names)
 
 
+KINDS.use("the service was imported")
 ENCODINGS: Mapping[str, RowEncoding] = {name: _encoding(kind) for name, kind in KINDS.items()}
 WITH_GAME_STATE = frozenset(name for name, each in ENCODINGS.items() if "game_state" in each.struct.__struct_fields__)
 """Kinds whose rows have the state of their game, for tiers with game states."""

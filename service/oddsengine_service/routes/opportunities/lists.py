@@ -10,7 +10,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Bools, Floats, Longs
-from oddsengine.detection.kinds import ARBITRAGE, EV, KINDS, LOW_HOLD, MIDDLES, Kind
+from oddsengine.detection.kinds import ARBITRAGE, BUILT_IN, EV, KINDS, LOW_HOLD, MIDDLES, Kind
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.query import BoardIds, values
 from oddsengine.staking.same_bets import same_bets
@@ -393,7 +393,8 @@ def _registered(kind: Kind) -> Endpoint:
     if kind.alternate is not None:
         fields["is_main_line"] = filters.IsMainLine, None
     fields["sort"] = Annotated[str, _sort(kind, "Sort order; prefix with - for the other direction.")], kind.best_first
-    query = new_class(f"{title}Query", (_CommonQuery if kind.single else _LegsQuery,), exec_body=_with(fields))
+    base = _LegsQuery if "terms_differ" in kind.schema else _CommonQuery
+    query = new_class(f"{title}Query", (base,), exec_body=_with(fields))
     query.__doc__ = f"Parameters of lists of the kind {kind.name}."
     page_of = new_class(f"{title}Page", (PageWith[ENCODINGS[kind.name].struct, ListMeta],), {"kw_only": True})  # type: ignore[misc]
     page_of.__doc__ = f"A page of the list of the kind {kind.name}."
@@ -432,5 +433,5 @@ endpoints = (
     _endpoint("middles", MIDDLES_LIST, "Middle opportunities", MiddlePage, MiddlesQuery),
     _endpoint("low_hold", _HOLD, "Low-hold opportunities", LowHoldPage, LowHoldQuery),
     _endpoint("low-hold", _HOLD, "Low-hold opportunities", LowHoldPage, LowHoldQuery),
-    *(_registered(kind) for kind in KINDS.values() if kind not in (EV, ARBITRAGE, LOW_HOLD, MIDDLES)),
+    *(_registered(kind) for kind in KINDS.values() if kind not in BUILT_IN),
 )  # fmt: skip

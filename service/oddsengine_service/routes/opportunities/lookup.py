@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.detection.kinds import ARBITRAGE, EV, KINDS, LOW_HOLD, MIDDLES, Kind, bets_of
+from oddsengine.detection.kinds import ARBITRAGE, BUILT_IN, EV, KINDS, LOW_HOLD, MIDDLES, Kind, bets_of
 from oddsengine.maths.odds import format_american
 from oddsengine_service import filters
 from oddsengine_service.errors import Problem, invalid, quoted
@@ -246,6 +246,6 @@ endpoints = (
     *(
         _endpoint(kind.name, _Lookup(kind), kind.one.replace("_", " "), ENCODINGS[kind.name].struct)
         for kind in KINDS.values()
-        if kind not in (EV, ARBITRAGE, LOW_HOLD, MIDDLES)
+        if kind not in BUILT_IN
     ),
 )
