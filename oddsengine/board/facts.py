@@ -154,14 +154,15 @@ class Columns:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._made: dict[str, pl.Series] = {}
+        self._apart: dict[int, list[str]] = {}  # own texts by row
 
     def column(self, name: str, at: Longs) -> pl.Series:
         """One column of some rows; `id` is the board's."""
         if name == "id":
             return pl.Series(hexadecimal(self._facts.id[at]), dtype=pl.String)
         if name in LINKS and self._facts.links:
-            part, split = LINKS.index(name), self._split  # few rows: without a query
-            rows = map(split.__getitem__, at.tolist())
+            part = LINKS.index(name)  # few rows: without a query
+            rows = map(self._split, at.tolist())
             texts = [texts[part] or None if len(texts) > part else None for texts in rows]
             return typed(name, pl.Series(texts, dtype=pl.String))
         return self._column(name)[self._terms[1][at] if name in _WORDED else at]
@@ -188,10 +189,12 @@ class Columns:
             return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
         return pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, self._facts.slot.size)
 
-    @cached_property
-    def _split(self) -> list[list[str]]:
-        """The own texts of each row, apart."""
-        return [[] if link is None else link.split(SEPARATOR) for link in self._facts.links]
+    def _split(self, row: int) -> list[str]:
+        """The own texts of a row, apart."""
+        found = self._apart.get(row)
+        if found is None:
+            found = self._apart[row] = (self._facts.links[row] or "").split(SEPARATOR)
+        return found
 
     @cached_property
     def _terms(self) -> tuple[list[Wording], Longs]:
