@@ -115,7 +115,6 @@ TESTS: dict[str, str] = {
     "oddsengine/identity/layout.py": f"board/units detection/finders {_BOARD}",
     "oddsengine/query/scan.py": "service/routes/odds service/routes/history service/contract/fuzz",
     "oddsengine/board/open.py": "live/engine board/open live/reading service/routes/opportunities",
-    "oddsengine/board/json_scan.py": "board/json_quotes tables/schema",
     "oddsengine/board/quotes.py": f"board/json_quotes tables/schema {_BOARD}",
     "oddsengine/board/units.py": f"board/units {_BOARD}",
     "oddsengine/board/changes.py": "live/engine board/open golden",

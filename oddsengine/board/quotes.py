@@ -1,16 +1,15 @@
 """The quote reader of the live board: parses and validates quotes into columns.
 
 Quotes are a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA` and `DEPTH_SCHEMA`, or a
-JSON list of such objects. Plain JSON is parsed in one pass (`scan`), and mappings are encoded to JSON first. Rows that
+JSON list of such objects. Mappings and JSON become the same structs (`_Plain`), whose fields are the columns. Rows that
 need conversion (numbers as text, flags as 0 and 1) go through `check_odds` like a table. Both paths accept the same
 rows, and reject the same rows for the same reasons.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import cache
-from operator import attrgetter
+from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -19,11 +18,10 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.json_scan import Codes, Fields, ScannedColumns, scan
 from oddsengine.board.links import LEVELS_AT, LIMIT, LINKS, joined
 from oddsengine.board.names import Names
 from oddsengine.board.rows import NO_PRICE, REJECTED
-from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs
+from oddsengine.columns import NO_TIME, SECOND, Bytes, Floats, Ints, Longs
 from oddsengine.identity.layout import LIVE, MISMATCH, SUSPENDED
 from oddsengine.identity.table import times
 from oddsengine.identity.wording import WORDING, Wording
@@ -31,10 +29,7 @@ from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import (
-    BET_RULES,
-    COMMISSION,
     DEPTH_SCHEMA,
-    FEE,
     LEVELS,
     MOST_LEVELS,
     MOST_STAKE,
@@ -53,9 +48,9 @@ from oddsengine.tables.schema import (
     check_rows,
     named,
 )
+from oddsengine.tables.timestamps import micros
 
 _TEAMS = ("home_team", "away_team")
-_MOST_TEXTS = 1 << 16  # cached texts that are allowed beyond a multiple of the board's
 
 
 class Quotes(NamedTuple):
@@ -74,7 +69,6 @@ class Quotes(NamedTuple):
     links: list[str | None]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`
     number: Longs | None = None  # position of each quote in the input; None if no row was rejected
-    scanned: ScannedColumns | None = None  # the scan result these quotes come from
 
 
 _Text = Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
@@ -94,23 +88,13 @@ _SCHEMA = {**ODDS_SCHEMA, **DEPTH_SCHEMA, "timestamp": ODDS_SCHEMA["last_seen_at
 _Plain: Any = msgspec.defstruct("_Plain", [(name, _KINDS[type(_SCHEMA[name])], None) for name in _FIELDS], gc=False)
 """A row that needs no conversion."""
 _decoder = msgspec.json.Decoder(list[_Plain])
-_encoder = msgspec.json.Encoder()
-_wording = attrgetter(*WORDING, "line")
-_PRICE = ("line", "odds_decimal", "odds_american")
-_NUMBERS = (*_PRICE, "max_bet", "volume", "volume_24h", "open_interest", COMMISSION, FEE, *BET_RULES)
-
-
-@cache
-def _fields() -> Fields:
-    return Fields(WORDING, "sportsbook", _PRICE, _MOMENTS, LINKS, MOST_CHARACTERS)
+_FLAGS = (("is_live", LIVE, True), ("is_active", SUSPENDED, False), ("rejected_upstream", REJECTED, True))
+_PLACE = {name: at for at, name in enumerate(_FIELDS)}
+_NUMBERS = [at for at, name in enumerate(LINKS) if _KINDS[type(_SCHEMA[name])] == float | None]  # of `LINKS`
 
 
 class QuoteReader:
-    """Reads quotes; caches the codes of texts."""
-
-    def __init__(self) -> None:
-        self._names: Names | None = None  # the names that the cached codes belong to
-        self._terms, self._books = Codes(), Codes()
+    """Reads quotes."""
 
     def read_quotes(self, quotes: IntoFrame | Iterable[Mapping[str, Any]] | bytes | str, names: Names) -> Quotes:
         """Validate quotes and return them as columns, with the codes that `names` has; `names` is not changed.
@@ -121,14 +105,12 @@ class QuoteReader:
             If the input is not a list of quotes: text that is not a JSON list of objects, or a frame without the
             required columns.
         """
-        if names is not self._names or self._terms.size > _MOST_TEXTS + 4 * len(names.wordings):
-            self._names, self._terms, self._books = names, Codes(), Codes()
         if isinstance(quotes, pl.DataFrame | pl.LazyFrame) or hasattr(quotes, "__arrow_c_stream__"):
             return self._table(to_polars(cast("IntoFrame", quotes)), names)
         if isinstance(quotes, bytes | str):
             try:
-                read = self._plain(quotes.encode() if isinstance(quotes, str) else quotes)
-            except UnicodeEncodeError:
+                read = _columns(_decoder.decode(quotes), names)
+            except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError):
                 read = None
             if read is not None:
                 return read
@@ -141,9 +123,8 @@ class QuoteReader:
                 raise OddsError(f"quotes must be a list of mappings, a frame or JSON text, got {quotes!r:.80}")
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
-                plain = msgspec.convert(rows, list[_Plain])
-                read = None if _unwritable(plain) else self._plain(_encoder.encode(plain))
-            except (msgspec.ValidationError, OverflowError, UnicodeEncodeError, TypeError):
+                read = _columns(msgspec.convert(rows, list[_Plain]), names)
+            except (msgspec.ValidationError, ValueError, OverflowError, TypeError, AttributeError):
                 read = None
             if read is not None:
                 return read
@@ -151,65 +132,12 @@ class QuoteReader:
             raise OddsError(f"quotes must be a list of mappings, got {_shape(rows)}")
         return self._table(_frame(rows), names)
 
-    def _plain(self, text: bytes) -> Quotes | None:
-        """Columns of plain rows; None if a row has to be rejected, so that `check_odds` says which and why."""
-        scanned = scan(text, _fields(), self._terms, self._books)
-        if scanned is None:
-            return None
-        flags, bad = scanned.flags, np.zeros(scanned.term.size, np.uint8)
-        _, odds, american = np.ascontiguousarray(scanned.numbers.T)
-        american = even_money(american)
-        limits = catalog.thresholds()
-        _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
-        if bad.any():
-            return None
-        try:
-            terms = self._rows(text, scanned.span[scanned.term < 0])
-            books = self._rows(text, scanned.span[scanned.book < 0])
-            linked: list[str | None] = [None] * scanned.term.size
-            some = np.flatnonzero(scanned.other)
-            if some.size:
-                rows = self._rows(text, scanned.span[some])
-                columns = [list(map(attrgetter(name), rows)) for name in LINKS]
-                columns[LIMIT] = [None if most is None or most < 0.0 else most for most in columns[LIMIT]]
-                depth = columns[LEVELS_AT:]
-                if depth != [[None] * some.size] * len(depth):
-                    if not all(map(_valid_depth, *depth)):
-                        return None
-                    columns[LEVELS_AT] = [
-                        None if not levels else levels_text((each.odds_decimal, each.stake) for each in levels)
-                        for levels in columns[LEVELS_AT]
-                    ]
-                texts = joined(columns, some.size)
-                for at, link in zip(some.tolist(), texts, strict=True):
-                    linked[at] = link
-        except msgspec.DecodeError:
-            return None
-        if not all(row.sportsbook for row in books) or not all(map(_named, wordings := list(map(_wording, terms)))):
-            return None
-        seen, stamp, changed, start = np.ascontiguousarray(scanned.moments.T)
-        return Quotes(
-            scanned.term, scanned.book, wordings, [cast(str, row.sportsbook) for row in books], odds, american,
-            np.where(seen == NO_TIME, stamp, seen), changed, start, flags, linked, NONE_REJECTED, None, scanned,
-        )  # fmt: skip
-
-    def _rows(self, text: bytes, span: Longs) -> list[Any]:
-        """Decode some rows of a text to objects."""
-        return _decoder.decode(b"[" + b",".join([text[a:b] for a, b in span.tolist()]) + b"]")
-
     def codes(self, read: Quotes, names: Names) -> tuple[Ints, Ints]:
         """Codes of the terms and books of quotes; new ones are added to `names`."""
-        scanned = read.scanned if names is self._names else None
         if read.new_terms:
-            at = np.flatnonzero(read.term < 0)
-            read.term[at] = names.learn(read.new_terms)
-            if scanned is not None:
-                self._terms.add(scanned.term_hash[at], read.term[at])
+            read.term[read.term < 0] = names.learn(read.new_terms)
         if read.new_books:
-            at = np.flatnonzero(read.book < 0)
-            read.book[at] = list(map(names.book, read.new_books))
-            if scanned is not None:
-                self._books.add(scanned.book_hash[at], read.book[at])
+            read.book[read.book < 0] = list(map(names.book, read.new_books))
         return read.term, read.book
 
     def _table(self, frame: pl.DataFrame, names: Names) -> Quotes:
@@ -318,10 +246,91 @@ def _prices(odds, american, flags, is_bad, mismatch):
             is_bad[i] = 1
 
 
-def _unwritable(rows: Sequence[Any]) -> bool:
-    """Whether any number cannot be represented in JSON."""
-    columns = (np.array(list(map(attrgetter(name), rows)), np.float64) for name in _NUMBERS)
-    return any(np.isinf(column).any() for column in columns)
+def _columns(rows: list[Any], names: Names) -> Quotes | None:
+    """Columns of plain rows; None if a row has to be rejected, so that `check_odds` says which and why."""
+    columns: list[Any] = list(zip(*map(msgspec.structs.astuple, rows), strict=True)) or [()] * len(_FIELDS)
+    line, odds, american = (
+        np.array(columns[_PLACE[name]], np.float64) for name in ("line", "odds_decimal", "odds_american")
+    )
+    if np.isnan(line).sum() != columns[_PLACE["line"]].count(None):  # nan is no line, and not equal to itself
+        columns[_PLACE["line"]] = tuple(None if np.isnan(value) else value for value in line.tolist())
+    flags = np.zeros(len(rows), np.uint8)
+    for name, bit, value in _FLAGS:
+        column = columns[_PLACE[name]]
+        if value in column:
+            flags |= np.uint8(bit) * np.array([each is value for each in column], np.uint8)
+    american, bad = even_money(american), np.zeros(len(rows), np.uint8)
+    limits = catalog.thresholds()
+    _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
+    if bad.any():
+        return None
+    texts = [tuple(text or None for text in column) if "" in column else column for column in columns[: len(WORDING)]]
+    wordings = list(zip(*texts, columns[_PLACE["line"]], strict=True))
+    books = columns[_PLACE["sportsbook"]]
+    term = np.array([names.terms.get(wording, -1) for wording in wordings], np.int32)
+    book = np.array([names.book_codes.get(name, -1) for name in books], np.int32)
+    new_terms = [wordings[at] for at in np.flatnonzero(term < 0)]
+    new_books = [books[at] for at in np.flatnonzero(book < 0)]
+    if not all(map(_named, new_terms)) or not all(new_books) or not _unicode(new_books):
+        return None
+    links = _links(columns, len(rows))
+    if links is None:
+        return None
+    seen, stamp, changed, start = (_times(columns[_PLACE[name]]) for name in _MOMENTS)
+    if seen is None or stamp is None or changed is None or start is None:
+        return None
+    return Quotes(
+        term, book, new_terms, new_books, odds, american, np.where(seen == NO_TIME, stamp, seen), changed, start, flags,
+        links, NONE_REJECTED,
+    )  # fmt: skip
+
+
+_FINER = re.compile(r"\.\d{7}")  # than a microsecond
+_NEAR = 1 << 52  # microseconds from 1970 in which a float of seconds has all of them
+
+
+def _times(moments: Sequence[Any]) -> Longs | None:
+    """Times in microseconds; None if one needs conversion. Most of a batch are equal."""
+    different = [moment for moment in dict.fromkeys(moments) if moment is not None]
+    if not different:
+        return np.full(len(moments), NO_TIME)
+    given = different
+    if isinstance(different[0], str):
+        if _FINER.search("\n".join(different)):
+            return None
+        given = msgspec.convert(different, list[datetime])
+    times = [time if time.tzinfo else time.replace(tzinfo=UTC) for time in given]
+    found = np.rint(np.array([time.timestamp() for time in times]) * SECOND).astype(np.int64)
+    if np.abs(found).max() > _NEAR:
+        found = np.array(list(map(micros, times)), np.int64)
+    known = dict(zip(different, found.tolist(), strict=True)) | {None: NO_TIME}
+    return np.array([known[moment] for moment in moments], np.int64)
+
+
+def _links(columns: Sequence[Sequence[Any]], n: int) -> list[str | None] | None:
+    """The own texts of plain rows; None if a row has to be rejected."""
+    first = _PLACE[LINKS[0]]
+    own: list[Sequence[Any]] = list(columns[first:])
+    absent = [column.count(None) == n for column in own]
+    if all(absent):
+        return [None] * n
+    for at in _NUMBERS:
+        if not absent[at]:
+            numbers = np.array(own[at], np.float64)
+            if np.isinf(numbers).any():
+                return None
+            if np.isnan(numbers).sum() != own[at].count(None):
+                own[at] = [None if value is None or value != value else value for value in own[at]]  # noqa: PLR0124  nan
+    own[LIMIT] = [None if most is None or most < 0.0 else most for most in own[LIMIT]]
+    if not all(absent[LEVELS_AT:]):
+        if not all(map(_valid_depth, *own[LEVELS_AT:])):
+            return None
+        own[LEVELS_AT] = [
+            None if not levels else levels_text((each.odds_decimal, each.stake) for each in levels)
+            for levels in own[LEVELS_AT]
+        ]
+    texts = joined(own, n)
+    return texts if _unicode(text for text in texts if text) else None
 
 
 def _named(wording: Wording) -> bool:

@@ -243,7 +243,7 @@ class Kind:
         --------
         >>> row = {"id": "1a", "start_time": None, "side1": {"book": "fanduel", "odds": {"decimal": 2.1}}}
         >>> MIDDLES.row(row)
-        {'id': '1a', 'side1': {'sportsbook': 'fanduel', 'odds_decimal': 2.1}, 'event_start_time': None}
+        {'id': '1a', 'side1': {'odds_decimal': 2.1, 'sportsbook': 'fanduel'}, 'event_start_time': None}
         """
         whole = {column: name for column, name in self.published.items() if "." not in column}
         out = _unpublished(published, whole)

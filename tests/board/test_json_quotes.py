@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import product
 from typing import Any
 
 import msgspec
@@ -10,18 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from naive import json_scan as naive_scan
-from support.effort import less, some
+from support.effort import less
 
-from oddsengine.board import json_scan as scan
-from oddsengine.board.links import LINKS
 from oddsengine.board.names import Names
-from oddsengine.board.quotes import _PRICE, QuoteReader, Quotes, _fields, _frame
-from oddsengine.board.rows import REJECTED
-from oddsengine.columns import NO_TIME
-from oddsengine.identity.layout import LIVE, SUSPENDED
-from oddsengine.identity.wording import WORDING
-from oddsengine.tables.schema import MOST_CHARACTERS, OddsError
+from oddsengine.board.quotes import QuoteReader, Quotes, _frame
+from oddsengine.tables.schema import OddsError
 
 ROW = {
     "event_id": "e", "sport": "tennis", "home_team": "X", "away_team": "Y", "market_type": "moneyline",
@@ -130,9 +122,7 @@ def test_what_is_no_json_is_refused_or_read_as_json_is(data: st.DataObject) -> N
         with pytest.raises(OddsError):
             door.read_quotes(bytes(text), names)
         return
-    said = door.read_quotes(bytes(text), names)
-    if said.scanned is not None:
-        assert read(door, bytes(text), names) == by_table(known, names)
+    assert read(door, bytes(text), names) == by_table(known, names)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +145,15 @@ def test_broken_json_is_an_error(field: str) -> None:
      '"is_active": null', '"deep_link": "https://a.test"', '"odds_american": 12345678901234567890.5',
      '"last_seen_at": "2026-02-08T10:00:00.123456+05:30"', '"league": null', '"line": null', '"line": -0.0'],
 )  # fmt: skip
-def test_usual_rows_are_read_in_one_pass(field: str) -> None:
-    """Whichever field comes first or last; a row that is unusual is read as other JSON is, ten times as slowly."""
-    row = json.dumps(ROW)
+def test_usual_rows_are_read_without_a_table(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever field comes first or last; a row that is unusual is read as a table is, several times as slowly."""
+    row, rows_of_tables = json.dumps(ROW), list[Any]()
+    monkeypatch.setattr(QuoteReader, "_table", lambda *given: rows_of_tables.append(given))
     for text in (f"{{{field}, {row[1:]}", f"{row[:-1]}, {field}}}", f"{row[:-1]} , {field} }}, {row}"):
-        said = QuoteReader().read_quotes(f"[{text}]", Names(frozenset()))
-        assert said.scanned is not None
-        assert said.rejected.is_empty()
-    assert QuoteReader().read_quotes(f'[{row[:-1]}, "x": {{}}}}]', Names(frozenset())).scanned is None
+        assert QuoteReader().read_quotes(f"[{text}]", Names(frozenset())).rejected.is_empty()
+    assert rows_of_tables == []
+    QuoteReader().read_quotes(f'[{row[:-1]}, "odds_decimal": "1.9"}}]', Names(frozenset()))
+    assert len(rows_of_tables) == 1
 
 
 def test_numbers_of_many_digits_are_those_of_their_rows() -> None:
@@ -173,7 +164,6 @@ def test_numbers_of_many_digits_are_those_of_their_rows() -> None:
         for decimal, whole in zip(odds, american, strict=True)
     ]
     said = QuoteReader().read_quotes(f"[{', '.join(rows)}]", Names(frozenset()))
-    assert said.scanned is not None
     assert said.odds.tolist() == [float(number) for number in odds]
     assert said.american.tolist() == [float(number) for number in american]
 
@@ -184,43 +174,6 @@ def test_a_text_that_ends_too_early_is_an_error() -> None:
     for at in range(1, len(text)):
         with pytest.raises(OddsError):
             QuoteReader().read_quotes(text[:at], Names(frozenset()))
-
-
-DAY = "2026-02-08"
-
-
-def moment(text: str) -> int:
-    said = np.frombuffer(f'"{text}"'.encode(), np.uint8)
-    return int(scan._moment(said, 1, said.size - 1))  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{DAY}T10:20", f"{DAY} 00:00:00", f"{DAY}T23:59:59Z", f"{DAY}T10:20:30.5Z", f"{DAY}T10:20:30.123456+05:30",
-        f"{DAY}T10:20:30-0530", f"{DAY}T10:20+23:59", f"{DAY}T10:20-23:59", "2024-02-29T00:00", "2000-02-29T00:00",
-        "2026-01-01T00:00", "2026-12-31T00:00", "1969-12-31T23:59:59.999999", "0001-03-01T00:00", "2026-04-30T00:00",
-    ],
-)  # fmt: skip
-def test_times_that_are_read(text: str) -> None:
-    time = datetime.fromisoformat(text)
-    time = time if time.tzinfo else time.replace(tzinfo=UTC)
-    assert moment(text) == (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{DAY}T24:00", f"{DAY}T10:60", f"{DAY}T10:20:60", f"{DAY}T10:20+24:00", f"{DAY}T10:20+05:60",
-        f"{DAY}T10:20+05", f"{DAY}T10:20:3", f"{DAY}T10:20:30.", f"{DAY}T10:20:30.1234567", f"{DAY}T10:20Z0",
-        f"{DAY}x10:20", f"{DAY}T10:20x", f"{DAY}T10-20", f"{DAY}T1:20:00", "2026-02-29T00:00", "1900-02-29T00:00",
-        "2026-00-01T00:00", "2026-13-01T00:00", "2026-01-00T00:00", "2026-01-32T00:00", "2026-04-31T00:00",
-        "0000-01-01T00:00", "2026/02-08T00:00", "2026-02/08T00:00", f"{DAY}T10:2", f"{DAY}T/0:20", f"{DAY}T10:2:",
-        DAY, "",
-    ],
-)  # fmt: skip
-def test_times_that_another_parser_has_to_read(text: str) -> None:
-    assert moment(text) == scan._BAD
 
 
 def test_texts_are_met_once() -> None:
@@ -248,73 +201,24 @@ def test_many_texts_are_told_apart() -> None:
     assert (door.read_quotes(text, names).term == terms).all()
 
 
-# ---- the kernel alone, beside its twin ----
-
-LIST = b"""[{"event_id": "e", "selection": "X", "sportsbook": "a", "line": -2.5, "odds_decimal": 1.9, "is_live": true,
-\t"last_seen_at": "2026-02-08T10:00:59.25Z", "deep_link": "u", "x": -1.5e3,
-"levels": [{"odds_decimal": 1.9, "stake":5 },{ "s" : "]}"}] , "y": false, "league": ""},\r
-{"event_id": "e", "selection": "X", "sportsbook": "a", "line": -0.0, "odds_decimal": null, "is_live": null},
-{"odds_american": 12E+1, "is_active":false , "z":"v","rejected_upstream"\t:true, "timestamp" : "2024-02-29 23:59-0530"}
- ] """
-BYTES = b'"{}[],:-+.019eEtTfnuaZ/ \t\n\r\x00\x08\x0b\x0c\x0e\x1f!\x7f\xff'
-MOMENTS = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
-TWIN = naive_scan.Fields(
-    (*WORDING, "sportsbook"), _PRICE, MOMENTS, ("is_live", "is_active", "rejected_upstream"), LINKS
-)
-NO_CODES = scan.Codes()
+DAY = "2026-02-08"
 
 
-def check_scanned(text: bytes, terms: dict[Any, tuple[int, ...]]) -> None:
-    """Compare with the twin; `terms` are the hashes of the terms so far."""
-    got, rows = scan.scan(text, _fields(), NO_CODES, NO_CODES), naive_scan.scan(text, TWIN)
-    if got is None or rows is None:
-        assert (got is None) is (rows is None), text
-        return
-    whole = [json.loads(text[a:b]) for a, b in got.span.tolist()]
-    assert [list(row) for row in whole] == [list(row) for row in rows], text
-    np.testing.assert_array_equal(got.numbers, [[naive_scan.number(row, name) for name in _PRICE] for row in rows])
-    flags = [
-        LIVE * (row.get("is_live") is True) + SUSPENDED * (row.get("is_active") is False)
-        + REJECTED * (row.get("rejected_upstream") is True)
-        for row in rows
-    ]  # fmt: skip
-    moments = [[row.get(name) for name in MOMENTS] for row in rows]
-    assert got.flags.tolist() == flags, text
-    assert [[None if at == NO_TIME else at for at in row] for row in got.moments.tolist()] == moments, text
-    assert got.other.tolist() == [any(row.get(name) is not None for name in LINKS) for row in rows], text
-    for row, term, book in zip(rows, got.term_hash.tolist(), got.book_hash.tolist(), strict=True):
-        key = (*(row.get(name) or "" for name in WORDING), row.get("line"))
-        assert terms.setdefault(key, tuple(term)) == tuple(term), text
-        assert terms.setdefault(row.get("sportsbook") or "", tuple(book)) == tuple(book), text
-
-
-def test_every_byte_of_a_text_counts() -> None:
-    """Each byte is gone, another one, or has one before it: either both read the same, or neither reads it."""
-    terms: dict[Any, tuple[int, ...]] = {}
-    check_scanned(LIST, terms)
-    assert len(terms) == 5
-    for at in range(len(LIST)):
-        check_scanned(LIST[:at], terms)
-        check_scanned(LIST[:at] + LIST[at + 1 :], terms)
-        for byte in some(BYTES[at % 4 :: 4], less(99, 4)):
-            check_scanned(LIST[:at] + bytes([byte]) + LIST[at + 1 :], terms)
-            check_scanned(LIST[:at] + bytes([byte]) + LIST[at:], terms)
-    hashes = list(terms.values())
-    assert len(set(hashes)) == len(hashes)
-
-
-@pytest.mark.parametrize("name", TWIN.texts)
-def test_a_text_has_a_greatest_length(name: str) -> None:
-    for size, supported in ((MOST_CHARACTERS, True), (MOST_CHARACTERS + 1, False)):
-        got = scan.scan(json.dumps([{name: "x" * size}]).encode(), _fields(), NO_CODES, NO_CODES)
-        assert (got is not None) is supported
-
-
-@pytest.mark.parametrize("name", [*ROW, *MOMENTS, "line", "odds_american", "is_live", "is_active", "x"])
-def test_the_last_value_of_a_repeated_field_counts(name: str) -> None:
-    """Whatever came before it, and whatever a field may not have."""
-    values = ('"e"', '""', '"2026-02-08T10:00:00Z"', "1.5", "-0.0", "12345678901234567890.5", "true", "false", "null",
-              "[]", "{}", "nul", "tru", "falsy", "-", "1.")  # fmt: skip
-    for first, second in product(values, values):
-        if name != "line" or "5678" not in first + second:  # a line of many digits is read by the slower parser
-            check_scanned(f'[{{"{name}": {first}, "{name}": {second}}}, {{"{name}": {second}}}]'.encode(), {})
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DAY}T10:20", f"{DAY} 00:00:00", f"{DAY}T23:59:59Z", f"{DAY}t10:20:30z", f"{DAY}T10:20:30.5Z",
+        f"{DAY}T10:20:30.123456+05:30", f"{DAY}T10:20:30-0530", f"{DAY}T10:20+23:59", "2024-02-29T00:00:00",
+        "1969-12-31T23:59:59.999999", "0001-03-01T00:00:00Z", f"{DAY}T24:00:00Z", f"{DAY}T10:20:60Z",
+        f"{DAY}T10:20:30+24:00", f"{DAY}T10:20:30+05", f"{DAY}T10:20:3Z", f"{DAY}T10:20:30.",
+        f"{DAY}T10:20:30.1234567Z", f"{DAY}T10:20:30.123456789Z", f"{DAY}T10:20:30,5Z", f"{DAY}x10:20:30",
+        "2026-02-29T00:00:00Z", "2026-13-01T00:00", "1900-02-29T00:00:00", "0000-01-01T00:00:00",
+        f"{DAY}T10:20:30 Z", f" {DAY}T10:20:30Z", DAY, "", "1770573600",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["last_seen_at", "event_start_time"])
+def test_a_time_is_read_as_that_of_a_table(name: str, text: str) -> None:
+    quotes = [{**ROW, name: text}, {**ROW, "selection": "Y"}]
+    known = by_table(quotes, Names(frozenset()))
+    for given_ in (json.dumps(quotes).encode(), quotes):
+        assert read(QuoteReader(), given_, Names(frozenset())) == known
