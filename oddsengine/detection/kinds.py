@@ -52,7 +52,7 @@ class Threshold(NamedTuple):
     usual: float | None
     off: float  # with which its kind is not searched for, or nothing is left out
     least: float = -np.inf
-    none: float | None = None  # what the value None means; None: it is not allowed
+    none: float | None = None  # what no value means in a search, where none is allowed
     scale: float = 100.0  # what the parameter is divided by for searches, which have fractions
     steps: tuple[float | None, ...] = ()  # those of views that lists use: the first that leaves out no more is taken
     fallback: float | None = None  # at which one is looked up that is beyond the usual one
@@ -166,7 +166,7 @@ class Kind:
         What an explanation says of a row after its main figure.
     published
         Fields of the service whose names are not those of their columns, by column: `legs.a` is in each leg, `side.a`
-        in each of `side1` to `side3`. `rows` undoes it.
+        in each of `side1` to `side3`. `row` undoes it.
     """
 
     name: str
