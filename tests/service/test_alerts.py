@@ -1,6 +1,7 @@
 """Alerts, sent to a real server of this machine."""
 
 import contextlib
+import itertools
 import json
 import re
 import socket
@@ -598,10 +599,11 @@ def test_what_cannot_be_recorded_is_not_sent(
     (owner,) = base.execute("SELECT owner FROM records WHERE kind = 'alert' ORDER BY at DESC").fetchone()
     base.execute(f"PRAGMA max_page_count = {pages}")  # the disk is full
     try:
-        for size in (1000, 100, 10, 0):  # so is the page that what was sent would be on: it follows these rows
+        # So are the pages that what was sent would be on: it is between these rows.
+        for size, kind in itertools.product((1000, 100, 10, 0), ("sens", "senu")):
             for i in range(300):
                 with contextlib.suppress(Problem), records.database.transaction():
-                    row = owner, "sens", f"{1000 - size:04}-{i:03}", b"x" * size
+                    row = owner, kind, f"{1000 - size if kind == 'sens' else size:04}-{i:03}", b"x" * size
                     base.execute("INSERT INTO records VALUES (?, ?, ?, ?, NULL, 0)", row)
         assert client.put("/marks/one", json={"note": "x" * 100}).status_code == 507
         with pytest.raises(Problem, match="disk is full") as full:
