@@ -66,6 +66,7 @@ class OpportunityGroup:
         self.members = 0
         self.reached = 0  # number of the last update delivered; only in the event loop
         self._places: dict[tuple[str, str, str], bool] = {}
+        self._least = {kind: value - tolerance() for kind, value in filter_.least.items()}
         self._open = {word: find for word, find in watch.open.items() if self._matches(find)}
         self.since: int | None = None  # events are complete from this update on
         self.idle: float | None = None  # when the last member left, while a client may resume
@@ -135,7 +136,7 @@ class OpportunityGroup:
 
     def _matches(self, find: Opportunity) -> bool:
         wanted = self.filter
-        if find.kind not in wanted.kinds or find.value < wanted.least.get(find.kind, -np.inf) - tolerance():
+        if find.kind not in wanted.kinds or find.value < self._least.get(find.kind, -np.inf):
             return False
         if wanted.event is not None and find.event not in wanted.event:
             return False

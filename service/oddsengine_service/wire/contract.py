@@ -187,7 +187,7 @@ def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame, rates: Mapping[str, float] 
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
     sizes = largest_arbitrages(frame.select("legs", "is_live"), rates=rates)
     return {
-        **renamed(kinds.ARBITRAGE), "ev_percent": "ev_percentage", "devig_book": "sharp_book",
+        **renamed(kinds.ARBITRAGE), "ev_percent": "ev_percentage",
         "legs.stake_percent": stake, "terms_results": _results(frame),
         "largest_stakes": [some and list(map(rounded, some)) for some in sizes["largest_stakes"].to_list()],
         **{name: sizes[name].to_numpy() for name in ("largest_payout", "largest_profit")},
