@@ -65,7 +65,7 @@ def texts(frame: pl.DataFrame, count: int, seed: int = 0) -> Callable[[], bytes]
 
 def codes(engine: Engine, text: bytes) -> Batch:
     """A batch in the engine's codes, as a tape has it."""
-    return engine._batch(engine._reader.read_quotes(text, engine._board.names), NOW, (), (), ())
+    return engine._batch(engine._reader.read_quotes(text, engine.state.board.names), NOW, (), (), ())
 
 
 @pytest.mark.benchmark(group="live step, 1M rows")
@@ -92,7 +92,7 @@ def test_a_hundred_more_views(benchmark: Any, live: Live, more: int) -> None:
 
 @pytest.mark.benchmark(group="live step, 1M rows")
 def test_full_pass(benchmark: Any, live: Live) -> None:
-    units = live.engine._board.units
+    units = live.engine.state.board.units
 
     def everything() -> tuple[tuple[()], dict[str, Any]]:
         units.dirty[units.size > 0] = 1

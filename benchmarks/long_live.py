@@ -50,8 +50,8 @@ def changes(
     From the current price, books disagree more with every step: after three changes of each price there are twice as
     many +EV bets and five times as many arbitrages as on the first board.
     """
-    rows = engine._board.rows
-    slots = rng.choice(engine._board.on(), count, replace=False)
+    rows = engine.state.board.rows
+    slots = rng.choice(engine.state.board.on(), count, replace=False)
     before = (rows.odds if origin is None else origin)[slots]
     odds = np.clip(before * (1.0 + (rng.random(count) - 0.5) * 0.02), 1.01, 50.0)
     none = np.full(count, NO_TIME)
@@ -77,7 +77,7 @@ def sustained(minutes: float, rows: int, count: int, method: str) -> None:
     engine.view(["pinnacle", "draftkings", "fanduel"], method=method, keep=True)
     gc.collect()
     gc.freeze()
-    rng, origin = np.random.default_rng(1), engine._board.rows.odds.copy()
+    rng, origin = np.random.default_rng(1), engine.state.board.rows.odds.copy()
     with tempfile.TemporaryDirectory() as folder, TapeWriter(folder) as writer:
         engine.record(writer)
         spent: list[float] = []
@@ -151,14 +151,14 @@ def size(rows: int) -> None:
     engine = loaded(rows)
     engine.view(keep=True)
     for what in ("after loading", "after a change of every price"):
-        held = sum(array.nbytes for part in (engine._board, engine.opened) for array in columns(part, set()))
+        held = sum(array.nbytes for part in (engine.state.board, engine.state.opened) for array in columns(part, set()))
         print(f"{held / engine.size:.0f} bytes per price {what}, {engine.size:,} prices")
         engine.feed(changes(engine, np.random.default_rng(1), engine.size, round(NOW.timestamp() * 1e6) + 1))
 
 
 def moved(engine: Engine, count: int) -> Iterator[Batch]:
     """Move the prices of some rows again and again, a millisecond apart; a batch has to be applied before the next."""
-    rng, origin, now = np.random.default_rng(1), engine._board.rows.odds.copy(), NOW
+    rng, origin, now = np.random.default_rng(1), engine.state.board.rows.odds.copy(), NOW
     while True:
         now += timedelta(milliseconds=1)
         yield changes(engine, rng, count, round(now.timestamp() * 1e6), origin)
@@ -215,7 +215,7 @@ def copies(rows: int, count: int, steps: int) -> None:
     gc.collect()
     gc.freeze()
     batches = moved(engine, count)
-    held = sum(array.nbytes for part in (engine._board, engine.opened) for array in columns(part, set()))
+    held = sum(array.nbytes for part in (engine.state.board, engine.state.opened) for array in columns(part, set()))
     late = None
     for what in ("the engine alone", "and a copy for readers", "and a board delayed by 20 steps"):
         if what.startswith("and a copy"):

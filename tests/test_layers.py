@@ -176,6 +176,7 @@ PUBLIC = {
     "maths.devig",
     "live.delayed",
     "live.engine",
+    "live.recorder",
     "detection.explain",
     "detection.kinds",
     "feeds",

@@ -23,8 +23,9 @@ from oddsengine.board.state import Batch
 from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import format_time
 from oddsengine.history.archive import archived, compact, rows_of, write
-from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
+from oddsengine.live.recorder import Recorder
 from oddsengine.live.view import View
 from oddsengine.progress import Progress
 from oddsengine.simulate import World

@@ -117,6 +117,9 @@ class DelayedBoard(Readable):
         with self.shown() as shown:
             return shown.fair
 
+    def _view(self, wanted: ViewKey) -> View | None:
+        return self._views.get(wanted)
+
     @contextmanager
     def shown(self, *, judged: bool = True) -> Iterator[ReadState]:
         """The state that it shows; it does not change until the end of the with statement."""

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import MutableMapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 
@@ -26,8 +25,6 @@ from oddsengine.tables.timestamps import time_of
 class Readable(ABC):
     """A live board that can be read: an engine, or its board of some time ago."""
 
-    _views: MutableMapping[ViewKey, View]
-
     @abstractmethod
     def shown(self, *, judged: bool = True) -> AbstractContextManager[ReadState]:
         """The state after the last step, for readers; it does not change until the end of the with statement.
@@ -50,6 +47,10 @@ class Readable(ABC):
     def busy(self) -> bool:
         """Whether a reader would wait for another thread."""
 
+    @abstractmethod
+    def _view(self, wanted: ViewKey) -> View | None:
+        """The view with some parameters, if there is one."""
+
     def __repr__(self) -> str:
         at = "no time yet" if self.now is None else f"{self.now:%Y-%m-%d %H:%M:%S}"
         return f"<{type(self).__name__}: {self.number:,} steps, {self.size:,} prices, {at}>"
@@ -64,7 +65,7 @@ class Readable(ABC):
     def views(self) -> tuple[View, ...]:
         """The active views."""
         with self.shown(judged=False) as shown:
-            return tuple(view for wanted in shown.rows if (view := self._views.get(wanted)) is not None)
+            return tuple(view for wanted in shown.rows if (view := self._view(wanted)) is not None)
 
     @property
     def moment(self) -> datetime | None:

@@ -16,14 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from oddsengine.board.open import Difference, Hits, OpenSet, OpenTable
-from oddsengine.board.state import SECOND, Batch, Board
+from oddsengine.board.open import OpenSet, OpenTable
+from oddsengine.board.state import SECOND, Board
 from oddsengine.catalog import FairTable
-from oddsengine.columns import NO_TIME, Bytes, Ints, Longs
-from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.wording import Wording
+from oddsengine.columns import NO_TIME
 from oddsengine.live.key import ViewKey
-from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.tables.timestamps import time_of
 
 
@@ -179,96 +176,3 @@ class Replica:
             late = f"the board delayed by {self._lag / SECOND:g} s is empty until a copy is old enough"
             what = late if self._lag else "the board is copied again for readers"
             warnings.warn(f"{what}: {error!r}", RuntimeWarning, stacklevel=3)
-
-
-# ---- what is repeated ----
-
-
-def applied(batch: Batch) -> Write:
-    """A batch was applied."""
-
-    def write(shown: ReadState) -> None:
-        if shown.board.repeat(batch).regrouped:
-            shown.opened.rehome(shown.board.rows.unit)
-
-    return write
-
-
-def judged(slots: Ints, guarded: Verdicts, verdicts: Bytes, rejected: Bytes) -> Write:
-    """Rows were judged."""
-    return lambda shown: shown.board.judge(slots, guarded, verdicts, rejected)
-
-
-def searched(rows: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> Write:
-    """Views were searched."""
-    return lambda shown: shown.opened.commit(rows, units, hits, difference, now)
-
-
-def moved(sampled: LadderSamples, memory: Memory) -> Write:
-    """Momentum changed."""
-    books = memory.books()
-
-    def write(shown: ReadState) -> None:
-        shown.board.momentum.rename(dict(books))
-        shown.board.momentum.commit(sampled)
-
-    return write
-
-
-def sampling(shown: ReadState) -> None:
-    """Momentum is sampled from now on."""
-    shown.samples, shown.board.momentum = True, Memory()
-
-
-def refitted(fair: FairTable) -> Write:
-    """The constants of the fair price are others."""
-
-    def write(shown: ReadState) -> None:
-        shown.fair = fair
-
-    return write
-
-
-def added(row: int) -> Write:
-    """A view got a row of the open table."""
-
-    def write(shown: ReadState) -> None:
-        made = shown.opened.add().row
-        assert made == row, f"the replica gave row {made} to a view, the engine {row}"
-
-    return write
-
-
-def woken(view: ViewKey, row: int, places: Ints, born: Longs) -> Write:
-    """A view became active."""
-
-    def write(shown: ReadState) -> None:
-        shown.opened.born[places] = born
-        shown.rows[view] = row
-
-    return write
-
-
-def dropped(view: ViewKey, row: int) -> Write:
-    """A view was suspended."""
-
-    def write(shown: ReadState) -> None:
-        shown.rows.pop(view, None)
-        shown.opened.drop(row)
-
-    return write
-
-
-def completed(number: int, numbering: list[Wording], *, renumbered: bool) -> Write:
-    """A step was completed; `numbering` identifies its codes of terms, see `Names`."""
-
-    def write(shown: ReadState) -> None:
-        board = shown.board
-        board.keep()
-        board.number = number
-        if renumbered:
-            board.renumber()
-            shown.opened.rehome(board.rows.unit)
-        board.names.numbering = numbering
-
-    return write

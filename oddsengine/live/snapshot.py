@@ -42,14 +42,14 @@ def dump(engine: Engine) -> dict[str, Any]:
             "spare": _plain(rows.spare[: rows.spares]), "levels": [_plain(column) for column in rows.levels],
             "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},
             "wordings": names.wordings, "books": names.books,
-            "momentum": _memory(board.momentum) if engine._samples else None,
+            "momentum": _memory(board.momentum) if engine.state.samples else None,
             "kinds": list(KINDS),  # by code
             "views": [
                 [
                     view.wanted.content, view.kept > 0,
                     *(_plain(getattr(view.open.table, name)[view.open.places()]) for name in ("id", "kind", "born")),
                 ]
-                for view in engine._awake.values() if view.wanted.model is None
+                for view in engine.views if view.wanted.model is None
             ],
         }  # fmt: skip
 
@@ -63,8 +63,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         raise ValueError(f"snapshot has format {held.get('form')}; this version reads format {FORM}")
     if engine.number:
         raise ValueError(f"restore needs a new engine, got one at step {engine.number}")
-    with engine._lock:
-        board = engine._board
+    with engine.still() as board:
         names, rows = board.names, board.rows
         for book in held["books"]:
             names.book(book)
@@ -83,9 +82,8 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         board._notices = {id_: EventNotice(*one) for id_, one in held["said"].items()}
         board.rejected, board._tidy_at = dict(held["rejected"]), held["tidy_at"]
         board.rebuild()
-        if held["momentum"] is not None:
-            engine._samples, board.momentum = True, _remembered(held["momentum"])
-        engine.restored(held["number"])
+        momentum = held["momentum"]
+        engine.restored(held["number"], None if momentum is None else _remembered(momentum))
         for spec, keep, *columns in held["views"]:
             view = engine.awake(
                 ViewKey.of_content({name: _tuples(value) for name, value in spec.items()}), keep=keep, restored=True

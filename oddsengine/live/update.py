@@ -14,15 +14,20 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import Before, Facts, moments_of
 from oddsengine.board.open import NEW as BORN
-from oddsengine.board.open import SAME, Hits
-from oddsengine.board.rows import LIVENESS, NEW, PRICE, STATUS
-from oddsengine.columns import Bytes, Longs, Words
+from oddsengine.board.open import SAME, Hits, OpenTable
+from oddsengine.board.quotes import Quotes
+from oddsengine.board.rows import LIVENESS, MOVED, NEW, PRICE, SEEN, STATUS, UNKNOWN
+from oddsengine.board.state import AppliedBatch, Batch, Board
+from oddsengine.columns import Bytes, Ints, Longs, Words
 from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.identity.groups import distinct
-from oddsengine.identity.layout import BOOK_BITS, LIVE, SUSPENDED
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
 from oddsengine.identity.wording import WORDING
+from oddsengine.live.replica import ReadState
+from oddsengine.live.searcher import Findings, SearchResult
 from oddsengine.live.view import View
+from oddsengine.tables.schema import BAD_ROW_SCHEMA, NONE_REJECTED
 from oddsengine.tables.timestamps import timestamp, timestamps
 
 _MOVES = (("price", PRICE), ("live", LIVENESS), ("status", STATUS))
@@ -290,6 +295,108 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
 def _published(wording: Any) -> str:
     """The market type under which opportunities of a wording are published."""
     return catalog.published_name(wording[5] or "", wording[1] or "", wording[10] or "", wording[6] or "")
+
+
+def update_of(
+    state: ReadState, batch: Batch, applied: AppliedBatch, search: Sequence[Findings], read: Quotes | None
+) -> Update:
+    """The update of a step, before what its search found is applied."""
+    board = state.board
+    rows = board.rows
+    moved = np.flatnonzero((applied.what & MOVED) != 0)
+    moved = moved[rows.state[applied.slots[moved]] == ON]
+    slots = distinct(applied.slots[moved])
+    of = np.searchsorted(slots, applied.slots[moved])
+    what = np.zeros(slots.size, np.uint8)
+    np.bitwise_or.at(what, of, applied.what[moved])
+    parts: dict[View, list[ViewChange]] = {}
+    rejudged = board.rejudged()
+    legs = [slots, rejudged]
+    for searched in (each for findings in search for each in findings.searched):
+        made, hits = _changes(state.opened, searched, batch.now)
+        for view, change in made.items():
+            parts.setdefault(view, []).append(change)
+        legs.append(hits.legs[hits.legs >= 0])
+    changes = {view: found[0] if len(found) == 1 else ViewChange.joined(found) for view, found in parts.items()}
+    every = distinct(np.concatenate(legs))
+    facts = board.facts(every)
+    again = applied.slots[applied.what == SEEN]
+    gone = board.facts(distinct(applied.gone))
+    new = applied.slots[(applied.what & NEW) != 0]
+    return Update(
+        number=board.number + 1,
+        now=batch.now,
+        moment=board.moment,
+        facts=facts,
+        rows=facts.places(slots),
+        what=what,
+        judged=facts.places(rejudged),
+        before=board.before(distinct(np.concatenate((slots, rejudged))), new),
+        relined=_relined(board, slots, what, gone),
+        gone=gone,
+        gone_shown=board.before(gone.slot, new).shown,
+        views=changes,
+        rejected=_refused(applied, read),
+        late=applied.late,
+        again=rows.id[again],
+        again_key=rows.key[again],
+        again_seen=rows.seen[again],
+    )
+
+
+def _changes(table: OpenTable, searched: SearchResult, now: int) -> tuple[dict[View, ViewChange], Hits]:
+    """The changes of each active view, and everything in them that is new or has changed."""
+    difference = searched.difference
+    fresh = np.flatnonzero(difference.status != SAME)
+    hits, status, old = searched.hits.take(fresh), difference.status[fresh], difference.old[fresh]
+    born = np.where(old < 0, now, table.born[np.maximum(old, 0)])
+    ids, kinds = table.id[difference.expired], table.kind[difference.expired]
+    size = (difference.ends.size - 1) // len(searched.views)
+    at = np.searchsorted(fresh, difference.ends[::size]).tolist()
+    out, around = difference.expired_ends.tolist(), difference.touched_ends.tolist()
+    touched = table.id[difference.touched]
+    changes = {
+        view: ViewChange(hits, slice(at[k], at[k + 1]), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
+                     ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], touched[around[k] : around[k + 1]])
+        for k, view in enumerate(searched.views) if view.awake
+    }  # fmt: skip
+    if len(changes) < len(searched.views):
+        awake = np.repeat([view.awake for view in searched.views], np.diff(at))
+        hits = hits.take(awake)
+    return changes, hits
+
+
+def _relined(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
+    """New rows that replace removed rows with another line: index of the new row -> index of the removed one."""
+    if not gone.slot.size or not (what & NEW).any():
+        return {}
+    stem, key = board.names.stem.values, board.rows.key
+    lost = {
+        (int(s), b): at for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & BOOK_MASK, strict=True))
+    }
+    new = np.flatnonzero(what & NEW)
+    named = zip(
+        new.tolist(),
+        stem[key[slots[new]] >> BOOK_BITS].tolist(),
+        (key[slots[new]] & BOOK_MASK).tolist(),
+        strict=True,
+    )
+    moves = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
+    words = board.names.wordings
+    lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in moves}
+    return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
+
+
+def _refused(applied: AppliedBatch, read: Quotes | None) -> pl.DataFrame:
+    refused = NONE_REJECTED if read is None else read.rejected
+    if not applied.unknown:
+        return refused
+    at = np.flatnonzero(applied.what == UNKNOWN)
+    rows = at if read is None or read.number is None else read.number[at]
+    more = pl.DataFrame({"row": rows}).with_columns(
+        field=pl.lit("odds_decimal"), value=pl.lit(""), reason=pl.lit("no price given"), guard=pl.lit("bad_price")
+    )
+    return pl.concat([refused, more.cast(BAD_ROW_SCHEMA)]).sort("row")  # type: ignore[arg-type]
 
 
 __all__ = ["BOOK_BITS", "SAME", "Update", "ViewChange", "hexadecimal"]

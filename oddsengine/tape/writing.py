@@ -12,8 +12,9 @@ from typing import Any, BinaryIO, Self
 from oddsengine.board.state import SECOND, Batch
 from oddsengine.catalog import FairTable, fair_content
 from oddsengine.columns import NO_TIME
-from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
+from oddsengine.live.recorder import Recorder
 from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
 

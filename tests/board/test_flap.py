@@ -12,8 +12,9 @@ from oddsengine.board.flap import EARLIER
 from oddsengine.board.rows import Rows
 from oddsengine.board.state import Batch
 from oddsengine.live import snapshot
-from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
+from oddsengine.live.recorder import Recorder
 
 NOW = datetime(2026, 2, 8, 12, tzinfo=UTC)
 PRICES = (1.9, 2.0, 2.2, 2.5, 3.0, 4.0, 5.0, 7.0)
@@ -51,13 +52,13 @@ class Refusing(Recorder):
 
 def test_a_row_has_a_record_while_its_price_has_moved() -> None:
     engine = Engine()
-    rows = engine._board.rows
+    rows = engine.state.board.rows
     engine.step([quote(book, event, 1.9, NOW) for book, event in ROWS], NOW)
     assert records(rows) == 0
     engine.step([quote("a", 0, 2.0, NOW + timedelta(seconds=1)), quote("a", 1, 1.9, NOW)], NOW + timedelta(seconds=1))
     assert records(rows) == 1
     counts = []
-    for at in range(engine._board.limits.flap_looks + 1):  # until the change is too many looks ago
+    for at in range(engine.state.board.limits.flap_looks + 1):  # until the change is too many looks ago
         later = NOW + timedelta(seconds=2.0 + at)
         engine.step([quote(book, event, 2.0, later) for book, event in ROWS], later)
         counts.append(records(rows))
@@ -102,7 +103,7 @@ def test_a_failed_step_gives_back_what_it_took(seed: int) -> None:
         quotes = batch()
         for engine in (one, other, restored) if at > 60 else (one, other):
             engine.step(quotes, now)
-        assert records(one._board.rows) == records(other._board.rows)
+        assert records(one.state.board.rows) == records(other.state.board.rows)
         assert one.state_hash() == other.state_hash()
         flaps += one.set_aside().get("flap", 0)
         if at == 60:
@@ -115,7 +116,7 @@ def test_a_failed_step_gives_back_what_it_took(seed: int) -> None:
 def test_a_batch_of_known_prices_takes_no_room() -> None:
     engine = Engine()
     engine.step([quote("a", event, 1.9, NOW) for event in range(1200)], NOW)
-    room = engine._board.rows.key.size
+    room = engine.state.board.rows.key.size
     later = NOW + timedelta(seconds=1)
     engine.step([quote("a", event, 2.0, later) for event in range(1200)], later)
-    assert engine._board.rows.key.size == room < 2400
+    assert engine.state.board.rows.key.size == room < 2400

@@ -222,8 +222,8 @@ def test_what_sleeping_views_held_makes_room() -> None:
             engine.close(other)
             assert not held(other)
         if turn == 1:
-            most = engine.opened.top
-    assert (engine.opened.top, held(first)) == (most, before)
+            most = engine.state.opened.top
+    assert (engine.state.opened.top, held(first)) == (most, before)
 
 
 def test_a_table_shrinks_once_views_close(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,10 +236,10 @@ def test_a_table_shrinks_once_views_close(monkeypatch: pytest.MonkeyPatch) -> No
     for at, step in enumerate(feed):
         engine.step(**step)
         if at == 4:
-            before, size = [held(view) for view in views], engine.opened.id.size
+            before, size = [held(view) for view in views], engine.state.opened.id.size
             for view in many:
                 view.close()
             assert [held(view) for view in views] == before
-            assert engine.opened.id.size < size / 2
-            assert engine.opened.top == sum(view.open.places().size for view in views)
+            assert engine.state.opened.id.size < size / 2
+            assert engine.state.opened.top == sum(view.open.places().size for view in views)
         check(engine, views)

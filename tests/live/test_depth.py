@@ -13,7 +13,8 @@ from support.effort import less
 from support.rows import whatever_is_found
 
 import oddsengine as oe
-from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.engine import Engine
+from oddsengine.live.recorder import Recorder
 from oddsengine.maths.depth import fill
 from oddsengine.maths.odds import charged
 from oddsengine.simulate import World

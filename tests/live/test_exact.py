@@ -44,10 +44,10 @@ def equal(engine: Engine) -> int:
     """Compare; returns how many opportunities are open."""
     other, opened = anew(engine), 0
     theirs = {view.wanted: view for view in other.views}
-    rows, again = engine._board.rows, other._board.rows
+    rows, again = engine.state.board.rows, other.state.board.rows
     for name in ("reason", "rejected", "not_reference", "doubt"):
-        ours = getattr(rows, name)[engine._board.on()]
-        assert (ours == getattr(again, name)[other._board.on()]).all(), name
+        ours = getattr(rows, name)[engine.state.board.on()]
+        assert (ours == getattr(again, name)[other.state.board.on()]).all(), name
     for view in engine.views:
         now, whole = held(view), held(theirs[view.wanted])
         wrong = [key for key in now.keys() | whole.keys() if now.get(key) != whole.get(key)]

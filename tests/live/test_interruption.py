@@ -10,6 +10,7 @@ from support.effort import less, some
 
 import oddsengine as oe
 from oddsengine.board.names import Names, Votes
+from oddsengine.live.copies import Copies
 from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.engine import Engine
 from oddsengine.live.replica import Replica
@@ -137,7 +138,7 @@ def test_names_are_whole_wherever_a_change_of_them_is_interrupted(inside: Callab
     assert at > 2
 
 
-@pytest.mark.parametrize("inside", [Engine._commit, Engine._publish, Engine._follow, Replica.enqueue, Replica.follow])
+@pytest.mark.parametrize("inside", [Engine._commit, Copies.publish, Engine._follow, Replica.enqueue, Replica.follow])
 def test_a_delayed_board_follows_every_step_once_wherever_one_is_interrupted(inside: Callable[..., Any]) -> None:
     def steps() -> Iterator[dict[str, Any]]:
         for second in range(9):

@@ -25,9 +25,10 @@ from support.rows import whatever_is_found
 import oddsengine as oe
 from oddsengine.board.names import Names
 from oddsengine.live.delayed import DelayedBoard, NotYetError
-from oddsengine.live.engine import IDLE_S, Engine, Recorder
+from oddsengine.live.engine import IDLE_S, Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
+from oddsengine.live.recorder import Recorder
 from oddsengine.live.update import Update
 from oddsengine.live.view import View, search
 

@@ -18,12 +18,14 @@ from oddsengine.board import state as board_state
 from oddsengine.board.names import GrowingColumn
 from oddsengine.board.rows import COLUMNS
 from oddsengine.identity.layout import FREE
-from oddsengine.live import engine as engine_module
+from oddsengine.live import active
 from oddsengine.live.delayed import NotYetError
-from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
+from oddsengine.live.recorder import Recorder
 from oddsengine.live.replica import ReadState, Replica
+from oddsengine.live.searcher import Searcher
 from oddsengine.live.view import View
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
@@ -43,7 +45,7 @@ def replica_of(engine: Engine) -> Replica:
 def alike(engine: Engine, *, failed: bool = False) -> None:
     """Everything that a reader can reach is equal on both boards; after a step has failed, the engine judges again."""
     with engine.shown() as shown, engine._lock:
-        mine, other = engine._board, shown.board
+        mine, other = engine.state.board, shown.board
         assert other is not mine
         assert (other.number, other.now, other.moment) == (engine.number, mine.now, mine.moment)
         assert (other.rejected, other._notices) == (mine.rejected, mine._notices)
@@ -70,13 +72,13 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
             if isinstance(column, GrowingColumn):
                 size = getattr(other.names, name).size
                 np.testing.assert_array_equal(getattr(other.names, name).values, column.values[:size], name)
-        assert set(shown.rows) == set(engine._awake)
+        assert set(shown.rows) == set(engine._active.active)
         for wanted, row in shown.rows.items():
-            ours, theirs = engine._awake[wanted].open.places(), shown.opened.places(row)
+            ours, theirs = engine._active.active[wanted].open.places(), shown.opened.places(row)
             np.testing.assert_array_equal(theirs, ours)
             for name in ("id", "kind", "unit", "legs", "figures", "born"):
                 np.testing.assert_array_equal(
-                    getattr(shown.opened, name)[theirs], getattr(engine.opened, name)[ours], name
+                    getattr(shown.opened, name)[theirs], getattr(engine.state.opened, name)[ours], name
                 )
         assert other.momentum.digest() == mine.momentum.digest()
 
@@ -93,7 +95,7 @@ def test_it_is_equal_after_every_write(few: int, monkeypatch: pytest.MonkeyPatch
     engine.record(fails)
     views: list[View] = []
     compared = failed = renamed = 0
-    names = engine._board.names
+    names = engine.state.board.names
     for day in range(2):
         begin = datetime(2026, 2, 7, 18, tzinfo=UTC) + timedelta(hours=12 * day)
         world = World(
@@ -112,7 +114,7 @@ def test_it_is_equal_after_every_write(few: int, monkeypatch: pytest.MonkeyPatch
             with held_up(engine) if tick % 5 == 2 else nothing():  # the writes of several steps are due
                 engine.step(quotes, batch.now, complete=batch.complete, events=batch.events)
                 engine.step(quotes[:3], batch.now + timedelta(milliseconds=1))
-            renamed, names = renamed + (engine._board.names is not names), engine._board.names
+            renamed, names = renamed + (engine.state.board.names is not names), engine.state.board.names
             alike(engine)
             if tick % 6 == 1:
                 books = draw.choice([None, ["pinnacle", "fanduel"], ["draftkings", "betfair_ex", "fanduel"]])
@@ -122,7 +124,7 @@ def test_it_is_equal_after_every_write(few: int, monkeypatch: pytest.MonkeyPatch
             if tick % 11 == 10:
                 views.pop(draw.randrange(len(views))).close()
                 alike(engine)
-            compared += sum(view.open.places().size for view in engine._awake.values())
+            compared += sum(view.open.places().size for view in engine._active.active.values())
         later = begin + timedelta(hours=6)  # views are suspended, rows leave and are forgotten
         for minutes in (0, 11, 22):
             engine.step(now=later + timedelta(minutes=minutes))
@@ -275,7 +277,7 @@ def test_a_read_inside_of_a_read_sees_the_same_update() -> None:
         engine.step(CHEAPER, NOW + timedelta(seconds=1))
         assert shown.number == 1
         assert view.counts()["arbitrage"] == 1
-        with pytest.raises(RuntimeError, match="cannot be woken inside of another read"):
+        with pytest.raises(RuntimeError, match="cannot be resumed inside of another read"):
             engine.view(["pinnacle"]).opportunities()
     assert view.counts()["arbitrage"] == 0
 
@@ -480,7 +482,7 @@ def test_units_of_a_batch_that_failed_are_not_those_of_another_for_the_copies() 
 
 def test_a_view_that_is_half_awake_when_a_step_is_interrupted_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies of the board stay in step, and a delayed board shows no update without its opportunities."""
-    monkeypatch.setattr(engine_module, "_PART", 2)
+    monkeypatch.setattr(active, "_PART", 2)
     engine = Engine()
     late, one = engine.delayed(2.0), engine.view(keep=True, kinds=["arbitrage"])
     engine.keep_replica()
@@ -488,14 +490,14 @@ def test_a_view_that_is_half_awake_when_a_step_is_interrupted_after_its_end(monk
     engine.step([row for at in range(6) for row in tennis(f"e{at}", 2.07, 1.9)], NOW)
     assert engine.size == 24
     other = View(engine, ViewKey.from_parameters(None, None, None, None, ["arbitrage"], min_profit=1.0))
-    engine._views[other.wanted] = other
-    assert not engine._advance(other)  # the first part only
+    engine._active.add(other)
+    assert not engine._active.advance(other)  # the first part only
 
     def stopped(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "_keep", stopped)
+        patch.setattr(Searcher, "keep", stopped)
         with pytest.raises(KeyboardInterrupt):
             engine.step(tennis("z", 2.07, 1.9), NOW + timedelta(seconds=1))
     assert engine.number == 2

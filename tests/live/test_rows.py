@@ -678,7 +678,7 @@ def test_time_alone_is_never_overlooked(seed: int) -> None:
     start, passed = datetime(2026, 2, 8, 12, tzinfo=UTC), 0
     now = datetime(2026, 2, 8, tzinfo=UTC)
     for _ in range(150):
-        board, before = engine._board, engine._board.moment
+        board, before = engine.state.board, engine.state.board.moment
         now += timedelta(seconds=float(rng.choice([1.0, 7.0, 7.0, 30.0, 600.0])))
         board.units.dirty[:] = 0
         on = board.on()

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from support.effort import less, some
 
-from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.engine import Engine
+from oddsengine.live.recorder import Recorder
 from oddsengine.live.snapshot import dump, restore
 from oddsengine.simulate import World
 

@@ -15,7 +15,7 @@ from support.effort import some
 from support.live_strategies import feed
 
 from oddsengine.guards import verdicts
-from oddsengine.live import engine as module
+from oddsengine.live import searcher as module
 from oddsengine.live.engine import Engine
 from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.simulate import World

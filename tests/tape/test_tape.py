@@ -36,8 +36,9 @@ from oddsengine.board.state import STATUSES, Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording
-from oddsengine.live.engine import Engine, Recorder
+from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
+from oddsengine.live.recorder import Recorder
 from oddsengine.live.update import Update
 from oddsengine.progress import line
 from oddsengine.simulate import World
@@ -247,7 +248,7 @@ def test_a_replay_says_what_the_run_said(taped: tuple[Path, list[tuple[Any, ...]
 
 def test_views_that_begin_while_steps_are_made(world: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is searched for in parts, between steps; from then on it says what a replay says, which searches at once."""
-    monkeypatch.setattr("oddsengine.live.engine._PART", 1)
+    monkeypatch.setattr("oddsengine.live.active._PART", 1)
     books: list[tuple[dict[str, Any], ...]] = [
         tuple(dict(books=some, method=method, min_ev=-4.0, max_hold=9.0) for method in ("close", "power"))
         for some in (["fanduel", "draftkings"], ["pinnacle", "betmgm", "fanduel"], ["circa", "caesars", "draftkings"])

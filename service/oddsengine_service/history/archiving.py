@@ -19,7 +19,8 @@ from oddsengine.history.archive import (
     write,
 )
 from oddsengine.history.lines import EventMoves, PricedEvent
-from oddsengine.live.engine import Batch, Engine, Recorder, ViewKey
+from oddsengine.live.engine import Batch, Engine, ViewKey
+from oddsengine.live.recorder import Recorder
 from oddsengine_service.errors import Problem
 from oddsengine_service.settings import ArchiveSettings
 

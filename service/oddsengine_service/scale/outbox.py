@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from oddsengine.live.engine import Batch, Engine, Recorder, ViewKey
+from oddsengine.live.engine import Batch, Engine, ViewKey
+from oddsengine.live.recorder import Recorder
 from oddsengine_service.board.writer import StalledError
 from oddsengine_service.node import Node
 from oddsengine_service.scale.messages import BatchStep, Entry, FuturesPrices, ScoreBatch, SplitsRecord, packed

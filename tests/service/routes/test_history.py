@@ -244,7 +244,7 @@ def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(state, "_FEW", 6)
     monkeypatch.setattr(state, "REMEMBERED_S", 30)
     engine = Engine()
-    engine._board._tidy_at = 6
+    engine.state.board._tidy_at = 6
     ring, archive = Ring(engine), archive_of(engine, tmp_path)
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for n in range(40):

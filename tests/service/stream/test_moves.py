@@ -72,8 +72,8 @@ def test_events_add_up_to_the_board(few: int, monkeypatch: pytest.MonkeyPatch) -
         for tick, batch in enumerate([*world.run(30), *later]):
             update = engine.step(turned(batch.quotes, draw), batch.now, complete=batch.complete, events=batch.events)
             marks = index.follow(update)
-            if engine._board.names is not names:
-                names, renamed = engine._board.names, renamed + 1
+            if engine.state.board.names is not names:
+                names, renamed = engine.state.board.names, renamed + 1
             moves = UpdateMoves(update, index, marks)
             crossed += int((moves.moved.before.live != moves.moved.live).sum())
             for holder in holders:

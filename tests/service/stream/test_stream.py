@@ -26,7 +26,8 @@ from support.stream_running import (
 )
 
 from oddsengine.feeds.scores import ScoreReading
-from oddsengine.live.engine import IDLE_S, RELEASED_S
+from oddsengine.live.active import RELEASED_S
+from oddsengine.live.engine import IDLE_S
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.keys import KeyTerms
 from oddsengine_service.http.request import BASE

@@ -1,0 +1,225 @@
+"""The search of an engine: it judges what a batch changed, and finds what its views have open there.
+
+Units do not depend on each other, so several threads may search.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oddsengine.board.changes import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
+from oddsengine.board.open import Difference, Hits
+from oddsengine.board.rows import REJECTED
+from oddsengine.board.units import LOOSE
+from oddsengine.catalog.reasons import CODES, NAMES, UNCOMPARED
+from oddsengine.columns import Bytes, Ints, Longs
+from oddsengine.detection import tails
+from oddsengine.detection.sweep import Scope
+from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
+from oddsengine.identity.groups import Groups
+from oddsengine.identity.layout import BOOK_MASK, LIVE, UnitColumns
+from oddsengine.live import writes
+from oddsengine.live.copies import Copies
+from oddsengine.live.replica import ReadState
+from oddsengine.live.view import View, search
+from oddsengine.pricing import close as fair_close
+from oddsengine.pricing.close import Fair
+from oddsengine.pricing.momentum import LadderSamples
+from oddsengine.pricing.references import CLOSE, fair_prices
+
+MOST_THREADS = 64
+_LEAST_ROWS = 20_000  # of a part that is worth a thread
+_UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
+
+
+class SearchResult(NamedTuple):
+    """Result of a search for the open sets of some views; not yet applied."""
+
+    views: list[View]
+    rows: Longs  # rows of the views in the open table
+    hits: Hits
+    difference: Difference
+
+
+class Findings(NamedTuple):
+    """Findings of a search over some units, and state to store for the next one."""
+
+    some: UnitColumns
+    searched: list[SearchResult]
+    fresh: bool  # what had changed was searched, and not everything for a new view
+    sampled: LadderSamples | None  # momentum of the markets
+    estimates: tuple[Groups, Bytes, Fair] | None  # estimates to store, and their markets
+
+
+class Searcher:
+    """Judges and searches an engine's board, for the thread that holds its lock."""
+
+    def __init__(self, state: ReadState, copies: Copies, off: frozenset[int], threads: int) -> None:
+        if not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
+            raise ValueError(f"threads must be from 1 to {MOST_THREADS}, got {threads!r}")
+        self._state, self._copies = state, copies
+        self._off = off  # codes of disabled guards
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None  # made by the first large step
+        self.judges = False  # judge in every step, even without an active view
+
+    def step(self, views: Sequence[View], before: int) -> list[Findings]:
+        """Judge what a batch changed, and what time has since the second `before`, and search it for some views."""
+        board = self._state.board
+        if not (views or self.judges or self._state.samples):
+            return []
+        closing = any(view.wanted.method == CLOSE for view in views)
+        due = board.due(before, self._state.fair) if closing else None
+        units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
+        findings = self._everywhere(units, views, due)
+        board.units.dirty[units] = 0
+        return findings
+
+    def settle(self, views: Sequence[View]) -> None:
+        """Judge and search what was postponed while no view was active."""
+        board = self._state.board
+        dirty = board.units.dirty[: board.names.unit_event.size]
+        if np.count_nonzero(dirty):
+            units = np.flatnonzero(dirty)
+            with self._copies.repeated():
+                for findings in self._everywhere(units, views, None):
+                    self.keep(findings)
+                board.units.dirty[units] = 0
+
+    def keep(self, found: Findings) -> None:
+        """Apply the result of a search to the open sets."""
+        board, write = self._state.board, self._copies.write
+        for searched in found.searched:
+            write(writes.searched(searched.rows, found.some.units, searched.hits, searched.difference, board.now))
+        if found.fresh:
+            remember(found.some, board.rows)
+        if found.sampled is not None:
+            board.momentum.commit(found.sampled)
+            self._copies.repeat(writes.sampled(found.sampled, board.momentum))
+        if found.estimates is not None:
+            fair_close.remember(*found.estimates, board.rows.close)
+
+    def _everywhere(self, units: Longs, views: Sequence[View], due: Bytes | None) -> list[Findings]:
+        """Judge and search some units, ascending: many of them in parts, by several threads.
+
+        Kernels do not hold the interpreter's lock.
+        """
+        rows = np.cumsum(self._state.board.units.size[units])
+        count = min(self._threads, int(rows[-1]) // _LEAST_ROWS) if units.size else 0
+        if count <= 1:
+            return [self._changed(units, views, due)] if units.size else []
+        self._prepare(units)
+        ends = np.searchsorted(rows, [rows[-1] * part // count for part in range(1, count)])
+        parts = [part for part in np.split(units, ends) if part.size]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads - 1, thread_name_prefix="search")
+        jobs = [self._pool.submit(self._changed, part, views, due) for part in parts[1:]]
+        try:
+            first = self._changed(parts[0], views, due)
+        finally:
+            wait(jobs)  # whatever happened, they write verdicts
+        return [first, *(job.result() for job in jobs)]
+
+    def _prepare(self, units: Longs) -> None:
+        """Make what searches share and would otherwise make when they first need it."""
+        board, names = self._state.board, self._state.board.names
+        _ = (
+            names.traits,
+            names.forms,
+            names.twins,
+            names.book_rank,
+            names.name_rank,
+            names.book_hash,
+            names.book_id_hash,
+        )
+        if self._state.samples:
+            board.momentum.learn(names.estimator(self._state.fair).books)
+        board.prepare_reach()
+        self._state.opened.prepare(units)
+
+    def whole(self, units: Longs, view: View) -> Findings:
+        """Search everything in some units for one view."""
+        return self._search(units, [view], fresh=False, due=None)
+
+    def _changed(self, units: Longs, views: Sequence[View], due: Bytes | None) -> Findings:
+        """Judge some units, and search what that changes."""
+        return self._search(units, views, fresh=True, due=due)
+
+    def _search(self, units: Longs, views: Sequence[View], *, fresh: bool, due: Bytes | None) -> Findings:
+        """Search some units for some views; `fresh` judges them first, and searches only what that changes."""
+        state, board = self._state, self._state.board
+        some = board.gather(units)
+        g, rows, names = some.groups, board.rows, board.names
+        guarded = self._judge(some) if fresh else board.verdicts(g.row)
+        alike: dict[Any, list[View]] = {}
+        for view in views:
+            alike.setdefault(view.wanted.shared, []).append(view)
+        specs = [shared[0].spec(names) for shared in alike.values()]
+        changed, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
+        if fresh:
+            if state.samples and due is None:
+                due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
+            curves = tails.curves(g, names.forms)
+            changed = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
+            if any(view.wanted.one_sided for view in views):
+                changed = loosen(some, changed)
+            if state.samples:
+                stored = all(spec.standard for spec in specs if spec.method == CLOSE)
+                votes = voting(some, changed, curves, stored=stored)
+        if state.samples:
+            estimated, sampled = board.estimated(some, guarded.reason, g.row, state.fair, votes)
+        if changed is not None:
+            if estimated is not None and sampled is not None:
+                changed = at_close(some, changed, estimated, board.momentum.renewed(sampled))
+            where = scope(some, changed, curves)
+            if estimated is not None:
+                wanted = np.where(where.markets != 0, np.uint8(2), where.fair)
+                estimated = estimated._replace(needed=wanted, known=rows.close)
+        depth = {
+            staked: rows.price_depth(g.row, levels=staked) for staked in {spec.stake is not None for spec in specs}
+        }
+        searched, estimates = [], None
+        moved = (rows.pending[g.row] & REPRICED) != 0
+        with board.reached(some, where) as there:
+            for shared, spec in zip(alike.values(), specs, strict=True):
+                seen = fair_prices(
+                    g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
+                    board=estimated, ladder=None if spec.model is None else names.ladders_of(g, spec.model),
+                    depth=depth[spec.stake is not None],
+                )  # fmt: skip
+                if seen.close is not None and spec.standard and spec.model is None:
+                    estimates = g, where.fair, seen.close
+                who, hits = search(some, seen, shared, where, names, self._off, moved)
+                of = np.array([view.open.row for view in shared], np.int64)
+                difference = state.opened.compare(of, who, units, hits, there)
+                searched.append(SearchResult(shared, of, hits, difference))
+        return Findings(some, searched, fresh, sampled, estimates)
+
+    def _judge(self, some: UnitColumns) -> Verdicts:
+        """Run the guards over some units, and store their verdicts on the board."""
+        board, g = self._state.board, some.groups
+        rows = board.rows
+        guarded = judge(
+            g, board.names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
+        )
+        honour(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
+        reason = np.concatenate((guarded.reason, some.why))
+        rejected = reason.copy()
+        rejected[g.row.size :] = self._alone(some.out, some.why)
+        self._copies.write(writes.judged(np.concatenate((g.row, some.out)), guarded, reason, rejected))
+        board.watch_gaps(some, guarded.reason)
+        return guarded
+
+    def _alone(self, out: Ints, why: Bytes) -> Bytes:
+        """The guard that rejects each row that identity rejects; 0 if the row's market is only not compared."""
+        board, rejected = self._state.board, why.copy()
+        at = np.flatnonzero(_UNCOMPARED[why])
+        if at.size:
+            rows, names, slots = board.rows, board.names, out[at]
+            rejected[at] = alone(
+                names.traits, names.book_rank[rows.key[slots] & BOOK_MASK], rows.flags[slots] & np.uint8(LIVE),
+                rows.seen[slots], rows.start[slots], self._off, board.moment, board.limits,
+            )  # fmt: skip
+        return rejected
