@@ -373,9 +373,3 @@ class OpenSet:
     def places(self) -> Ints:
         """Places of all open opportunities."""
         return self.table.places(self.row) if self.row >= 0 else np.empty(0, np.int32)
-
-    def drop(self) -> None:
-        """Clear the set permanently."""
-        if self.row >= 0:
-            row, self.row = self.row, -1
-            self.table.drop(row)

@@ -5,29 +5,36 @@ Units do not depend on each other, so several threads may search.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from operator import is_not
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oddsengine.board.changes import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
+from oddsengine.board.names import Names
 from oddsengine.board.open import Difference, Hits
 from oddsengine.board.rows import REJECTED
 from oddsengine.board.units import LOOSE
 from oddsengine.catalog.reasons import CODES, NAMES, UNCOMPARED
 from oddsengine.columns import Bytes, Ints, Longs
 from oddsengine.detection import tails
-from oddsengine.detection.sweep import Scope
+from oddsengine.detection.kinds import KINDS
+from oddsengine.detection.search import FIGURES, LEGS, Opened, Search, own_legs
+from oddsengine.detection.sweep import Scope, Thresholds
 from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.layout import BOOK_MASK, LIVE, UnitColumns
 from oddsengine.live import writes
 from oddsengine.live.copies import Copies
+from oddsengine.live.part import common
 from oddsengine.live.replica import ReadState
-from oddsengine.live.view import View, search
+from oddsengine.live.view import Together, View
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.momentum import LadderSamples
-from oddsengine.pricing.references import CLOSE, fair_prices
+from oddsengine.pricing.references import CLOSE, Callers, FairPrices, fair_prices
 
 MOST_THREADS = 64
 _LEAST_ROWS = 20_000  # of a part that is worth a thread
@@ -191,7 +198,7 @@ class Searcher:
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close
-                who, hits = search(some, seen, shared, where, names, self._off, moved)
+                who, hits = _find(some, seen, shared, where, names, self._off, moved)
                 of = np.array([view.open.row for view in shared], np.int64)
                 difference = state.opened.compare(of, who, units, hits, there)
                 searched.append(SearchResult(shared, of, hits, difference))
@@ -223,3 +230,64 @@ class Searcher:
                 rows.seen[slots], rows.start[slots], self._off, board.moment, board.limits,
             )  # fmt: skip
         return rejected
+
+
+def _find(
+    some: UnitColumns, prices: FairPrices, views: Sequence[View], scope: Scope, names: Names, off: frozenset[int],
+    moved: npt.NDArray[np.bool_],
+) -> tuple[Longs, Hits]:  # fmt: skip
+    """Find what views that share fair prices hold open within a scope of some units; the view of each hit first.
+
+    `moved` says which rows of the groups have changed since the last search.
+    """
+    together = _together(views, names)
+    seen = replace(prices, callers=together.callers)
+    shared = Search(**common(seen, together.thresholds, scope, names.hashes(some.groups), names.forms, off))
+    # Rows show the fair prices of a reference even if the search has none.
+    moved = moved if views[0].wanted.referred else np.ones_like(moved)
+    parts = [
+        (code, kind.opened(shared, kind.find(shared), moved))
+        for code, kind in enumerate(KINDS.values())
+        if any(kind.name in view.wanted.kinds for view in views)
+    ]
+    return _hits(some, [(code, part) for code, part in parts if part.id.size])
+
+
+def _together(views: Sequence[View], names: Names) -> Together:
+    """The books and thresholds of some views; the same views as in the last call have the same."""
+    specs = [view.spec(names) for view in views]
+    found = views[0].together
+    if found is None or len(found.specs) != len(specs) or any(map(is_not, found.specs, specs)):
+        found = Together(specs, Callers.of(specs), Thresholds.stack([view.thresholds for view in views]))
+        views[0].together = found
+    return found
+
+
+def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hits]:
+    """All kinds together, by code, sorted by view and unit."""
+    if not parts:
+        return np.empty(0, np.int64), Hits.none()
+    g = some.groups
+    sizes = [part.id.size for _, part in parts]
+    n = sum(sizes)
+    kind = np.repeat(np.array([code for code, _ in parts], np.uint8), sizes)
+    who = np.concatenate([part.who for _, part in parts])
+    unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part.market for _, part in parts])]]]
+    legs, shown, own = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64), np.zeros(n, np.uint8)
+    for code, part in parts:
+        if part.figures.shape[1] != FIGURES:
+            name = list(KINDS)[code]
+            raise ValueError(f"the figures of {name} must be {FIGURES} columns, got {part.figures.shape[1]}")
+    figures = np.concatenate([part.figures for _, part in parts])
+    start = 0
+    for size, (_, part) in zip(sizes, parts, strict=True):
+        rows = part.rows[:, :LEGS]
+        legs[start : start + size, : rows.shape[1]] = np.where(rows >= 0, g.row[np.maximum(rows, 0)], -1)
+        own[start : start + size] = own_legs(g, part.market, rows)
+        if part.shown is not None:
+            shown[start : start + size] = part.shown
+        start += size
+    ident = np.concatenate([part.id for _, part in parts])
+    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, shown, own)
+    order = np.argsort(who << 32 | unit, kind="stable")
+    return who[order], hits.take(order)

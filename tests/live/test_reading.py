@@ -24,13 +24,14 @@ from support.rows import whatever_is_found
 
 import oddsengine as oe
 from oddsengine.board.names import Names
+from oddsengine.live import searcher
 from oddsengine.live.delayed import DelayedBoard, NotYetError
 from oddsengine.live.engine import IDLE_S, Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
 from oddsengine.live.recorder import Recorder
 from oddsengine.live.update import Update
-from oddsengine.live.view import View, search
+from oddsengine.live.view import View
 
 
 def small(seed: int, pauses: Sequence[float] = PAUSES) -> Feed:
@@ -318,7 +319,7 @@ def searches(act: Callable[[], object]) -> int:
 
     def hear(frame: FrameType, event: str, _: Any) -> None:
         nonlocal found
-        if event == "call" and frame.f_code is search.__code__:
+        if event == "call" and frame.f_code is searcher._find.__code__:
             found += len(frame.f_locals["views"])
 
     sys.setprofile(hear)
