@@ -379,7 +379,7 @@ class Board:
     def mend(self) -> None:
         """Repair names if a change of them was interrupted; codes of terms do not change."""
         if not self.names.whole:
-            self.names = self.names.renewed(np.arange(self.names.terms_held))
+            self.names = self.names.renewed(np.arange(self.names.complete_terms))
             self.rebuild()
 
     def rebuild(self) -> None:
@@ -391,14 +391,14 @@ class Board:
         rows.member[held] = 1
         keys = rows.key[self.on()]
         term = keys >> BOOK_BITS
-        names.pairs.recount(names.pair.values[term])
-        names.leagues.recount(names.league.values[term])
-        disputed = np.zeros(len(names.events), bool)
-        disputed[names.disputed(names.contested)] = True
-        names.settle(names.contested.tolist(), keys[disputed[names.event.values[term]]])
-        rows.unit[held] = names.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
+        names.events.pairs.recount(term)
+        names.events.leagues.recount(term)
+        disputed = np.zeros(len(names.events.values), bool)
+        disputed[names.events.disputed(names.events.contested)] = True
+        names.settle(names.events.contested.tolist(), keys[disputed[names.terms.event.values[term]]])
+        rows.unit[held] = names.terms.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
         self.units = Units()
-        self.units.count(names.unit_event.size)
+        self.units.count(names.units.size)
         self.units.enrol(held, rows.unit)
         self.search_again()
 
@@ -411,9 +411,9 @@ class Board:
         """Apply a batch in which so many quotes are for rows that exist."""
         names, rows = self.names, self.rows
         for book in batch.books:
-            names.book(book)
+            names.books.code(book)
         names.learn(batch.wordings)
-        self.units.count(names.unit_event.size)
+        self.units.count(names.units.size)
         quoted = batch.quoted
         slots, what = self._quotes(quoted, batch.now, known)
         member = (what & MEMBER) != 0
@@ -457,10 +457,10 @@ class Board:
         order = None
         if n >= _MANY:
             # Rows of one unit get adjacent slots; quotes for one row keep their order.
-            order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
+            order = np.argsort(self.names.terms.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
             quoted = CodedQuotes._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
-        ids = row_ids(self.names.id.values[term], self.names.book_hash[book])
+        ids = row_ids(self.names.terms.id.values[term], self.names.books.hash.values[book])
         done = 0
         while done < n:
             done, rows.top, rows.spares, entered = _apply(
@@ -516,7 +516,7 @@ class Board:
     def _regroup(self, moved: Ints) -> bool:
         """Move rows to the units that they belong to. Returns True if any left another one."""
         rows, names = self.rows, self.names
-        unit = names.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
+        unit = names.terms.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
         member = rows.member[moved] != 0
         other = member & (rows.unit[moved] != unit)
         if other.any():
@@ -543,16 +543,16 @@ class Board:
             missing = np.empty(rows.top, np.int32)
             complete: dict[str | None, list[int]] = {}
             for book, event in batch.complete:
-                code = names.find_book(book)
+                code = names.books.find(book)
                 if code is not None:
                     complete.setdefault(event, []).append(code)
-            books = np.zeros(len(names.books), np.uint8)
+            books = np.zeros(len(names.books.values), np.uint8)
             for event, codes in complete.items():  # once for all books of an event
                 among = everything
                 if event is not None:
-                    if event not in names.event_codes:
+                    if event not in names.events.codes:
                         continue
-                    units = np.array(names.event_units[names.event_codes[event]], np.int64)
+                    units = np.array(names.units.of_event[names.events.codes[event]], np.int64)
                     among = self.units.slots_of(units)
                 books[codes] = 1
                 n = _unlisted(among, rows.key, rows.state, rows.seen, books, listed, batch.now, missing)
@@ -576,17 +576,16 @@ class Board:
         names, rows = self.names, self.rows
         came, went = rows.key[new] >> BOOK_BITS, rows.key[gone] >> BOOK_BITS
         contested = np.concatenate((
-            names.pairs.count(names.pair.values[came], names.pair.values[went]),
-            names.leagues.count(names.league.values[came], names.league.values[went]),
+            names.events.pairs.count(came, went), names.events.leagues.count(came, went),
         ))  # fmt: skip
         if not contested.size:
             return False
         regrouped, contested = False, distinct(contested)
-        disputed = [unit for event in names.disputed(contested).tolist() for unit in names.event_units[event]]
+        disputed = [unit for event in names.events.disputed(contested).tolist() for unit in names.units.of_event[event]]
         slots = self.units.slots_of(np.array(disputed, np.int64))
         for event in names.settle(contested.tolist(), rows.key[slots[rows.state[slots] == ON]]):
-            self.units.count(names.unit_event.size)
-            units = np.array(names.event_units[event], np.int64)
+            self.units.count(names.units.size)
+            units = np.array(names.units.of_event[event], np.int64)
             self.units.loosen(units)
             self.units.wake[units] = NO_TIME
             slots = self.units.slots_of(units)
@@ -633,7 +632,7 @@ class Board:
             round(limits.stale_prematch_s * SECOND), round(limits.stale_live_s * SECOND),
             round(limits.stale_live_leg_s * SECOND), round(limits.witness_prematch_s * SECOND),
             round(limits.witness_live_s * SECOND), round(limits.event_unseen_leave_s * SECOND),
-            REMEMBERED_S * SECOND, self.units.dirty[: self.names.unit_event.size], left, freed,
+            REMEMBERED_S * SECOND, self.units.dirty[: self.names.units.size], left, freed,
         )  # fmt: skip
         self.moment = moment
         self._left = np.sort(left[:n_left])
@@ -658,13 +657,13 @@ class Board:
     def _standing(self) -> EventStatuses:
         """Status of every event, from its prices and from notices of sources."""
         names, rows, limits = self.names, self.rows, self.limits
-        last, last_live, begins, told = (np.full(len(names.events), NO_TIME) for _ in range(4))
+        last, last_live, begins, told = (np.full(len(names.events.values), NO_TIME) for _ in range(4))
         _watch(
-            rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.event.values, last,
-            last_live, begins, told,
+            rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.terms.event.values,
+            last, last_live, begins, told,
         )  # fmt: skip
         notices = [
-            (names.event_codes[id_], notice) for id_, notice in self._notices.items() if id_ in names.event_codes
+            (names.events.codes[id_], notice) for id_, notice in self._notices.items() if id_ in names.events.codes
         ]
         for event, notice in notices:
             if notice.begins != NO_TIME:
@@ -692,7 +691,7 @@ class Board:
         if not leave.any():
             return np.empty(0, np.int32)
         on = np.flatnonzero(rows.state[: rows.top] == ON).astype(np.int32)
-        event = names.event.values[rows.key[on] >> BOOK_BITS]
+        event = names.terms.event.values[rows.key[on] >> BOOK_BITS]
         # A price still quoted this long after the end stays: it would come back at once.
         quoted = rows.seen[on] > over[event] + round(limits.event_leave_s * SECOND)
         return cast(Ints, on[leave[event] & ~quoted])
@@ -711,12 +710,12 @@ class Board:
     def tidy(self) -> bool:
         """Drop names without rows once they are the majority. Returns True if codes have changed."""
         names, rows = self.names, self.rows
-        if len(names.wordings) < self._tidy_at:
+        if len(names.terms.wordings) < self._tidy_at:
             return False
         held = np.flatnonzero(rows.state[: rows.top] != FREE)
         used = distinct(rows.key[held] >> BOOK_BITS)
         self._tidy_at = max(_FEW, 2 * used.size)
-        if len(names.wordings) < self._tidy_at:
+        if len(names.terms.wordings) < self._tidy_at:
             return False
         self.renumber()
         return True
@@ -730,7 +729,7 @@ class Board:
         fresh = names.renewed(used)
         old = self.now - _NOTICES_S * SECOND
         self._notices = {
-            id_: notice for id_, notice in self._notices.items() if id_ in fresh.event_codes or notice.when > old
+            id_: notice for id_, notice in self._notices.items() if id_ in fresh.events.codes or notice.when > old
         }
         rows.key[held] = of << BOOK_BITS | rows.key[held] & BOOK_MASK
         self.names = fresh
@@ -779,9 +778,15 @@ class Board:
         rows, names, held = self.rows, self.names, self.units
         return gather(
             PriceColumns(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
-            TermColumns(names.place.values, names.tie.values, names.book_rank, names.name_rank, names.traits.outcomes),
-            names.twins,
-            Lists(held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values),
+            TermColumns(
+                names.terms.place.values,
+                names.terms.tie.values,
+                names.books.rank,
+                names.market_names.rank,
+                names.tables.traits.outcomes,
+            ),
+            names.tables.twins,
+            Lists(held.start, held.size, held.pool, names.units.event.values, names.units.live.values),
             units,
             mismatch=CODES["price_mismatch"] not in self.off,
             agree=self.limits.flap_agree,
@@ -795,8 +800,8 @@ class Board:
         `voting` selects ladders (None: all).
         """
         g, names = some.groups, self.names
-        of = names.estimator(table)
-        minute = minutes(names.event_hashes(g), self.moment, table)
+        of = names.tables.estimator(table)
+        minute = minutes(names.events.hash.values[g.event], self.moment, table)
         sport = of.lines.sport[g.event]
         times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
         made: list[LadderSamples] = []
@@ -804,20 +809,20 @@ class Board:
         def momentum(ballot: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
                 names.hashes(g).ladder, g, ballot, minute, times.start, of.lines.slope[g.kind, sport],
-                of.lines.reach[g.kind, sport], names.traits.feed, of.books, table, voting,
+                of.lines.reach[g.kind, sport], names.tables.traits.feed, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum
 
-        board = close_input(of, g, names.traits, reason, times, momentum, voting)
+        board = close_input(of, g, names.tables.traits, reason, times, momentum, voting)
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
         """Mark units dirty whose event began its own minute since a time. Returns them as flags."""
-        units = self.names.unit_event.size
+        units = self.names.units.size
         if before in (NO_TIME, self.moment):
             return np.zeros(units, np.uint8)
-        event = self.names.unit_event_hashes()
+        event = self.names.events.hash.values[self.names.units.event.values]
         began = minutes(event, self.moment, table) != minutes(event, before, table)
         due: Bytes = (began & (self.units.size[:units] > 0)).view(np.uint8)
         self.units.dirty[:units] |= due

@@ -109,7 +109,7 @@ class DelayedBoard(Readable):
     def books(self) -> Sequence[str]:
         """All books so far, by code."""
         with self.shown() as shown:
-            return shown.board.names.books
+            return shown.board.names.books.values
 
     @property
     def fair(self) -> FairTable:

@@ -227,7 +227,7 @@ class Engine(Readable):
             names = self._board.names
             try:
                 terms = names.learn(list(wordings))
-                return np.array(terms, np.int64), np.array([names.book(book) for book in books], np.int64)
+                return np.array(terms, np.int64), np.array([names.books.code(book) for book in books], np.int64)
             except BaseException:
                 self._mend()
                 raise
@@ -235,7 +235,7 @@ class Engine(Readable):
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock:
             board, before, number = self._board, self._board.moment, self._board.number
-            names, units = board.names, board.names.unit_event.size
+            names, units = board.names, board.names.units.size
             told = len(self._writes)
             try:
                 applied = board.apply(batch)
@@ -260,7 +260,7 @@ class Engine(Readable):
                 if board.number == number:
                     board.undo()
                     self._mend()
-                    if board.names is not names or names.unit_event.size > units:
+                    if board.names is not names or names.units.size > units:
                         self._reset_readers()  # units that the copies do not get: they would number others so
                 else:
                     board.keep()  # if it was interrupted before that
@@ -282,8 +282,8 @@ class Engine(Readable):
             self._sleep(view)
         if tidied := board.tidy():
             self.opened.rehome(board.rows.unit)
-        self._enqueue(replica.completed(board.number, board.names.wordings, renumbered=tidied))
-        self._published = len(board.names.wordings), len(board.names.books)
+        self._enqueue(replica.completed(board.number, board.names.terms.wordings, renumbered=tidied))
+        self._published = len(board.names.terms.wordings), len(board.names.books.values)
 
     def _keep(self, search: Findings, now: int) -> None:
         """Apply the result of a search to the open sets."""
@@ -322,7 +322,7 @@ class Engine(Readable):
         """Show readers a board that was not reached by a step."""
         board, late = self._board, self._delayed
         self._number, self._now, self._replica, self._writes = board.number, board.now, None, []
-        self._published = len(board.names.wordings), len(board.names.books)
+        self._published = len(board.names.terms.wordings), len(board.names.books.values)
         if not late:
             return
         self._delayed = {}  # they do not repeat how the board is judged: they get a copy of what comes of it
@@ -380,9 +380,8 @@ class Engine(Readable):
         quoted = CodedQuotes(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
         learnt, known = self._published
-        return Batch(
-            moment, names.wordings[learnt:], names.books[known:], quoted, read.links, ids, whole, notices, counts
-        )
+        wordings, books = names.terms.wordings[learnt:], names.books.values[known:]
+        return Batch(moment, wordings, books, quoted, read.links, ids, whole, notices, counts)
 
     def _moment(self, now: datetime | None, read: Quotes) -> int:
         last = self._board.now
@@ -410,7 +409,7 @@ class Engine(Readable):
         board = self._board
         if not (views or self._judges or self._samples):
             return []
-        units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
+        units = np.flatnonzero(board.units.dirty[: board.names.units.size])
         findings = self._look_everywhere(units, views)
         board.units.dirty[units] = 0
         return findings
@@ -440,16 +439,14 @@ class Engine(Readable):
         """Make what searches share and would otherwise make when they first need it."""
         board, names = self._board, self._board.names
         _ = (
-            names.traits,
-            names.forms,
-            names.twins,
-            names.book_rank,
-            names.name_rank,
-            names.book_hash,
-            names.book_id_hash,
+            names.tables.traits,
+            names.tables.forms,
+            names.tables.twins,
+            names.books.rank,
+            names.market_names.rank,
         )
         if self._samples:
-            board.momentum.learn(names.estimator(self._fair).books)
+            board.momentum.learn(names.tables.estimator(self._fair).books)
         board.prepare_reach()
         self.opened.prepare(units)
 
@@ -468,9 +465,9 @@ class Engine(Readable):
         changed, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
         if fresh:
             due = self._due
-            if self._samples and (due is None or due.size != names.unit_event.size):
-                due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
-            curves = tails.curves(g, names.forms)
+            if self._samples and (due is None or due.size != names.units.size):
+                due = np.zeros(names.units.size, np.uint8)  # nothing is due between steps
+            curves = tails.curves(g, names.tables.forms)
             changed = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
             if any(view.wanted.one_sided for view in views):
                 changed = loosen(some, changed)
@@ -492,8 +489,9 @@ class Engine(Readable):
         with board.reached(some, where) as there:
             for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
-                    g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
-                    board=estimated, ladder=None if spec.model is None else names.ladders_of(g, spec.model),
+                    g, names.tables.traits, guarded, spec, self._off,
+                    referred=shared[0].wanted.referred, needed=where.fair, board=estimated,
+                    ladder=None if spec.model is None else names.ladders_of(g, spec.model),
                     depth=depth[spec.stake is not None],
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
@@ -508,7 +506,7 @@ class Engine(Readable):
         board, g = self._board, some.groups
         rows = board.rows
         guarded = judge(
-            g, board.names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
+            g, board.names.tables.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
         )
         honour(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
         reason = np.concatenate((guarded.reason, some.why))
@@ -526,7 +524,7 @@ class Engine(Readable):
         if at.size:
             rows, names, slots = board.rows, board.names, out[at]
             rejected[at] = alone(
-                names.traits, names.book_rank[rows.key[slots] & BOOK_MASK], rows.flags[slots] & np.uint8(LIVE),
+                names.tables.traits, names.books.rank[rows.key[slots] & BOOK_MASK], rows.flags[slots] & np.uint8(LIVE),
                 rows.seen[slots], rows.start[slots], self._off, board.moment, board.limits,
             )  # fmt: skip
         return rejected
@@ -614,7 +612,7 @@ class Engine(Readable):
         """New rows that replace removed rows with another line: index of the new row -> index of the removed one."""
         if not gone.slot.size or not (what & NEW).any():
             return {}
-        stem, key = self._board.names.stem.values, self._board.rows.key
+        stem, key = self._board.names.terms.stem.values, self._board.rows.key
         lost = {
             (int(s), b): at
             for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & BOOK_MASK, strict=True))
@@ -627,7 +625,7 @@ class Engine(Readable):
             strict=True,
         )
         moves = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
-        words = self._board.names.wordings
+        words = self._board.names.terms.wordings
         lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in moves}
         return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
 
@@ -647,12 +645,12 @@ class Engine(Readable):
     @property
     def books(self) -> Sequence[str]:
         """All books so far, by code."""
-        return self._board.names.books
+        return self._board.names.books.values
 
     @property
     def wordings(self) -> Sequence[Wording]:
         """The wordings of terms, by code."""
-        return self._board.names.wordings
+        return self._board.names.terms.wordings
 
     @property
     def published(self) -> tuple[int, int]:
@@ -994,7 +992,7 @@ class Engine(Readable):
                 self._drop(view)
                 view.open = self.opened.add()
                 self._enqueue(replica.added(view.open.row))
-                units = np.flatnonzero(board.units.size[: board.names.unit_event.size])
+                units = np.flatnonzero(board.units.size[: board.names.units.size])
                 entering = PendingView(view, units, board.names, self.opened)
             units = entering.units
             some = 1 + int(np.searchsorted(np.cumsum(board.units.size[units]), part))
@@ -1045,7 +1043,7 @@ class Engine(Readable):
     def _settle(self) -> None:
         """Judge and search what was postponed while no view was active."""
         board = self._board
-        dirty = board.units.dirty[: board.names.unit_event.size]
+        dirty = board.units.dirty[: board.names.units.size]
         if np.count_nonzero(dirty):
             units = np.flatnonzero(dirty)
             with self._repeated():

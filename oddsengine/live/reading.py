@@ -111,8 +111,8 @@ class Readable(ABC):
             board = shown.board
             on = board.on()
             key, reason = board.rows.key[on], board.rows.reason[on]
-            events, books = list(board.names.events), tuple(board.names.books)
-            event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
+            events, books = list(board.names.events.values), tuple(board.names.books.values)
+            event = board.names.terms.event.values[key >> BOOK_BITS].astype(np.int64)
         width = max(1, len(books))
         # Most books have no price on most events, so pairs without prices are not counted.
         some, place, prices = np.unique(
@@ -147,8 +147,8 @@ class Readable(ABC):
             board = shown.board
             on = board.on()
             key = board.rows.key[on]
-            event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
-            ids = list(board.names.events)
+            event, live = board.names.terms.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
+            ids = list(board.names.events.values)
             status, begins = board.statuses()
         frame = pl.DataFrame({"event": event, "book": key & BOOK_MASK, "live": live})
         facts = frame.group_by("event").agg(
@@ -192,7 +192,7 @@ class Readable(ABC):
 def _momentum(shown: ReadState, slots: Ints) -> Floats:
     """Momentum of some rows' outcomes, 0 if unknown."""
     board = shown.board
-    some = board.gather(np.flatnonzero(board.units.size[: board.names.unit_event.size]))
+    some = board.gather(np.flatnonzero(board.units.size[: board.names.units.size]))
     g = some.groups
     read, _ = board.estimated(some, board.rows.reason[g.row], g.row, shown.fair)
     out = np.zeros(board.rows.top)

@@ -41,7 +41,7 @@ def dump(engine: Engine) -> dict[str, Any]:
             },
             "spare": _plain(rows.spare[: rows.spares]), "levels": [_plain(column) for column in rows.levels],
             "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},
-            "wordings": names.wordings, "books": names.books,
+            "wordings": names.terms.wordings, "books": names.books.values,
             "momentum": _memory(board.momentum) if engine._samples else None,
             "kinds": list(KINDS),  # by code
             "views": [
@@ -67,8 +67,8 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         board = engine._board
         names, rows = board.names, board.rows
         for book in held["books"]:
-            names.book(book)
-        names._add([(*texts, line) for *texts, line in held["wordings"]])
+            names.books.code(book)
+        names.add([(*texts, line) for *texts, line in held["wordings"]])
         top = held["top"]
         rows.room_for(top)
         for name, column in held["rows"].items():

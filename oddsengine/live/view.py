@@ -188,10 +188,10 @@ class View:
     def spec(self, names: Names) -> ViewSpec:
         """Its parameters resolved to the codes of the current books."""
         known, w = self._spec, self.wanted  # readers and steps may have different numbers of books
-        if known is None or known[0] != len(names.books):
-            books = names.sorted_books()
+        if known is None or known[0] != len(names.books.values):
+            books = names.books.ranked()
             made = view_spec(
-                books, names.traits, w.books, w.reference, w.method, dict(w.commission),
+                books, names.tables.traits, w.books, w.reference, w.method, dict(w.commission),
                 include=w.include, model=w.model, stake=w.stake,
             )  # fmt: skip
             known = self._spec = len(books), made
@@ -232,15 +232,15 @@ class View:
             rows, names = board.rows, board.names
             slots = some.groups.row
             some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
-            g, mine, off, traits = some.groups, self.spec(names), engine.off, names.traits
+            g, mine, off, traits = some.groups, self.spec(names), engine.off, names.tables.traits
             found = Found.at(held, at, slots)
-            where = found.scope(some, names.forms, one_sided=w.one_sided)
+            where = found.scope(some, names.tables.forms, one_sided=w.one_sided)
             known = board.facts(distinct(slots[found.shown(g, whole=ids is not None)]))
             guarded = board.verdicts(slots)
-            turned = names.turned.values[rows.key[slots] >> BOOK_BITS] != 0
+            turned = names.terms.turned.values[rows.key[slots] >> BOOK_BITS] != 0
             identity = Identity(
-                g, tuple(names.kinds),
-                names.sorted_books(), np.empty(0, np.uint8), turned, tuple(names.sports),
+                g, tuple(names.kinds.values),
+                names.books.ranked(), np.empty(0, np.uint8), turned, tuple(names.events.sports),
                 pl.Series(dtype=pl.String), traits,
             )  # fmt: skip
             counts = engine.set_aside() if ids is None and counted else {}
@@ -249,7 +249,7 @@ class View:
                 voting = ladders_with(g, where.fair)
                 estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair, voting)
                 estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(EVERY_ROW), where.fair))
-            hashes, shapes = names.hashes(g), names.forms
+            hashes, shapes = names.hashes(g), names.tables.forms
             depth = rows.price_depth(slots, levels=w.stake is not None)
             extra = {name: DEPTH_SCHEMA[name] for name in rows.own_columns()}
             ladder = None if w.model is None else names.ladders_of(g, w.model)
@@ -298,7 +298,7 @@ def search(
     """
     together = _together(views, names)
     seen = replace(prices, callers=together.callers)
-    shared = Search(**_common(seen, together.thresholds, scope, names.hashes(some.groups), names.forms, off))
+    shared = Search(**_common(seen, together.thresholds, scope, names.hashes(some.groups), names.tables.forms, off))
     # Rows show the fair prices of a reference even if the search has none.
     moved = moved if views[0].wanted.referred else np.ones_like(moved)
     parts = [
