@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.board.event_status import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import Hits
-from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
+from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
 from oddsengine.detection import question as finder
 from oddsengine.detection.kinds import KINDS, thresholds

@@ -12,9 +12,8 @@ from math import ceil, inf
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from oddsengine.board.state import SECOND
 from oddsengine.catalog import FairTable
-from oddsengine.columns import NO_TIME
+from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
 from oddsengine.live.replica import ReadState, Replica

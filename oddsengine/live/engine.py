@@ -22,16 +22,18 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.board.ageing import REMEMBERED_S
 from oddsengine.board.changes import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
+from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.board.open import SAME, Difference, Hits, OpenSet, OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes, readable
 from oddsengine.board.rows import MOVED, NEW, REJECTED, SEEN, UNKNOWN, CodedQuotes
-from oddsengine.board.state import REMEMBERED_S, SECOND, STATUSES, AppliedBatch, Batch, Board
+from oddsengine.board.state import AppliedBatch, Batch, Board
 from oddsengine.board.units import LOOSE
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
-from oddsengine.columns import LATEST, NO_TIME, Bytes, Ints, Longs, Words
+from oddsengine.columns import LATEST, NO_TIME, SECOND, Bytes, Ints, Longs, Words
 from oddsengine.detection import tails
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model

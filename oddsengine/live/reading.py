@@ -9,8 +9,8 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
+from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import moments_of
-from oddsengine.board.state import STATUSES
 from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints
 from oddsengine.detection.ids import hexadecimal
@@ -178,7 +178,7 @@ class Readable(ABC):
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], depth,
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
-            total = int(parts.sum(dtype=np.uint64)) ^ board.notices_hash()
+            total = int(parts.sum(dtype=np.uint64)) ^ board.notices.digest()
             if views:
                 total ^= board.momentum.digest()
             for wanted in sorted(shown.rows, key=repr) if views else ():

@@ -17,9 +17,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from oddsengine.board.open import Difference, Hits, OpenSet, OpenTable
-from oddsengine.board.state import SECOND, Batch, Board
+from oddsengine.board.state import Batch, Board
 from oddsengine.catalog import FairTable
-from oddsengine.columns import NO_TIME, Bytes, Ints, Longs
+from oddsengine.columns import NO_TIME, SECOND, Bytes, Ints, Longs
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.wording import Wording
 from oddsengine.live.key import ViewKey

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.board.state import REMEMBERED_S, SECOND, Board
-from oddsengine.columns import NO_TIME, Ints, Longs, grown
+from oddsengine.board.ageing import REMEMBERED_S
+from oddsengine.board.state import Board
+from oddsengine.columns import NO_TIME, SECOND, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS
 
 NOT_COMPUTED = 2

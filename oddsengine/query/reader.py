@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import Facts
 from oddsengine.board.links import SEPARATOR
-from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix

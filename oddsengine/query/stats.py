@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.board.event_status import IN_PLAY, STATUSES
 from oddsengine.board.events import Votes
 from oddsengine.board.links import LINKS, SEPARATOR
 from oddsengine.board.names import Names
-from oddsengine.board.state import IN_PLAY, STATUSES
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.identity.wording import Wording

@@ -56,7 +56,7 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         mine, other = engine._board, shown.board
         assert other is not mine
         assert (other.number, other.now, other.moment) == (engine.number, mine.now, mine.moment)
-        assert (other.rejected, other._notices) == (mine.rejected, mine._notices)
+        assert (other.rejected, other.notices.latest) == (mine.rejected, mine.notices.latest)
         held = np.flatnonzero(mine.rows.state[: mine.rows.top] != FREE)
         assert other.rows.top == mine.rows.top
         assert (other.rows.state[: mine.rows.top] == mine.rows.state[: mine.rows.top]).all()
