@@ -70,7 +70,7 @@ class Codes(Copyable, Generic[T]):
 
 
 class HashedCodes(Codes[T]):
-    """Values with a hash each, of what `text` makes of them."""
+    """Values, and for each the hash of a text that it stands for."""
 
     def __init__(self, text: Callable[[T], str]) -> None:
         super().__init__()

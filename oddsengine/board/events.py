@@ -88,11 +88,11 @@ class Votes(Copyable):
         return str(given[at, 0]), str(given[at, 1])
 
 
-class Games(Copyable):
+class Games(Codes[Game]):
     """The games that terms name, and which of them are not that of their event."""
 
     def __init__(self) -> None:
-        self.games: Codes[Game] = Codes()
+        super().__init__()
         self.by_term = GrowingColumn(np.int32)  # the game of each term
         self.teams: list[Game] = []  # by event: all that its terms name
         self.others: dict[int, frozenset[int]] = {}  # by event whose rows were separated: codes of other games
@@ -101,11 +101,11 @@ class Games(Copyable):
         """Add an event."""
         self.teams.append(frozenset())
 
-    def code(self, event: int, game: Game) -> int:
+    def add(self, event: int, game: Game) -> int:
         """Code of the game that a term of an event names; a new one is added."""
         if not game <= self.teams[event]:
             self.teams[event] |= game
-        return self.games.code(game)
+        return self.code(game)
 
     def is_disputed(self, event: int) -> bool:
         """Whether the terms of an event name more than two teams."""
@@ -117,7 +117,7 @@ class Games(Copyable):
 
     def decide(self, event: int, votes: Sequence[Counter[Game]]) -> bool:
         """Decide again which games are not that of an event, from what each feed names; return whether that changed."""
-        others = frozenset(self.games.codes[game] for game in other_games(votes))
+        others = frozenset(self.codes[game] for game in other_games(votes))
         if others == self.others.get(event, frozenset()):
             return False
         self.others[event] = others

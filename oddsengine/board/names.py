@@ -82,10 +82,8 @@ class Names(Copyable):
         ladder = self.hashes(groups).ladder.copy()
         for event in distinct(groups.event).tolist():
             teams = model.teams.get(int(self.events.hash.values[event]))
-            leader = self.events.pairs.leader(event)
-            if teams is None or leader is None:
-                continue
-            if crossed(*(np.array([name]) for name in (*teams, *leader))).item():
+            leader = self.events.pairs.leader(event) if teams else None
+            if teams and leader and crossed(*(np.array([name]) for name in (*teams, *leader))).item():
                 ladder[groups.event == event] = 0
         return ladder
 
@@ -122,9 +120,9 @@ class Names(Copyable):
         events = self.events
         event = events.open(wording[0], meaning.league)
         pair, league = events.pairs.code(event, meaning.teams), events.leagues.code(event, meaning.league)
-        named = frozenset[str]() if _OTHER_GAME in self._off else game(*meaning.league, *meaning.teams)
-        named_game = events.games.code(event, named)
-        apart = events.games.is_other(event, named_game)
+        teams = frozenset[str]() if _OTHER_GAME in self._off else game(*meaning.league, *meaning.teams)
+        named = events.games.add(event, teams)
+        apart = events.games.is_other(event, named)
         turned = events.is_turned(event, pair)
         readings = (meaning.turned, meaning.straight) if turned else (meaning.straight, meaning.turned)
         place, other = (self._packed(meaning, wording, reading, apart=apart) for reading in readings)
@@ -134,7 +132,7 @@ class Names(Copyable):
         term = Term(event, place, other, turned, units, published, id_, stem, checksum(wording))
         events.pairs.by_term.append(pair)
         events.leagues.by_term.append(league)
-        events.games.by_term.append(named_game)
+        events.games.by_term.append(named)
         self.terms.append(wording, term)
 
     def _packed(
@@ -189,7 +187,7 @@ class Names(Copyable):
         ballot |= feed[self.books.rank[keys & BOOK_MASK]]
         votes: dict[int, Counter[Game]] = {}
         for at, count in zip(*(each.tolist() for each in np.unique(ballot, return_counts=True)), strict=True):
-            votes.setdefault(at & BOOK_MASK, Counter())[games.games.values[at >> BOOK_BITS]] = count
+            votes.setdefault(at & BOOK_MASK, Counter())[games.values[at >> BOOK_BITS]] = count
         if not games.decide(event, list(votes.values())):
             return False
         terms = self.terms.of_event(event)

@@ -279,7 +279,7 @@ def test_who_is_right_follows_the_books_on_the_board() -> None:
 
 @pytest.mark.parametrize(
     "inside",
-    [Games.code, Games.decide, Names._append, Names._separate, Names.settle, Terms.separate, Votes.decide],
+    [Games.add, Games.decide, Names._append, Names._separate, Names.settle, Terms.separate, Votes.decide],
     ids=lambda inside: inside.__qualname__,
 )
 def test_a_step_that_is_interrupted_leaves_no_other_game(inside: Any) -> None:
