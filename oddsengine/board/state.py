@@ -5,7 +5,7 @@ books a caller may see, and which opportunities are shown, is decided from what 
 
 Columns of the kernels:
 
-- `key`, `seen`, `start`, `state`, `flags`, `moved`, `pending`, `unit` (per slot): as in `Rows`
+- `key`, `seen`, `state`, `pending` (per slot): as in `Rows`
 - `slots`: rows
 """
 
