@@ -151,14 +151,14 @@ class PriceLooks:
             rows, names = board.rows, board.names
             slots = np.concatenate((update.facts.slot[update.rows], rows.find(update.again_key)))
             units = np.unique(rows.unit[slots[slots >= 0]]).astype(np.int64)
-            units = units[(names.unit_live.values[units] == 0) & (board.units.size[units] > 0)]
+            units = units[(names.units.live.values[units] == 0) & (board.units.size[units] > 0)]
             before = np.array([self._looked_at.get(unit, NO_TIME) for unit in units.tolist()], np.int64)
             units = units[(before == NO_TIME) | (now - before >= _BETWEEN)]
             self._looked_at |= dict.fromkeys(units.tolist(), now)
             if not units.size:
                 return
             gathered = board.gather(units)
-            g, traits = gathered.groups, names.traits
+            g, traits = gathered.groups, names.tables.traits
             slots = g.row
             reason = rows.reason[slots]
             read, _ = board.estimated(gathered, reason, slots, self._engine.fair)

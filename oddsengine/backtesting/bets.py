@@ -283,11 +283,11 @@ class HistoryEvents:
             if known is not self._names:
                 self._collect()
                 self._names = known
-            more = len(known.events) - self._start.size
+            more = len(known.events.values) - self._start.size
             if more > 0:
                 self._start = np.concatenate((self._start, np.full(more, NO_TIME)))
             on = np.flatnonzero(rows.state[: rows.top] == ON)
-            self._start[known.event.values[rows.key[on] >> BOOK_BITS]] = rows.start[on]
+            self._start[known.terms.event.values[rows.key[on] >> BOOK_BITS]] = rows.start[on]
 
     def take(self) -> list[Event]:
         """Return all events."""
@@ -300,12 +300,12 @@ class HistoryEvents:
             return
         at = [WORDING.index(name) for name in ("event_id", "sport", "league", "home_team", "away_team")]
         said: dict[str, Counter[tuple[str, ...]]] = {}
-        for wording in self._names.wordings:
+        for wording in self._names.terms.wordings:
             ident, *about = (wording[place] or "" for place in at)
             said.setdefault(ident, Counter())[tuple(about)] += 1
         texts = {ident: _usual(each) for ident, each in said.items()}
         starts = moments_of(self._start).to_list()
-        for code, ident in enumerate(self._names.events[: len(starts)]):
+        for code, ident in enumerate(self._names.events.values[: len(starts)]):
             sport, league, home, away = texts.get(ident, ("",) * 4)
             name = catalog.sport(sport).id if sport else ""
             before_start = self._events[ident].start if ident in self._events else None

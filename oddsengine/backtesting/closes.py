@@ -49,7 +49,7 @@ class Closes:
                 return
             if names is not self._names:
                 self._names = names
-                codes = names.event_codes  # -1 if the event is gone
+                codes = names.events.codes  # -1 if the event is gone
                 self._held = [
                     _StartingRows(
                         facts, look, np.array([codes.get(text[0] or "", -1) for text in facts.texts], np.int32)
@@ -58,7 +58,7 @@ class Closes:
                 ]
             soon &= (rows.state[: rows.top] == ON) & ((rows.flags[: rows.top] & (LIVE | SUSPENDED)) == 0)
             slots = np.flatnonzero(soon).astype(np.int32)
-            event = names.event.values[rows.key[slots] >> BOOK_BITS]
+            event = names.terms.event.values[rows.key[slots] >> BOOK_BITS]
             taken = _StartingRows(board.facts(slots), np.full(slots.size, now), event)
         before, self._held = self._held, [taken] if slots.size else []
         for part in before:

@@ -114,8 +114,8 @@ class Later:
         keys = np.concatenate((update.facts.key[update.rows], update.again_key, update.gone.key))
         with self._engine.still() as board:
             names = board.names
-            events = set(names.event.values[np.unique(keys >> BOOK_BITS)].tolist())
-            return [event for event in due if names.event_codes.get(event, -1) in events]
+            events = set(names.terms.event.values[np.unique(keys >> BOOK_BITS)].tolist())
+            return [event for event in due if names.events.codes.get(event, -1) in events]
 
     def _stand(self, taken: list[Taken]) -> list[bool]:
         if not taken:

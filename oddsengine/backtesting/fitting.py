@@ -147,12 +147,12 @@ def _flat(table: FairTable) -> dict[str, FairTable]:
 def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) -> pl.DataFrame | None:
     with engine.still() as board:
         names = board.names
-        units = np.flatnonzero(board.units.size[: names.unit_event.size] > 0)
-        units = units[names.unit_live.values[units] == 0]
+        units = np.flatnonzero(board.units.size[: names.units.size] > 0)
+        units = units[names.units.live.values[units] == 0]
         if not units.size:
             return None
         gathered = board.gather(units)
-        g, traits = gathered.groups, names.traits
+        g, traits = gathered.groups, names.tables.traits
         rejected = board.rows.reason[g.row]
         read, _ = board.estimated(gathered, rejected, g.row, engine.fair)
         net = after_commission(g, traits)

@@ -1,6 +1,6 @@
 """The live board: prices in columns that are updated in place.
 
-Reading order: quotes (parsing and validation), names (texts to codes), rows (one slot per price), units (rows that are
-judged and searched together), changes (which of these a step has to search), facts (a copy of rows at one moment),
-state (the board itself).
+Reading order: quotes (parsing and validation), codes, wordings and events (texts to codes), names (all of these), rows
+(one slot per price), units (rows that are judged and searched together), changes (which of these a step has to search),
+ageing and event_status (what time changes), facts (a copy of rows at one moment), undo, state (the board itself).
 """

@@ -50,7 +50,7 @@ class Facts(NamedTuple):
         return cls(
             slots, rows.key[slots], rows.id[slots], rows.odds[slots], rows.american[slots], rows.seen[slots],
             rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.rejected[slots],
-            (rows.same[slots] >= agree).view(np.uint8), rows.links_of(slots), names.wordings, names.books,
+            (rows.same[slots] >= agree).view(np.uint8), rows.links_of(slots), names.terms.wordings, names.books.values,
         )  # fmt: skip
 
     def places(self, slots: Ints | Longs) -> Longs:

@@ -137,7 +137,7 @@ class QuoteReader:
         if read.new_terms:
             read.term[read.term < 0] = names.learn(read.new_terms)
         if read.new_books:
-            read.book[read.book < 0] = list(map(names.book, read.new_books))
+            read.book[read.book < 0] = list(map(names.books.code, read.new_books))
         return read.term, read.book
 
     def _table(self, frame: pl.DataFrame, names: Names) -> Quotes:
@@ -146,8 +146,8 @@ class QuoteReader:
         texts = [c.table[name].to_list() for name in WORDING]
         wordings = list(zip(*texts, c.table["line"].to_list(), strict=True))
         books = c.table["sportsbook"].to_list()
-        term = np.array([names.terms.get(wording, -1) for wording in wordings], np.int32)
-        book = np.array([names.book_codes.get(name, -1) for name in books], np.int32)
+        term = np.array([names.terms.codes.get(wording, -1) for wording in wordings], np.int32)
+        book = np.array([names.books.codes.get(name, -1) for name in books], np.int32)
         return Quotes(
             term, book, [wordings[at] for at in np.flatnonzero(term < 0)],
             [books[at] for at in np.flatnonzero(book < 0)], c.odds, c.american, c.seen, c.changed, c.start, c.flags,
@@ -267,8 +267,8 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
     texts = [tuple(text or None for text in column) if "" in column else column for column in columns[: len(WORDING)]]
     wordings = list(zip(*texts, columns[_PLACE["line"]], strict=True))
     books = columns[_PLACE["sportsbook"]]
-    term = np.array([names.terms.get(wording, -1) for wording in wordings], np.int32)
-    book = np.array([names.book_codes.get(name, -1) for name in books], np.int32)
+    term = np.array([names.terms.codes.get(wording, -1) for wording in wordings], np.int32)
+    book = np.array([names.books.codes.get(name, -1) for name in books], np.int32)
     new_terms = [wordings[at] for at in np.flatnonzero(term < 0)]
     new_books = [books[at] for at in np.flatnonzero(book < 0)]
     if not all(map(_named, new_terms)) or not all(new_books) or not _unicode(new_books):

@@ -5,10 +5,11 @@ books a caller may see, and which opportunities are shown, is decided from what 
 
 Columns of the kernels:
 
-- `key`, `seen`, `start`, `state`, `flags`, `moved`, `pending`, `unit` (per slot): as in `Rows`
+- `key`, `seen`, `state`, `pending` (per slot): as in `Rows`
 - `slots`: rows
 """
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
@@ -18,19 +19,21 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.board.ageing import age, rouse
 from oddsengine.board.changes import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
+from oddsengine.board.event_status import EventNotice, EventNotices
 from oddsengine.board.facts import Before, Facts
 from oddsengine.board.flap import Levels
 from oddsengine.board.links import without_depth
 from oddsengine.board.names import Names
 from oddsengine.board.rows import (
+    COLUMNS,
     LATE,
     LIVENESS,
     MEMBER,
     MOVED,
     NEW,
     NO_PRICE,
-    QUOTED,
     SEEN,
     STATUS,
     UNKNOWN,
@@ -39,10 +42,10 @@ from oddsengine.board.rows import (
     _apply,
     row_ids,
 )
+from oddsengine.board.undo import Undo
 from oddsengine.board.units import DIRTY, Units
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import EARLIEST, LATEST, NO_TIME, Bytes, Floats, Ints, Longs, Words
-from oddsengine.detection.ids import hash_text
+from oddsengine.columns import EARLIEST, LATEST, NO_TIME, SECOND, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import distinct
@@ -53,7 +56,6 @@ from oddsengine.identity.layout import (
     GONE,
     LIVE,
     ON,
-    SUSPENDED,
     Lists,
     PriceColumns,
     TermColumns,
@@ -66,15 +68,9 @@ from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.pricing.references import close_input
 
-SECOND = 1_000_000
-REMEMBERED_S = 600  # seconds for which removals are remembered
-STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
-UPCOMING, IN_PLAY, ENDED, POSTPONED, CANCELLED = range(5)
 _FEW = 65_536  # terms that are retained even if unused
+_DERIVED = {"unit", "member", "pending", "close", "own"}  # columns of rows that `rebuild` or a search derives
 _MANY = 4096  # larger batches are applied in order of units
-_NOTICES_S = 86_400  # how long a notice about an event without prices is retained
-_EVERY = 10 * SECOND  # interval between two checks of events
-_SHOWN = ("state", "flags", "odds", "american", "start")  # columns of which readers want to know what was before
 _AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a newer time may lift
 
 
@@ -103,119 +99,22 @@ class AppliedBatch(NamedTuple):
     regrouped: bool  # rows were assigned to other units, because an event is of another sport or league
 
 
-class Undo(NamedTuple):
-    """The state before a batch, as far as needed to undo it."""
+class BoardContent(NamedTuple):
+    """All that a board holds but its number, its momentum, and what is derived from the rest."""
 
-    slots: Ints  # rows named in its quotes
-    columns: dict[str, Any]  # of these, `QUOTED`
-    levels: Levels  # their records, and all that were spare
+    now: int
+    moment: int
+    checked: int  # when it was last checked which events have ended
+    notices: dict[str, EventNotice]
+    rejected: dict[str, int]
+    tidy_at: int
+    wordings: list[Wording]
+    books: list[str]
     top: int
+    columns: dict[str, npt.NDArray[Any]]  # of the rows, up to `top`
     spare: Ints
-    lost: list[tuple[Ints, Bytes, Longs]]  # removed or forgotten rows: slot, state, moved
-    verdicts: list[tuple[Ints, Bytes, Longs]]  # rows with a new verdict: slot, rejected, judged
-    links: dict[int, str | None]
-    facts: dict[str, Any]
-
-
-class EventNotice(NamedTuple):
-    """The last notice of a source about an event."""
-
-    status: int
-    when: int
-    begins: int  # its start, NO_TIME if unknown
-
-
-class EventStatuses(NamedTuple):
-    """Status of events, by code."""
-
-    status: Bytes
-    begins: Longs
-    over: Longs  # when each ended, NO_TIME if it has not
-    last: Longs  # when any of its prices was last seen
-
-
-@kernel
-def _age(
-    last_moment, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, pending, prematch_age, live_age,
-    leg_age, witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,
-):  # fmt: skip
-    """Mark rows and units that time alone changed; list rows to remove and rows to forget. Returns both counts.
-
-    A limit was passed if it lies in [last_moment, moment). `wake` is set to a unit's next limit, before which it is
-    skipped.
-
-    - `last_moment`, `moment`: the time of the last call, and of this one
-    - `u_start`, `u_size`, `pool`, `wake`, `dirty`: the columns of `Units`
-    - `prematch_age`, `live_age`, `leg_age`: ages at which a pre-match price, a live one and a live leg are too old;
-      microseconds, like the next ones
-    - `witness_age`, `witness_age_live`: ages at which a price is no longer a witness
-    - `leave_age`: age at which a price leaves the board
-    - `memory`: how long a removal is remembered
-    - `left_slots`, `freed_slots`: the lists to write
-    """
-    n_left, n_freed = 0, 0
-    limits = np.empty(4, np.int64)
-    for u in range(dirty.size):
-        if wake[u] >= moment:
-            continue
-        next_limit = np.int64(LATEST)
-        for k in range(u_start[u], u_start[u] + u_size[u]):
-            i = pool[k]
-            if state[i] == GONE:
-                if moved[i] + memory < moment:
-                    freed_slots[n_freed] = i
-                    n_freed += 1
-                else:
-                    next_limit = min(next_limit, moved[i] + memory)
-                continue
-            t = seen[i]
-            if t + leave_age < moment:
-                left_slots[n_left] = i
-                n_left += 1
-            if flags[i] & LIVE:
-                limits[0], limits[1], limits[2], limits[3] = (
-                    t + live_age,
-                    t + leg_age,
-                    t + 2 * live_age,
-                    t + witness_age_live,
-                )
-            else:
-                limits[0], limits[1], limits[2], limits[3] = (
-                    t + prematch_age,
-                    start[i],
-                    t + 2 * prematch_age,
-                    t + witness_age,
-                )
-            for limit in limits:
-                if last_moment <= limit < moment:
-                    pending[i] |= np.uint8(TIMED)
-                    dirty[u] |= np.uint8(DIRTY)
-                elif limit >= moment:
-                    next_limit = min(next_limit, limit)
-            if t + leave_age >= moment:
-                next_limit = min(next_limit, t + leave_age)
-        wake[u] = next_limit
-    return n_left, n_freed
-
-
-@kernel
-def _watch(key, seen, start, state, flags, t_event, last_seen, last_live_seen, begins, start_seen):
-    """For every event: when any of its prices, and any live one, was last seen; and the start by its newest price.
-
-    - `t_event` (int32 per term): its event
-    - `last_seen`, `last_live_seen`, `begins` (per event): to write
-    - `start_seen` (int64 per event): when the price that `begins` comes from was seen
-    """
-    for i in range(seen.size):
-        if state[i] != ON:
-            continue
-        e = t_event[key[i] >> BOOK_BITS]
-        last_seen[e] = max(last_seen[e], seen[i])
-        if start[i] != NO_TIME and (seen[i] > start_seen[e] or (seen[i] == start_seen[e] and start[i] > begins[e])):
-            start_seen[e] = seen[i]
-            begins[e] = start[i]
-        if flags[i] & LIVE and seen[i] > last_live_seen[e]:
-            last_live_seen[e] = seen[i]
+    levels: Levels
+    links: dict[int, str]
 
 
 @kernel
@@ -304,11 +203,9 @@ class Board:
         self.number = 0  # of completed steps
         self.now = int(NO_TIME)
         self.moment = int(NO_TIME)  # `now` in whole seconds, at which ages are judged
-        self._watched = int(NO_TIME)
-        self._notices: dict[str, EventNotice] = {}  # by event id, including events without a price
+        self.notices = EventNotices()
         self.rejected: dict[str, int] = {}
-        self._tidy_at = _FEW
-        self._left = np.empty(0, np.int32)
+        self.tidy_at = _FEW  # number of terms from which on those without rows are looked for
         self._rejudged: list[Ints] = []  # rows whose rejection changed since the last completed step
         self._reach = np.empty(0, np.uint8)
         self._undo: Undo | None = None  # while a batch can be undone
@@ -320,7 +217,8 @@ class Board:
 
         If anything fails, the board is unchanged.
         """
-        self._undo = self._remember(batch)
+        facts = {"now": self.now, "moment": self.moment, "notices": copy.copy(self.notices), "rejected": self.rejected}
+        self._undo = Undo(self.rows, batch.quoted.key, facts)
         try:
             return self._apply(batch, self._undo.slots.size)
         except BaseException:
@@ -331,35 +229,13 @@ class Board:
         """Apply a batch that another board with the same content has applied; it cannot be undone."""
         return self._apply(batch, int((self.rows.find(batch.quoted.key) >= 0).sum()))
 
-    def _remember(self, batch: Batch) -> Undo:
-        rows = self.rows
-        slots = rows.find(batch.quoted.key)
-        slots = slots[slots >= 0]
-        columns = {name: getattr(rows, name)[slots] for name in QUOTED}
-        records = rows.record[slots]
-        levels = rows.levels.taken(records[records >= 0])
-        facts = {name: getattr(self, name) for name in ("now", "moment", "_watched", "_notices", "rejected")}
-        return Undo(slots, columns, levels, rows.top, rows.spare[: rows.spares].copy(), [], [], {}, facts)
-
     def undo(self) -> None:
         """Undo the last batch; slow, and meant for failures after it was applied."""
-        past, rows = self._undo, self.rows
+        past = self._undo
         if past is None:
             return
-        for slots, state, moved in reversed(past.lost):
-            rows.state[slots], rows.moved[slots] = state, moved
-        for slots, rejected, judged in reversed(past.verdicts):
-            rows.rejected[slots], rows.judged[slots] = rejected, judged
+        past.restore(self.rows)
         del self._rejudged[len(self._rejudged) - len(past.verdicts) :]
-        for slot, link in past.links.items():
-            rows.link(slot, link)
-        rows.state[past.top : rows.top] = FREE
-        rows.state[past.spare] = FREE
-        for name, column in past.columns.items():
-            getattr(rows, name)[past.slots] = column
-        records = rows.record[past.slots]
-        rows.levels.undo(records[records >= 0], past.levels)
-        rows.top, rows.spare, rows.spares = past.top, past.spare, past.spare.size
         for name, value in past.facts.items():
             setattr(self, name, value)
         self.mend()
@@ -379,7 +255,7 @@ class Board:
     def mend(self) -> None:
         """Repair names if a change of them was interrupted; codes of terms do not change."""
         if not self.names.whole:
-            self.names = self.names.renewed(np.arange(self.names.terms_held))
+            self.names = self.names.renewed(np.arange(self.names.complete_terms))
             self.rebuild()
 
     def rebuild(self) -> None:
@@ -391,14 +267,14 @@ class Board:
         rows.member[held] = 1
         keys = rows.key[self.on()]
         term = keys >> BOOK_BITS
-        names.pairs.recount(names.pair.values[term])
-        names.leagues.recount(names.league.values[term])
-        disputed = np.zeros(len(names.events), bool)
-        disputed[names.disputed(names.contested)] = True
-        names.settle(names.contested.tolist(), keys[disputed[names.event.values[term]]])
-        rows.unit[held] = names.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
+        names.events.pairs.recount(term)
+        names.events.leagues.recount(term)
+        disputed = np.zeros(len(names.events.values), bool)
+        disputed[names.events.disputed(names.events.contested)] = True
+        names.settle(names.events.contested.tolist(), keys[disputed[names.terms.event.values[term]]])
+        rows.unit[held] = names.terms.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
         self.units = Units()
-        self.units.count(names.unit_event.size)
+        self.units.count(names.units.size)
         self.units.enrol(held, rows.unit)
         self.search_again()
 
@@ -411,9 +287,9 @@ class Board:
         """Apply a batch in which so many quotes are for rows that exist."""
         names, rows = self.names, self.rows
         for book in batch.books:
-            names.book(book)
+            names.books.code(book)
         names.learn(batch.wordings)
-        self.units.count(names.unit_event.size)
+        self.units.count(names.units.size)
         quoted = batch.quoted
         slots, what = self._quotes(quoted, batch.now, known)
         member = (what & MEMBER) != 0
@@ -424,11 +300,12 @@ class Board:
                 rows.moved[slots[at]] = batch.now
         rows.pending[slots[(what & MOVED) != 0]] = REPRICED  # even if only what is shown changed: it is searched
         self._enrol(slots, what)
-        self._rouse(slots, what)
+        rouse(rows, self.units, slots, what, self.limits)
         gone = self._removals(batch, slots)
         self._drop(gone, batch.now)
-        self._take_notices(batch)
-        left = self._left if self._time(batch.now) else gone[:0]
+        if batch.events:
+            self.notices.take(batch.events, batch.now)
+        left = self._time(batch.now)
         touched = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
         # A duplicate's time may decide which of two equal prices is used.
@@ -457,10 +334,10 @@ class Board:
         order = None
         if n >= _MANY:
             # Rows of one unit get adjacent slots; quotes for one row keep their order.
-            order = np.argsort(self.names.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
+            order = np.argsort(self.names.terms.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
             quoted = CodedQuotes._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
-        ids = row_ids(self.names.id.values[term], self.names.book_hash[book])
+        ids = row_ids(self.names.terms.id.values[term], self.names.books.hash.values[book])
         done = 0
         while done < n:
             done, rows.top, rows.spares, entered = _apply(
@@ -516,7 +393,7 @@ class Board:
     def _regroup(self, moved: Ints) -> bool:
         """Move rows to the units that they belong to. Returns True if any left another one."""
         rows, names = self.rows, self.names
-        unit = names.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
+        unit = names.terms.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
         member = rows.member[moved] != 0
         other = member & (rows.unit[moved] != unit)
         if other.any():
@@ -543,16 +420,16 @@ class Board:
             missing = np.empty(rows.top, np.int32)
             complete: dict[str | None, list[int]] = {}
             for book, event in batch.complete:
-                code = names.find_book(book)
+                code = names.books.find(book)
                 if code is not None:
                     complete.setdefault(event, []).append(code)
-            books = np.zeros(len(names.books), np.uint8)
+            books = np.zeros(len(names.books.values), np.uint8)
             for event, codes in complete.items():  # once for all books of an event
                 among = everything
                 if event is not None:
-                    if event not in names.event_codes:
+                    if event not in names.events.codes:
                         continue
-                    units = np.array(names.event_units[names.event_codes[event]], np.int64)
+                    units = np.array(names.units.of_event[names.events.codes[event]], np.int64)
                     among = self.units.slots_of(units)
                 books[codes] = 1
                 n = _unlisted(among, rows.key, rows.state, rows.seen, books, listed, batch.now, missing)
@@ -563,7 +440,7 @@ class Board:
     def _drop(self, gone: Ints, now: int) -> None:
         rows = self.rows
         if self._undo is not None:
-            self._undo.lost.append((gone, rows.state[gone], rows.moved[gone]))
+            self._undo.remember_lost(rows, gone)
         rows.state[gone] = GONE
         rows.moved[gone] = now
         self.units.wake[rows.unit[gone]] = NO_TIME
@@ -576,32 +453,22 @@ class Board:
         names, rows = self.names, self.rows
         came, went = rows.key[new] >> BOOK_BITS, rows.key[gone] >> BOOK_BITS
         contested = np.concatenate((
-            names.pairs.count(names.pair.values[came], names.pair.values[went]),
-            names.leagues.count(names.league.values[came], names.league.values[went]),
+            names.events.pairs.count(came, went), names.events.leagues.count(came, went),
         ))  # fmt: skip
         if not contested.size:
             return False
         regrouped, contested = False, distinct(contested)
-        disputed = [unit for event in names.disputed(contested).tolist() for unit in names.event_units[event]]
+        disputed = [unit for event in names.events.disputed(contested).tolist() for unit in names.units.of_event[event]]
         slots = self.units.slots_of(np.array(disputed, np.int64))
         for event in names.settle(contested.tolist(), rows.key[slots[rows.state[slots] == ON]]):
-            self.units.count(names.unit_event.size)
-            units = np.array(names.event_units[event], np.int64)
+            self.units.count(names.units.size)
+            units = np.array(names.units.of_event[event], np.int64)
             self.units.loosen(units)
             self.units.wake[units] = NO_TIME
             slots = self.units.slots_of(units)
             rows.pending[slots] = REPRICED  # the teams, sport or league of their results may be others
             regrouped |= self._regroup(slots)
         return regrouped
-
-    def _take_notices(self, batch: Batch) -> None:
-        if not batch.events:
-            return
-        self._notices = dict(self._notices)  # a copy: the old one may be needed to undo the batch
-        for event, status, start in batch.events:
-            before = self._notices.get(event)
-            begins = before.begins if start == NO_TIME and before is not None else start
-            self._notices[event] = EventNotice(STATUSES.index(status), batch.now, begins)
 
     def _refuse(self, counts: Mapping[str, int]) -> None:
         """Count rejected rows."""
@@ -618,91 +485,28 @@ class Board:
         gap = round(self.limits.stale_prematch_gap_s * SECOND)
         _until(some.units, some.ladder_unit, g.markets, g.segments, g.rows, g.seen, reason, gap, self.units.until)
 
-    def _time(self, now: int) -> bool:
-        """Advance the time. Returns True if a new whole second has begun."""
+    def _time(self, now: int) -> Ints:
+        """Advance the time; return the rows that it removes, once in every second."""
         moment = now - now % SECOND
         self.now = now
         if moment <= self.moment:
-            return False
-        rows, limits = self.rows, self.limits
-        before = self.moment if self.moment != NO_TIME else moment
-        left, freed = np.empty(rows.top, np.int32), np.empty(rows.top, np.int32)
-        n_left, n_freed = _age(
-            before, moment, self.units.start, self.units.size, self.units.pool, self.units.wake, rows.seen, rows.start,
-            rows.state, rows.flags, rows.moved, rows.pending,
-            round(limits.stale_prematch_s * SECOND), round(limits.stale_live_s * SECOND),
-            round(limits.stale_live_leg_s * SECOND), round(limits.witness_prematch_s * SECOND),
-            round(limits.witness_live_s * SECOND), round(limits.event_unseen_leave_s * SECOND),
-            REMEMBERED_S * SECOND, self.units.dirty[: self.names.unit_event.size], left, freed,
-        )  # fmt: skip
-        self.moment = moment
-        self._left = np.sort(left[:n_left])
-        if moment // _EVERY != self._watched // _EVERY:
-            self._watched = moment
-            self._left = np.unique(np.concatenate((self._left, self._watch())))
-        self._drop(self._left, now)
-        self.units.loosen(rows.unit[self._left])
-        self._forget(np.sort(freed[:n_freed]))
-        return True
-
-    def _rouse(self, slots: Ints, what: Bytes) -> None:
-        """Schedule units for the first limit that their new prices may pass."""
-        rows, limits, wake = self.rows, self.limits, self.units.wake
-        seen = slots[what == SEEN]
-        live = (rows.flags[seen] & LIVE) != 0
-        soonest = np.where(live, min(limits.stale_live_s, limits.stale_live_leg_s, limits.witness_live_s),
-                           min(limits.stale_prematch_s, limits.witness_prematch_s))  # fmt: skip
-        np.minimum.at(wake, rows.unit[seen], rows.seen[seen] + np.round(soonest * SECOND).astype(np.int64))
-        wake[rows.unit[slots[(what & MOVED) != 0]]] = NO_TIME
-
-    def _standing(self) -> EventStatuses:
-        """Status of every event, from its prices and from notices of sources."""
-        names, rows, limits = self.names, self.rows, self.limits
-        last, last_live, begins, told = (np.full(len(names.events), NO_TIME) for _ in range(4))
-        _watch(
-            rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.event.values, last,
-            last_live, begins, told,
-        )  # fmt: skip
-        notices = [
-            (names.event_codes[id_], notice) for id_, notice in self._notices.items() if id_ in names.event_codes
-        ]
-        for event, notice in notices:
-            if notice.begins != NO_TIME:
-                begins[event] = notice.begins
-        unseen = self.moment - round(limits.event_unseen_s * SECOND)
-        started = (begins != NO_TIME) & (begins < self.moment)
-        status = np.where(last_live >= unseen, IN_PLAY, np.where(started & (last < unseen), ENDED, UPCOMING))
-        over = np.where(status == ENDED, last + round(limits.event_unseen_s * SECOND), NO_TIME)
-        for event, notice in notices:
-            if notice.status in (UPCOMING, IN_PLAY):
-                if status[event] != ENDED:
-                    status[event] = notice.status
-                continue
-            if notice.status == POSTPONED and last_live[event] > notice.when:
-                continue
-            status[event] = notice.status
-            over[event] = NO_TIME if notice.status == POSTPONED else notice.when
-        return EventStatuses(status.astype(np.uint8), begins, over, last)
-
-    def _watch(self) -> Ints:
-        """Rows of events that ended a while ago and have not been quoted since."""
-        names, rows, limits = self.names, self.rows, self.limits
-        _, _, over, last = self._standing()
-        leave = (over != NO_TIME) & (over < self.moment - round(limits.event_leave_s * SECOND)) & (last != NO_TIME)
-        if not leave.any():
             return np.empty(0, np.int32)
-        on = np.flatnonzero(rows.state[: rows.top] == ON).astype(np.int32)
-        event = names.event.values[rows.key[on] >> BOOK_BITS]
-        # A price still quoted this long after the end stays: it would come back at once.
-        quoted = rows.seen[on] > over[event] + round(limits.event_leave_s * SECOND)
-        return cast(Ints, on[leave[event] & ~quoted])
+        rows, names, limits = self.rows, self.names, self.limits
+        since = self.moment if self.moment != NO_TIME else moment
+        old, freed = age(rows, self.units, names.units.size, since, moment, limits)
+        self.moment = moment
+        left = np.unique(np.concatenate((old, self.notices.ended(rows, names, moment, limits))))
+        self._drop(left, now)
+        self.units.loosen(rows.unit[left])
+        self._forget(freed)
+        return left
 
     def _forget(self, slots: Ints) -> None:
         """Free the slots of rows that were removed long ago."""
         if slots.size:
             rows, links = self.rows, self.rows.links
             if self._undo is not None:
-                self._undo.lost.append((slots, rows.state[slots], rows.moved[slots]))
+                self._undo.remember_lost(rows, slots)
                 self._undo.links.update({s: links[s] for s in slots.tolist() if s < len(links)})
             self.units.leave(slots, self.rows.unit)
             rows.member[slots] = 0
@@ -711,12 +515,12 @@ class Board:
     def tidy(self) -> bool:
         """Drop names without rows once they are the majority. Returns True if codes have changed."""
         names, rows = self.names, self.rows
-        if len(names.wordings) < self._tidy_at:
+        if len(names.terms.wordings) < self.tidy_at:
             return False
         held = np.flatnonzero(rows.state[: rows.top] != FREE)
         used = distinct(rows.key[held] >> BOOK_BITS)
-        self._tidy_at = max(_FEW, 2 * used.size)
-        if len(names.wordings) < self._tidy_at:
+        self.tidy_at = max(_FEW, 2 * used.size)
+        if len(names.terms.wordings) < self.tidy_at:
             return False
         self.renumber()
         return True
@@ -728,10 +532,7 @@ class Board:
         used, of = np.unique(rows.key[held] >> BOOK_BITS, return_inverse=True)
         dirty = self.units.dirty[rows.unit[held]]
         fresh = names.renewed(used)
-        old = self.now - _NOTICES_S * SECOND
-        self._notices = {
-            id_: notice for id_, notice in self._notices.items() if id_ in fresh.event_codes or notice.when > old
-        }
+        self.notices.forget(fresh, self.now)
         rows.key[held] = of << BOOK_BITS | rows.key[held] & BOOK_MASK
         self.names = fresh
         self.rebuild()
@@ -779,9 +580,15 @@ class Board:
         rows, names, held = self.rows, self.names, self.units
         return gather(
             PriceColumns(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
-            TermColumns(names.place.values, names.tie.values, names.book_rank, names.name_rank, names.traits.outcomes),
-            names.twins,
-            Lists(held.start, held.size, held.pool, names.unit_event.values, names.unit_live.values),
+            TermColumns(
+                names.terms.place.values,
+                names.terms.tie.values,
+                names.books.rank,
+                names.market_names.rank,
+                names.tables.traits.outcomes,
+            ),
+            names.tables.twins,
+            Lists(held.start, held.size, held.pool, names.units.event.values, names.units.live.values),
             units,
             mismatch=CODES["price_mismatch"] not in self.off,
             agree=self.limits.flap_agree,
@@ -795,8 +602,8 @@ class Board:
         `voting` selects ladders (None: all).
         """
         g, names = some.groups, self.names
-        of = names.estimator(table)
-        minute = minutes(names.event_hashes(g), self.moment, table)
+        of = names.tables.estimator(table)
+        minute = minutes(names.events.hash.values[g.event], self.moment, table)
         sport = of.lines.sport[g.event]
         times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
         made: list[LadderSamples] = []
@@ -804,20 +611,20 @@ class Board:
         def momentum(ballot: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
                 names.hashes(g).ladder, g, ballot, minute, times.start, of.lines.slope[g.kind, sport],
-                of.lines.reach[g.kind, sport], names.traits.feed, of.books, table, voting,
+                of.lines.reach[g.kind, sport], names.tables.traits.feed, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum
 
-        board = close_input(of, g, names.traits, reason, times, momentum, voting)
+        board = close_input(of, g, names.tables.traits, reason, times, momentum, voting)
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
         """Mark units dirty whose event began its own minute since a time. Returns them as flags."""
-        units = self.names.unit_event.size
+        units = self.names.units.size
         if before in (NO_TIME, self.moment):
             return np.zeros(units, np.uint8)
-        event = self.names.unit_event_hashes()
+        event = self.names.events.hash.values[self.names.units.event.values]
         began = minutes(event, self.moment, table) != minutes(event, before, table)
         due: Bytes = (began & (self.units.size[:units] > 0)).view(np.uint8)
         self.units.dirty[:units] |= due
@@ -849,40 +656,43 @@ class Board:
         """
         if not slots.size:
             return Before.none()
-        rows, past = self.rows, self._undo
-        assert past is not None
-        was = {name: getattr(rows, name)[slots] for name in _SHOWN}
-        for lost, state, _ in reversed(past.lost):
-            if lost.size:
-                at, held = _places(slots, lost)
-                was["state"][at] = state[held]
-        at, held = _places(slots, past.slots)
-        for name, column in was.items():
-            column[at] = past.columns[name][held]
-        links = rows.links_of(slots)
-        if links and past.links:
-            links = [past.links.get(slot, link) for slot, link in zip(slots.tolist(), links, strict=True)]
-        shown = (was["state"] == ON) & ((was["flags"] & SUSPENDED) == 0)
-        if new.size:
-            shown &= ~np.isin(slots, new)
-        return Before(shown, (was["flags"] & LIVE) != 0, was["odds"], was["american"], was["start"], links)
-
-    def notices_hash(self) -> int:
-        """Hash of the notices about events."""
-        notices = sorted((id_, *notice) for id_, notice in self._notices.items())
-        return hash_text(repr(notices)) if notices else 0
+        assert self._undo is not None
+        return self._undo.before(self.rows, slots, new)
 
     def statuses(self) -> tuple[Bytes, Longs]:
         """Status and start of every event, by code."""
-        return self._standing()[:2]
+        return self.notices.statuses(self.rows, self.names, self.moment, self.limits)[:2]
 
     def on(self) -> Ints:
         """Slots of all rows on the board."""
         return np.flatnonzero(self.rows.state[: self.rows.top] == ON).astype(np.int32)
 
+    # ---- as a whole ----
 
-def _places(slots: Ints, some: Ints) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """Where some slots are among distinct sorted ones, and which of them are there."""
-    at = np.minimum(np.searchsorted(slots, some), slots.size - 1)
-    held = slots[at] == some
-    return at[held], held
+    def content(self) -> BoardContent:
+        """Everything that is not derived; it shares the board's lists and columns, which the next batch changes."""
+        rows, names, notices = self.rows, self.names, self.notices
+        columns = {name: getattr(rows, name)[: rows.top] for name in COLUMNS if name not in _DERIVED}
+        links = {slot: link for slot, link in enumerate(rows.links) if link is not None}
+        return BoardContent(
+            self.now, self.moment, notices.checked, notices.latest, self.rejected, self.tidy_at, names.terms.wordings,
+            names.books.values, rows.top, columns, rows.spare[: rows.spares], rows.levels, links,
+        )  # fmt: skip
+
+    def restore(self, content: BoardContent) -> None:
+        """Take over the content of another board, whose arrays are then this one's; this one has to be new."""
+        rows, names, notices = self.rows, self.names, self.notices
+        for book in content.books:
+            names.books.code(book)
+        names.add(content.wordings)
+        rows.room_for(content.top)
+        for name, column in content.columns.items():
+            getattr(rows, name)[: content.top] = column
+        rows.top, rows.spare, rows.spares, rows.levels = content.top, content.spare, content.spare.size, content.levels
+        for slot, link in content.links.items():
+            rows.link(slot, link)
+        self.now, self.moment, self.rejected, self.tidy_at = (
+            content.now, content.moment, content.rejected, content.tidy_at,
+        )  # fmt: skip
+        notices.checked, notices.latest = content.checked, content.notices
+        self.rebuild()

@@ -1,4 +1,4 @@
-"""Units: rows that are judged and searched together, as lists of slots.
+"""Units: rows that are judged and searched together: their codes, and lists of slots.
 
 `layout` says which rows belong together. Its `gather` leaves a unit's list in sorted order, which makes the next sort
 faster.
@@ -11,13 +11,60 @@ Columns of the kernels:
 - `unit` (per slot): the unit of each row
 """
 
+from collections.abc import Hashable
+from typing import Any, Self
+
 import numpy as np
 
+from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.board.codes import Copyable, GrowingColumn
 from oddsengine.columns import NO_TIME, Ints, Longs, grown, spans
-from oddsengine.identity.layout import enrol
+from oddsengine.identity.layout import enrol, unit_of
+from oddsengine.identity.traits import MarketKind
 
 DIRTY, LOOSE = 1, 2  # bits: some of its rows have changed; any of its markets may have, as where rows come or go
+
+
+class UnitCodes(Copyable):
+    """Codes of units: by event, live flag, and group of terms that are judged and searched together."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[int, int, int], int] = {}
+        self._groups: dict[Hashable, int] = {}
+        self.event = GrowingColumn(np.int32)
+        self.live = GrowingColumn(np.uint8)
+        self.of_event: list[list[int]] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        fresh = super().__deepcopy__(memo)
+        fresh.of_event = [list(units) for units in self.of_event]
+        return fresh
+
+    @property
+    def size(self) -> int:
+        """Number of units."""
+        return self.event.size
+
+    def of_term(
+        self, event: int, sport: tuple[catalog.Sport, str], kind: MarketKind, verdict: int, two_way: int
+    ) -> tuple[int, int]:
+        """Codes of the pre-match and the live unit of a term of an event, which is of a sport and league."""
+        name = unit_of(kind, sport[0].id, sport[1], verdict, two_way)
+        group = self._groups.setdefault(name, len(self._groups))
+        return self._code(event, 0, group), self._code(event, 1, group)
+
+    def _code(self, event: int, live: int, group: int) -> int:
+        key = (event, live, group)
+        code = self._codes.get(key)
+        if code is None:
+            code = self._codes[key] = self.event.size
+            self.event.append(event)
+            self.live.append(live)
+            if event == len(self.of_event):
+                self.of_event.append([])
+            self.of_event[event].append(code)
+        return code
 
 
 class Units:

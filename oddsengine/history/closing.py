@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.board.event_status import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import Hits
-from oddsengine.board.state import CANCELLED, ENDED, IN_PLAY, POSTPONED, UPCOMING, Board
+from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
 from oddsengine.detection import question as finder
 from oddsengine.detection.kinds import KINDS, thresholds
@@ -111,7 +112,7 @@ class _Mirror:
     def update(self, board: Board, slots: Ints, begins: Longs, now: int) -> None:
         rows = board.rows
         on = (rows.state[slots] == 1) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
-        start = begins[board.names.event.values[rows.key[slots] >> BOOK_BITS]]
+        start = begins[board.names.terms.event.values[rows.key[slots] >> BOOK_BITS]]
         start = np.where(start == NO_TIME, rows.start[slots], start)
         early = (start == NO_TIME) | (rows.seen[slots] <= start)
         offered = slots[on & early]
@@ -176,8 +177,8 @@ class ClosingRecorder:
                 begins = self._last_starts(names, told)
                 off = self._put_off(names, status, told)
                 self._moment, self._names, self._begins = update.moment, names, begins
-            elif self._begins.size < len(names.events):
-                more = np.full(len(names.events) - self._begins.size, NO_TIME)
+            elif self._begins.size < len(names.events.values):
+                more = np.full(len(names.events.values) - self._begins.size, NO_TIME)
                 self._begins = np.concatenate((self._begins, more))
             if self._begun:
                 again = rows.find_ids(update.again)
@@ -204,9 +205,9 @@ class ClosingRecorder:
         if names is self._names:
             before[: self._begins.size] = self._begins
         elif self._names is not None:
-            for event, start in zip(self._names.events, self._begins.tolist(), strict=False):
-                if event in names.event_codes:
-                    before[names.event_codes[event]] = start
+            for event, start in zip(self._names.events.values, self._begins.tolist(), strict=False):
+                if event in names.events.codes:
+                    before[names.events.codes[event]] = start
         return np.where(told == NO_TIME, before, told)
 
     def _put_off(self, names: Names, status: Any, begins: Longs) -> Any:
@@ -215,7 +216,7 @@ class ClosingRecorder:
         before = self._begins if names is self._names else begins[:0]
         starts, self._old_starts = self._old_starts, {}
         for code in np.flatnonzero(off).tolist():
-            id_ = names.events[code]
+            id_ = names.events.values[code]
             old = starts.get(id_, int(before[code]) if code < before.size else int(begins[code]))
             self._old_starts[id_] = old
             off[code] = begins[code] <= old
@@ -230,7 +231,7 @@ class ClosingRecorder:
         begun = (begins != NO_TIME) & (begins <= moment)
         # Without a start nothing says that it did not begin: its last price may have left the board after the match.
         waits = ~begun & (((status == UPCOMING) & (told != NO_TIME)) | (status == POSTPONED))
-        codes = names.event_codes
+        codes = names.events.codes
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]
             self._run(partial(self.store.discard, id_))
@@ -238,19 +239,19 @@ class ClosingRecorder:
         batches: dict[int, list[tuple[str, int, Ints]]] = {}
         unpriced = []
         for code in np.flatnonzero(closing).tolist():
-            id_ = names.events[code]
+            id_ = names.events.values[code]
             if id_ in self._closed:
                 continue
             at = int(begins[code]) if begun[code] else moment
             self._closed[id_] = at
-            units = np.array(names.event_units[code], np.int64)
+            units = np.array(names.units.of_event[code], np.int64)
             slots = self._mirror.last(board, board.units.slots_of(units), at - LAST_S * SECOND)
             if slots.size:
                 batches.setdefault(at, []).append((id_, int(begins[code]), slots))
             else:
                 unpriced.append(_unpriced(id_, int(begins[code]), at))
-        if len(self._closed) > 4 * len(names.events) + 1024:
-            self._closed = {id_: at for id_, at in self._closed.items() if id_ in names.event_codes}
+        if len(self._closed) > 4 * len(names.events.values) + 1024:
+            self._closed = {id_: at for id_, at in self._closed.items() if id_ in names.events.codes}
         return [self._taken(board, at, events) for at, events in batches.items()], unpriced
 
     def _taken(self, board: Board, at: int, events: Sequence[tuple[str, int, Ints]]) -> _Due:
@@ -312,7 +313,7 @@ class ClosingRecorder:
         texts, books = facts.texts, facts.sportsbooks
         sports = [sport_id(text[1] or "") for text in texts]
         leagues = [league_id(text[2], sport) if text[2] else "" for text, sport in zip(texts, sports, strict=True)]
-        begins = self._begins[board.names.event.values[facts.key >> BOOK_BITS]]
+        begins = self._begins[board.names.terms.event.values[facts.key >> BOOK_BITS]]
         ev, fair, _, price, _ = hits.figures.T
         gathered = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
         order = np.argsort(gathered.groups.row)

@@ -111,8 +111,8 @@ def close_logit(
 def located(board: Board, gathered: UnitColumns, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
     """Return the position of rows: key of the ladder, line, outcome, and the slope of the line."""
     g, names = gathered.groups, board.names
-    of = names.estimator(table)
-    ladder, kinds = g.ladder[g.market[at]], names.kinds
+    of = names.tables.estimator(table)
+    ladder, kinds = g.ladder[g.market[at]], names.kinds.values
     kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
     return pl.DataFrame(
         {

@@ -270,10 +270,10 @@ class Ring:
 def described(moves: EventMoves) -> tuple[TermIndex, Longs, Longs, Words]:
     """Return the texts of moves, and for each row its term, book and id."""
     names = Names()
-    book = np.array([names.book(name) for name in moves.books], np.int64)
+    book = np.array([names.books.code(name) for name in moves.books], np.int64)
     term = np.array(names.learn(moves.wordings), np.int64)
     terms = TermIndex(names)
     while not terms.learn(LATEST):
         pass
-    ids = row_ids(names.id.values[term], names.book_hash[book]) if term.size else np.empty(0, np.uint64)
+    ids = row_ids(names.terms.id.values[term], names.books.hash.values[book]) if term.size else np.empty(0, np.uint64)
     return terms, term, book, ids

@@ -9,8 +9,7 @@ import numpy as np
 
 from oddsengine.board.names import Names
 from oddsengine.board.open import OpenSet, OpenTable
-from oddsengine.board.state import SECOND
-from oddsengine.columns import LATEST, NO_TIME, Longs
+from oddsengine.columns import LATEST, NO_TIME, SECOND, Longs
 from oddsengine.detection.kinds import KINDS
 from oddsengine.live import writes
 from oddsengine.live.copies import Copies
@@ -193,7 +192,7 @@ class ActiveViews:
         self._drop(view)
         view.open = state.opened.add()
         self._copies.repeat(writes.added(view.open.row))
-        units = np.flatnonzero(state.board.units.size[: state.board.names.unit_event.size])
+        units = np.flatnonzero(state.board.units.size[: state.board.names.units.size])
         return PendingView(view, units, state.board.names, state.opened)
 
     def redate(self, view: View, born: Callable[[int, int], int | None]) -> None:

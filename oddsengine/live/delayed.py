@@ -12,9 +12,8 @@ from math import ceil, inf
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from oddsengine.board.state import SECOND
 from oddsengine.catalog import FairTable
-from oddsengine.columns import NO_TIME
+from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.key import ViewKey
 from oddsengine.live.reading import Readable
 from oddsengine.live.replica import ReadState, Replica
@@ -109,7 +108,7 @@ class DelayedBoard(Readable):
     def books(self) -> Sequence[str]:
         """All books so far, by code."""
         with self.shown() as shown:
-            return shown.board.names.books
+            return shown.board.names.books.values
 
     @property
     def fair(self) -> FairTable:

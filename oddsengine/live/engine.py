@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.board.ageing import REMEMBERED_S
 from oddsengine.board.open import OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes
 from oddsengine.board.rows import CodedQuotes
-from oddsengine.board.state import REMEMBERED_S, Batch, Board
+from oddsengine.board.state import Batch, Board
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
 from oddsengine.columns import Longs
 from oddsengine.detection.kinds import KINDS
@@ -159,7 +160,7 @@ class Engine(Readable):
             names = self.state.board.names
             try:
                 terms = names.learn(list(wordings))
-                return np.array(terms, np.int64), np.array([names.book(book) for book in books], np.int64)
+                return np.array(terms, np.int64), np.array([names.books.code(book) for book in books], np.int64)
             except BaseException:
                 self._mend()
                 raise
@@ -167,7 +168,7 @@ class Engine(Readable):
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock, self._copies.undone():
             board, before, number = self.state.board, self.state.board.moment, self.state.board.number
-            names, units = board.names, board.names.unit_event.size
+            names, units = board.names, board.names.units.size
             try:
                 applied = board.apply(batch)
                 self._copies.repeat(writes.applied(batch))
@@ -188,7 +189,7 @@ class Engine(Readable):
                 if board.number == number:
                     board.undo()
                     self._mend()
-                    if board.names is not names or names.unit_event.size > units:
+                    if board.names is not names or names.units.size > units:
                         self._copies.reset()  # units that the copies do not get: they would number others so
                 else:
                     board.keep()  # if it was interrupted before that
@@ -210,8 +211,8 @@ class Engine(Readable):
             self._active.suspend(view)
         if renumbered := board.tidy():
             self.state.opened.rehome(board.rows.unit)
-        self._copies.repeat(writes.completed(board.number, board.names.wordings, renumbered=renumbered))
-        self._copies.published = len(board.names.wordings), len(board.names.books)
+        self._copies.repeat(writes.completed(board.number, board.names.terms.wordings, renumbered=renumbered))
+        self._copies.published = len(board.names.terms.wordings), len(board.names.books.values)
 
     def _mend(self) -> None:
         """Repair what an interrupted call left."""
@@ -279,21 +280,20 @@ class Engine(Readable):
         quoted = CodedQuotes(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
         learnt, known = self._copies.published
-        return Batch(
-            moment, names.wordings[learnt:], names.books[known:], quoted, read.links, ids, whole, notices, counts
-        )
+        wordings, books = names.terms.wordings[learnt:], names.books.values[known:]
+        return Batch(moment, wordings, books, quoted, read.links, ids, whole, notices, counts)
 
     # ---- reading ----
 
     @property
     def books(self) -> Sequence[str]:
         """All books so far, by code."""
-        return self.state.board.names.books
+        return self.state.board.names.books.values
 
     @property
     def wordings(self) -> Sequence[Wording]:
         """The wordings of terms, by code."""
-        return self.state.board.names.wordings
+        return self.state.board.names.terms.wordings
 
     @property
     def published(self) -> tuple[int, int]:

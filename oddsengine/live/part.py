@@ -124,21 +124,21 @@ class BoardPart:
         slots = some.groups.row
         some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
         g, found = some.groups, Found.at(held, places, slots)
-        where = found.scope(some, names.forms, one_sided=wanted.one_sided)
+        where = found.scope(some, names.tables.forms, one_sided=wanted.one_sided)
         guarded, estimated = board.verdicts(slots), None
         if wanted.method == CLOSE:
             estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair, ladders_with(g, where.fair))
             estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(EVERY_ROW), where.fair))
-        turned = names.turned.values[rows.key[slots] >> BOOK_BITS] != 0
+        turned = names.terms.turned.values[rows.key[slots] >> BOOK_BITS] != 0
         identity = Identity(
-            g, tuple(names.kinds), names.sorted_books(), np.empty(0, np.uint8), turned, tuple(names.sports),
-            pl.Series(dtype=pl.String), names.traits,
+            g, tuple(names.kinds.values), names.books.ranked(), np.empty(0, np.uint8), turned,
+            tuple(names.events.sports), pl.Series(dtype=pl.String), names.tables.traits,
         )  # fmt: skip
         return cls(
             identity, {name: DEPTH_SCHEMA[name] for name in rows.own_columns()}, spec.stake is not None,
             board.facts(distinct(slots[found.shown(g, whole=beside)])), slots, guarded, where,
             found.candidates(g, where), estimated, rows.price_depth(slots, levels=spec.stake is not None),
-            None if spec.model is None else names.ladders_of(g, spec.model), names.hashes(g), names.forms,
+            None if spec.model is None else names.ladders_of(g, spec.model), names.hashes(g), names.tables.forms,
         )  # fmt: skip
 
     def facts(self, rows: Ints | Longs) -> BoardRows:

@@ -8,8 +8,8 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
+from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import moments_of
-from oddsengine.board.state import STATUSES
 from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints
 from oddsengine.detection.ids import hexadecimal
@@ -112,8 +112,8 @@ class Readable(ABC):
             board = shown.board
             on = board.on()
             key, reason = board.rows.key[on], board.rows.reason[on]
-            events, books = list(board.names.events), tuple(board.names.books)
-            event = board.names.event.values[key >> BOOK_BITS].astype(np.int64)
+            events, books = list(board.names.events.values), tuple(board.names.books.values)
+            event = board.names.terms.event.values[key >> BOOK_BITS].astype(np.int64)
         width = max(1, len(books))
         # Most books have no price on most events, so pairs without prices are not counted.
         some, place, prices = np.unique(
@@ -148,8 +148,8 @@ class Readable(ABC):
             board = shown.board
             on = board.on()
             key = board.rows.key[on]
-            event, live = board.names.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
-            ids = list(board.names.events)
+            event, live = board.names.terms.event.values[key >> BOOK_BITS], (board.rows.flags[on] & LIVE) != 0
+            ids = list(board.names.events.values)
             status, begins = board.statuses()
         frame = pl.DataFrame({"event": event, "book": key & BOOK_MASK, "live": live})
         facts = frame.group_by("event").agg(
@@ -179,7 +179,7 @@ class Readable(ABC):
                 rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], depth,
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
-            total = int(parts.sum(dtype=np.uint64)) ^ board.notices_hash()
+            total = int(parts.sum(dtype=np.uint64)) ^ board.notices.digest()
             if views:
                 total ^= board.momentum.digest()
             for wanted in sorted(shown.rows, key=repr) if views else ():
@@ -193,7 +193,7 @@ class Readable(ABC):
 def _momentum(shown: ReadState, slots: Ints) -> Floats:
     """Momentum of some rows' outcomes, 0 if unknown."""
     board = shown.board
-    some = board.gather(np.flatnonzero(board.units.size[: board.names.unit_event.size]))
+    some = board.gather(np.flatnonzero(board.units.size[: board.names.units.size]))
     g = some.groups
     read, _ = board.estimated(some, board.rows.reason[g.row], g.row, shown.fair)
     out = np.zeros(board.rows.top)

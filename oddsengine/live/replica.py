@@ -17,9 +17,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from oddsengine.board.open import OpenSet, OpenTable
-from oddsengine.board.state import SECOND, Board
+from oddsengine.board.state import Board
 from oddsengine.catalog import FairTable
-from oddsengine.columns import NO_TIME
+from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.key import ViewKey
 from oddsengine.tables.timestamps import time_of
 

@@ -79,7 +79,7 @@ class Searcher:
             return []
         closing = any(view.wanted.method == CLOSE for view in views)
         due = board.due(before, self._state.fair) if closing else None
-        units = np.flatnonzero(board.units.dirty[: board.names.unit_event.size])
+        units = np.flatnonzero(board.units.dirty[: board.names.units.size])
         findings = self._everywhere(units, views, due)
         board.units.dirty[units] = 0
         return findings
@@ -87,7 +87,7 @@ class Searcher:
     def settle(self, views: Sequence[View]) -> None:
         """Judge and search what was postponed while no view was active."""
         board = self._state.board
-        dirty = board.units.dirty[: board.names.unit_event.size]
+        dirty = board.units.dirty[: board.names.units.size]
         if np.count_nonzero(dirty):
             units = np.flatnonzero(dirty)
             with self._copies.repeated():
@@ -132,17 +132,9 @@ class Searcher:
     def _prepare(self, units: Longs) -> None:
         """Make what searches share and would otherwise make when they first need it."""
         board, names = self._state.board, self._state.board.names
-        _ = (
-            names.traits,
-            names.forms,
-            names.twins,
-            names.book_rank,
-            names.name_rank,
-            names.book_hash,
-            names.book_id_hash,
-        )
+        _ = names.tables.traits, names.tables.forms, names.tables.twins, names.books.rank, names.market_names.rank
         if self._state.samples:
-            board.momentum.learn(names.estimator(self._state.fair).books)
+            board.momentum.learn(names.tables.estimator(self._state.fair).books)
         board.prepare_reach()
         self._state.opened.prepare(units)
 
@@ -167,8 +159,8 @@ class Searcher:
         changed, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
         if fresh:
             if state.samples and due is None:
-                due = np.zeros(names.unit_event.size, np.uint8)  # nothing is due between steps
-            curves = tails.curves(g, names.forms)
+                due = np.zeros(names.units.size, np.uint8)  # nothing is due between steps
+            curves = tails.curves(g, names.tables.forms)
             changed = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
             if any(view.wanted.one_sided for view in views):
                 changed = loosen(some, changed)
@@ -192,9 +184,9 @@ class Searcher:
         with board.reached(some, where) as there:
             for shared, spec in zip(alike.values(), specs, strict=True):
                 seen = fair_prices(
-                    g, names.traits, guarded, spec, self._off, referred=shared[0].wanted.referred, needed=where.fair,
-                    board=estimated, ladder=None if spec.model is None else names.ladders_of(g, spec.model),
-                    depth=depth[spec.stake is not None],
+                    g, names.tables.traits, guarded, spec, self._off, referred=shared[0].wanted.referred,
+                    needed=where.fair, board=estimated, depth=depth[spec.stake is not None],
+                    ladder=None if spec.model is None else names.ladders_of(g, spec.model),
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close
@@ -209,7 +201,7 @@ class Searcher:
         board, g = self._state.board, some.groups
         rows = board.rows
         guarded = judge(
-            g, board.names.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
+            g, board.names.tables.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
         )
         honour(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
         reason = np.concatenate((guarded.reason, some.why))
@@ -226,7 +218,7 @@ class Searcher:
         if at.size:
             rows, names, slots = board.rows, board.names, out[at]
             rejected[at] = alone(
-                names.traits, names.book_rank[rows.key[slots] & BOOK_MASK], rows.flags[slots] & np.uint8(LIVE),
+                names.tables.traits, names.books.rank[rows.key[slots] & BOOK_MASK], rows.flags[slots] & np.uint8(LIVE),
                 rows.seen[slots], rows.start[slots], self._off, board.moment, board.limits,
             )  # fmt: skip
         return rejected
@@ -242,7 +234,7 @@ def _find(
     """
     together = _together(views, names)
     seen = replace(prices, callers=together.callers)
-    shared = Search(**common(seen, together.thresholds, scope, names.hashes(some.groups), names.forms, off))
+    shared = Search(**common(seen, together.thresholds, scope, names.hashes(some.groups), names.tables.forms, off))
     # Rows show the fair prices of a reference even if the search has none.
     moved = moved if views[0].wanted.referred else np.ones_like(moved)
     parts = [

@@ -16,32 +16,29 @@ from typing import Any
 
 import numpy as np
 
+from oddsengine.board.event_status import EventNotice
 from oddsengine.board.flap import Levels
-from oddsengine.board.rows import COLUMNS
-from oddsengine.board.state import EventNotice
+from oddsengine.board.state import BoardContent
 from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.pricing.momentum import Memory
 
 FORM = 2
-_DERIVED = {"unit", "member", "pending", "close", "own"}
 
 
 def dump(engine: Engine) -> dict[str, Any]:
     """Serialise an engine for msgpack and JSON; arrays become dtype, shape and bytes."""
     with engine.still(judged=True) as board:
-        rows, names = board.rows, board.names
+        content = board.content()
         return {
-            "form": FORM, "number": board.number, "now": board.now, "moment": board.moment,
-            "watched": board._watched, "said": {id_: list(texts) for id_, texts in board._notices.items()},
-            "rejected": board.rejected, "tidy_at": board._tidy_at, "top": rows.top,
-            "rows": {
-                name: _plain(getattr(rows, name)[: rows.top]) for name in COLUMNS if name not in _DERIVED
-            },
-            "spare": _plain(rows.spare[: rows.spares]), "levels": [_plain(column) for column in rows.levels],
-            "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},
-            "wordings": names.wordings, "books": names.books,
+            "form": FORM, "number": board.number, "now": content.now, "moment": content.moment,
+            "watched": content.checked, "said": {id_: list(notice) for id_, notice in content.notices.items()},
+            "rejected": content.rejected, "tidy_at": content.tidy_at, "top": content.top,
+            "rows": {name: _plain(column) for name, column in content.columns.items()},
+            "spare": _plain(content.spare), "levels": [_plain(column) for column in content.levels],
+            "links": {str(slot): link for slot, link in content.links.items()},
+            "wordings": content.wordings, "books": content.books,
             "momentum": _memory(board.momentum) if engine.state.samples else None,
             "kinds": list(KINDS),  # by code
             "views": [
@@ -64,24 +61,15 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
     if engine.number:
         raise ValueError(f"restore needs a new engine, got one at step {engine.number}")
     with engine.still() as board:
-        names, rows = board.names, board.rows
-        for book in held["books"]:
-            names.book(book)
-        names._add([(*texts, line) for *texts, line in held["wordings"]])
-        top = held["top"]
-        rows.room_for(top)
-        for name, column in held["rows"].items():
-            getattr(rows, name)[:top] = _array(column)
-        rows.top = top
-        rows.spare = _array(held["spare"])
-        rows.spares = rows.spare.size
-        rows.levels = Levels._make(map(_array, held["levels"]))
-        for slot, link in held["links"].items():
-            board._link(int(slot), link)
-        board.now, board.moment, board._watched = held["now"], held["moment"], held["watched"]
-        board._notices = {id_: EventNotice(*one) for id_, one in held["said"].items()}
-        board.rejected, board._tidy_at = dict(held["rejected"]), held["tidy_at"]
-        board.rebuild()
+        board.restore(BoardContent(
+            now=held["now"], moment=held["moment"], checked=held["watched"],
+            notices={id_: EventNotice(*one) for id_, one in held["said"].items()}, rejected=dict(held["rejected"]),
+            tidy_at=held["tidy_at"], wordings=[(*texts, line) for *texts, line in held["wordings"]],
+            books=held["books"], top=held["top"],
+            columns={name: _array(column) for name, column in held["rows"].items()}, spare=_array(held["spare"]),
+            levels=Levels._make(map(_array, held["levels"])),
+            links={int(slot): link for slot, link in held["links"].items()},
+        ))  # fmt: skip
         momentum = held["momentum"]
         engine.restored(held["number"], None if momentum is None else _remembered(momentum))
         for spec, keep, *columns in held["views"]:

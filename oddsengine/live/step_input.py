@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from oddsengine.board.event_status import STATUSES
 from oddsengine.board.quotes import Quotes, readable
-from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Words
 from oddsengine.tables.timestamps import micros, time_of
 

@@ -370,7 +370,7 @@ def _relined(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, int
     """New rows that replace removed rows with another line: index of the new row -> index of the removed one."""
     if not gone.slot.size or not (what & NEW).any():
         return {}
-    stem, key = board.names.stem.values, board.rows.key
+    stem, key = board.names.terms.stem.values, board.rows.key
     lost = {
         (int(s), b): at for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & BOOK_MASK, strict=True))
     }
@@ -382,7 +382,7 @@ def _relined(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, int
         strict=True,
     )
     moves = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
-    words = board.names.wordings
+    words = board.names.terms.wordings
     lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in moves}
     return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
 

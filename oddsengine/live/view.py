@@ -84,10 +84,10 @@ class View:
     def spec(self, names: Names) -> ViewSpec:
         """Its parameters resolved to the codes of the current books."""
         known, w = self._spec, self.wanted  # readers and steps may have different numbers of books
-        if known is None or known[0] != len(names.books):
-            books = names.sorted_books()
+        if known is None or known[0] != len(names.books.values):
+            books = names.books.ranked()
             made = view_spec(
-                books, names.traits, w.books, w.reference, w.method, dict(w.commission),
+                books, names.tables.traits, w.books, w.reference, w.method, dict(w.commission),
                 include=w.include, model=w.model, stake=w.stake,
             )  # fmt: skip
             known = self._spec = len(books), made

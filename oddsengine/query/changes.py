@@ -193,7 +193,7 @@ class UpdateChanges:
         if (start == NO_TIME).any():
             with index.reader():  # rows without a start have that of their event
                 if index.terms is self.terms:
-                    start = np.where(start == NO_TIME, index.begin[self.terms.names.event.values[term]], start)
+                    start = np.where(start == NO_TIME, index.begin[self.terms.names.terms.event.values[term]], start)
         return OddsRows(
             term.tolist(), part.book[at].tolist(), facts.id, facts.odds, facts.american, facts.seen, facts.changed,
             start, facts.moved, facts.flags, facts.rejected, self.main(part, lines)[at].tolist(), facts.links or None,

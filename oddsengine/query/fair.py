@@ -38,11 +38,11 @@ def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, me
     out = RowFair(*np.full((4, slots.size), np.nan), *np.full((2, slots.size), -1, np.int64))
     board, names = shown.board, shown.board.names
     some = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
-    g, traits = some.groups, names.traits
+    g, traits = some.groups, names.tables.traits
     if not g.row.size:
         return out
     guarded = board.verdicts(g.row)
-    spec = view_spec(names.sorted_books(), traits, books, None, method, None)
+    spec = view_spec(names.books.ranked(), traits, books, None, method, None)
     estimated = board.estimated(some, guarded.reason, g.row, shown.fair)[0] if method == CLOSE else None
     depth = board.rows.price_depth(g.row, levels=False)
     view = fair_prices(g, traits, guarded, spec, board.off, board=estimated, depth=depth)

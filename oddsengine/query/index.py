@@ -80,7 +80,7 @@ class Index:
                     board = shown.board
                     if self.terms.outdated(board.names):
                         self._rename(board.names)
-                    if len(board.names.wordings) - len(self.terms.texts) <= _CHUNK:
+                    if len(board.names.terms.wordings) - len(self.terms.texts) <= _CHUNK:
                         break
                     self.terms.learn(_CHUNK)
             with self.engine.shown(judged=judged) as shown:
@@ -107,7 +107,7 @@ class Index:
             pass
         self.terms.turn()
         state, top = rows.state[: rows.top], rows.top
-        new = len(names.books) > len(self.books) or len(self.terms.texts) > learnt
+        new = len(names.books.values) > len(self.books) or len(self.terms.texts) > learnt
         if new:
             self._books(names)
         self._keys = grown(self._keys, top, -1)
@@ -128,7 +128,7 @@ class Index:
             lines.encoded = {}, {}
 
     def _books(self, names: Names) -> None:
-        ids = [catalog.book(name).id for name in names.books]
+        ids = [catalog.book(name).id for name in names.books.values]
         self.books.extend(ids[len(self.books) :])
         order = sorted(range(len(ids)), key=ids.__getitem__)
         self.rank = np.empty(len(ids), np.int32)
@@ -139,25 +139,25 @@ class Index:
     def _order(self, board: Board) -> None:
         """Sort events. Only events without a known start can change position."""
         names, rows = board.names, board.rows
-        ids = names.events[self.begin.size :]
+        ids = names.events.values[self.begin.size :]
         if ids:
             starts = [self._starts.get(id_, int(NO_TIME)) for id_ in ids]
             self.begin = np.concatenate((self.begin, np.array(starts, np.int64)))
         elif not (self.begin == NO_TIME).any():
             return
         earliest = np.full(self.begin.size, LATEST)
-        first_starts(rows.key, rows.state[: rows.top], rows.start, names.event.values, self.begin, earliest)
+        first_starts(rows.key, rows.state[: rows.top], rows.start, names.terms.event.values, self.begin, earliest)
         new = np.flatnonzero(earliest != LATEST)
         if not new.size and not ids:
             return
         self.begin[new] = earliest[new]
         self._start(board, new)
         for e in new.tolist():
-            self._starts[names.events[e]] = int(earliest[e])
+            self._starts[names.events.values[e]] = int(earliest[e])
         if len(self._starts) > 4 * self.begin.size + 1024:
-            self._starts = {id_: start for id_, start in self._starts.items() if id_ in names.event_codes}
+            self._starts = {id_: start for id_, start in self._starts.items() if id_ in names.events.codes}
         starts = [LATEST if start == NO_TIME else start for start in self.begin.tolist()]
-        keyed = sorted((start, id_, e) for e, (start, id_) in enumerate(zip(starts, names.events, strict=True)))
+        keyed = sorted((start, id_, e) for e, (start, id_) in enumerate(zip(starts, names.events.values, strict=True)))
         self.events = np.array([e for _, _, e in keyed], np.int32)
         self.event_keys = [(start, id_) for start, id_, _ in keyed]
         self.spot = np.empty(self.events.size, np.int32)
@@ -175,7 +175,7 @@ class Index:
         """Mark rows without a start of their own as changed with the start of their event."""
         rows = board.rows
         without = np.flatnonzero((rows.state[: rows.top] == ON) & (rows.start[: rows.top] == NO_TIME))
-        event = board.names.event.values[rows.key[without] >> BOOK_BITS]
+        event = board.names.terms.event.values[rows.key[without] >> BOOK_BITS]
         self.marked[without[np.isin(event, events)]] = board.now
 
     def cached(self, key: Hashable, make: Callable[[], _Slots]) -> _Slots:

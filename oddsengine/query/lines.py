@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.board.state import REMEMBERED_S, SECOND, Board
-from oddsengine.columns import NO_TIME, Ints, Longs, grown
+from oddsengine.board.ageing import REMEMBERED_S
+from oddsengine.board.state import Board
+from oddsengine.columns import NO_TIME, SECOND, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS
 
 NOT_COMPUTED = 2
@@ -57,7 +58,7 @@ class LineSets:
     def outdate(self, board: Board, *, judged: bool) -> None:
         """Mark what has changed since the last call as outdated."""
         rows, names, number = board.rows, board.names, board.number
-        units = names.unit_event.size
+        units = names.units.size
         if self._read not in ((number, judged), (number, True)):
             if self._now == NO_TIME or board.now - self._now >= REMEMBERED_S * SECOND:  # removals may be forgotten
                 self.renamed()
@@ -77,5 +78,6 @@ class LineSets:
 def units_of(board: Board, slots: Ints) -> Longs:
     """The units of some rows, and those that they were in before their live flag changed."""
     names, rows = board.names, board.rows
-    units = np.unique(np.concatenate((names.units.values[rows.key[slots] >> BOOK_BITS].ravel(), rows.unit[slots])))
-    return units[(units >= 0) & (units < names.unit_event.size)].astype(np.int64)
+    of_terms = names.terms.units.values[rows.key[slots] >> BOOK_BITS].ravel()
+    units = np.unique(np.concatenate((of_terms, rows.unit[slots])))
+    return units[(units >= 0) & (units < names.units.size)].astype(np.int64)

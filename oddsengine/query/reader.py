@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
+from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import Facts
 from oddsengine.board.links import SEPARATOR
-from oddsengine.board.state import STATUSES
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
@@ -166,25 +166,25 @@ class BoardReader:
 
     def has_event(self, event: str) -> bool:
         """Whether the board has ever had a row of an event."""
-        return event in self.board.names.event_codes
+        return event in self.board.names.events.codes
 
     def has_rows(self, event: str) -> bool:
-        code = self.board.names.event_codes.get(event)
+        code = self.board.names.events.codes.get(event)
         if code is None:
             return False
-        units = np.array(self.board.names.event_units[code], np.int64)
+        units = np.array(self.board.names.units.of_event[code], np.int64)
         return bool((self.board.rows.state[self.board.units.slots_of(units)] == ON).any())
 
     def event(self, event: str) -> BoardEvent | None:
         names = self.board.names
-        code = names.event_codes.get(event)
+        code = names.events.codes.get(event)
         if code is None:
             return None
         status, start = (int(column[code]) for column in self.board.statuses())
-        terms = np.flatnonzero(names.event.values[: len(names.wordings)] == code)
+        terms = np.flatnonzero(names.terms.event.values[: len(names.terms.wordings)] == code)
         teams, place = (
-            names.wordings[terms[np.argmax(column.values[terms] == votes.lead.values[code])]]
-            for column, votes in ((names.pair, names.pairs), (names.league, names.leagues))
+            names.terms.wordings[terms[np.argmax(votes.by_term.values[terms] == votes.lead.values[code])]]
+            for votes in (names.events.pairs, names.events.leagues)
         )
         sport, league = place[1] or "", place[2] or ""
         return BoardEvent(STATUSES[status], start, sport, league, *team_names(teams[3], teams[4], sport, league))
@@ -193,11 +193,11 @@ class BoardReader:
 
     def books_of(self, slots: Ints) -> list[str]:
         codes = np.unique(self.board.rows.key[slots] & BOOK_MASK)
-        return sorted({catalog.book(self.board.names.books[code]).id for code in codes.tolist()})
+        return sorted({catalog.book(self.board.names.books.values[code]).id for code in codes.tolist()})
 
     def events_of(self, slots: Ints) -> set[str]:
-        codes = np.unique(self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS])
-        return {self.board.names.events[code] for code in codes.tolist()}
+        codes = np.unique(self.board.names.terms.event.values[self.board.rows.key[slots] >> BOOK_BITS])
+        return {self.board.names.events.values[code] for code in codes.tolist()}
 
     def first_rows(self, slots: Ints) -> Ints:
         """Return the first rows, at most as many as one response may have."""
@@ -248,7 +248,7 @@ class BoardReader:
 
     def _at_book(self, slots: Ints, book: str) -> Ints:
         names, rows = self.board.names, self.board.rows
-        code = names.find_book(book)
+        code = names.books.find(book)
         if code is None:
             return np.empty(0, np.int32)
         own: Ints = slots[(rows.key[slots] & BOOK_MASK) == code]
@@ -261,8 +261,8 @@ class BoardReader:
     def _leg(self, slot: int) -> LegPrice:
         key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
         link = links[slot] if slot < len(links) else None
-        book = catalog.book(names.books[key & BOOK_MASK]).id
-        return LegPrice(book, names.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.split(link))
+        book = catalog.book(names.books.values[key & BOOK_MASK]).id
+        return LegPrice(book, names.terms.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.split(link))
 
     def matching_rows(self, f: RowFilter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
@@ -324,7 +324,7 @@ class BoardReader:
     def _events(self, f: RowFilter, unknown: dict[str, list[str]]) -> Ints:
         chosen: set[int] | None = None
         if f.event is not None:
-            codes = self.board.names.event_codes
+            codes = self.board.names.events.codes
             chosen = {codes[id_] for id_ in f.event if id_ in codes}
             if missing := [id_ for id_ in f.event if not self.has_rows(id_)]:
                 unknown["event"] = missing
@@ -390,15 +390,16 @@ class BoardReader:
 
     def _best(self, slots: Ints) -> Ints:
         rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
-        count = len(names.unit_event.values)
+        count = len(names.units.event.values)
         straight, drawn = terms.columns["straight"], terms.columns["drawn"]
         best_rows = np.full(2 * len(straight.texts) + 2, -1, np.int32)
         groups, out = np.empty(slots.size, np.int64), np.empty(slots.size, np.int32)
-        wide = len(names.books) // 64 + 1
+        wide = len(names.books.values) // 64 + 1
         n = best_prices(
             slots, self.net(slots), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.unit,
             self.index.rank, terms.ways, straight.values, drawn.values, units.start, units.size, units.pool,
-            names.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), best_rows, groups, out,
+            names.terms.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), best_rows, groups,
+            out,
         )  # fmt: skip
         return out[:n]
 
@@ -429,7 +430,7 @@ class BoardReader:
 
     def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
-        rows, place, lines = self.board.rows, self.board.names.place.values, lines or self.lines
+        rows, place, lines = self.board.rows, self.board.names.terms.place.values, lines or self.lines
         term = rows.key[slots] >> BOOK_BITS
         rest = place[term, 3]
         out = np.where(rest & 255, -1, 1).astype(np.int8)
@@ -445,7 +446,7 @@ class BoardReader:
         """Compute the main lines of some sets of books in some units, or in all, where they are outdated."""
         board, rows = self.board, self.board.rows
         self.index.lines.outdate(board, judged=self._judged)
-        outdated = np.logical_or.reduce([lines.outdated[: board.names.unit_event.size] for lines in chosen])
+        outdated = np.logical_or.reduce([lines.outdated[: board.names.units.size] for lines in chosen])
         units = np.flatnonzero(outdated) if units is None else units[outdated[units]]
         units = units[board.units.size[units] > 0]
         if not units.size:
@@ -457,7 +458,7 @@ class BoardReader:
         first = self._line_hashes(g.row[g.rows[g.segments[:-1]]]) if out.size else line  # by market
         for lines in chosen:
             refused = (reason != 0) | (self._books(lines.books)[book] == 0)
-            main, _ = main_lines(g, net, refused.view(np.uint8), len(board.names.books))
+            main, _ = main_lines(g, net, refused.view(np.uint8), len(board.names.books.values))
             # Rows that are not compared, such as suspended ones, are on the main line if it is theirs.
             others = np.isin(line, first[main == 1]).view(np.uint8) if out.size else np.empty(0, np.uint8)
             before, after = lines.marks[slots], np.concatenate((main[g.market], others))
@@ -467,7 +468,7 @@ class BoardReader:
 
     def _line_hashes(self, slots: Ints) -> Words:
         """A hash of unit, ladder and line of some rows."""
-        rows, place = self.board.rows, self.board.names.place.values[self.board.rows.key[slots] >> BOOK_BITS]
+        rows, place = self.board.rows, self.board.names.terms.place.values[self.board.rows.key[slots] >> BOOK_BITS]
         return mix(rows.unit[slots], place[:, 0], place[:, 1] >> 4)
 
     def _marked(self) -> Longs:
@@ -500,7 +501,7 @@ class BoardReader:
 
     def _has_line(self) -> Bools:
         """Return whether each kind has lines."""
-        kinds = self.board.names.kinds
+        kinds = self.board.names.kinds.values
         cached: Bools = self.terms.cached(
             "has_line", len(kinds), lambda _: np.array([kind.has_line for kind in kinds], bool)
         )
@@ -521,7 +522,8 @@ class BoardReader:
         out = np.empty((slots.size, 7), np.int64)
         row_states(
             slots, rows.key, rows.odds.view(np.int64), rows.american.view(np.int64), rows.seen, rows.changed,
-            rows.start, rows.flags, rows.rejected, self.board.names.event.values, index.begin, self.main(slots), out,
+            rows.start, rows.flags, rows.rejected, self.board.names.terms.event.values, index.begin, self.main(slots),
+            out,
         )  # fmt: skip
         raw, size = out.tobytes(), 7 * out.itemsize
         content: list[Any] = [raw[at : at + size] for at in range(0, len(raw), size)]
@@ -532,7 +534,7 @@ class BoardReader:
         key, start = rows.key[slots], rows.start[slots]
         term = key >> BOOK_BITS
         if (start == NO_TIME).any():
-            start = np.where(start == NO_TIME, self.index.begin[self.board.names.event.values[term]], start)
+            start = np.where(start == NO_TIME, self.index.begin[self.board.names.terms.event.values[term]], start)
         return OddsRows(
             term.tolist(), (key & BOOK_MASK).tolist(), rows.id[slots], rows.odds[slots], rows.american[slots],
             rows.seen[slots], rows.changed[slots], start, rows.moved[slots], rows.flags[slots],
@@ -557,7 +559,7 @@ class BoardReader:
             values = np.maximum(np.maximum(rows.moved[slots], rows.judged[slots]), self._marked()[slots])
             values = values if name == "moved" else np.maximum(values, rows.renewed[slots])
         elif name == "event_start_time":
-            event = self.board.names.event.values[rows.key[slots] >> BOOK_BITS]
+            event = self.board.names.terms.event.values[rows.key[slots] >> BOOK_BITS]
             start = np.where(rows.start[slots] == NO_TIME, index.begin[event], rows.start[slots])
             return np.where(start == NO_TIME, LATEST, -start if sort[0] == "-" else start)
         elif name == "sportsbook":
@@ -605,8 +607,8 @@ class BoardReader:
         """
         if sort:
             slots = slots[np.argsort(self.values(slots, sort), kind="stable")]
-        event = self.board.names.event.values[self.board.rows.key[slots] >> BOOK_BITS]
-        seen = np.full(len(self.board.names.events), slots.size, np.int64)
+        event = self.board.names.terms.event.values[self.board.rows.key[slots] >> BOOK_BITS]
+        seen = np.full(len(self.board.names.events.values), slots.size, np.int64)
         seen[event[::-1]] = np.arange(slots.size - 1, -1, -1)  # in reverse, so the first position is written last
         codes = np.flatnonzero(seen < slots.size)
         codes = codes[np.argsort(seen[codes])]
@@ -623,10 +625,10 @@ class BoardReader:
             chosen = np.flatnonzero(later)[:limit]
         else:
             chosen = np.arange(codes.size)[offset : offset + limit]
-        sizes = np.bincount(event, minlength=len(self.board.names.events))[codes[chosen]]
+        sizes = np.bincount(event, minlength=len(self.board.names.events.values))[codes[chosen]]
         chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes), MOST_ROWS, "right")))]
         page_codes = codes[chosen]
-        at_event = np.full(len(self.board.names.events), -1, np.int64)
+        at_event = np.full(len(self.board.names.events.values), -1, np.int64)
         at_event[page_codes] = np.arange(page_codes.size)
         page_event = at_event[event]
         rows, page_event = slots[page_event >= 0], page_event[page_event >= 0]
@@ -639,7 +641,7 @@ class BoardReader:
     def _key(self, slot: int) -> tuple[tuple[int, str], Key, str]:
         key = int(self.board.rows.key[slot])
         term = key >> BOOK_BITS
-        event = self.index.event_keys[self.index.spot[self.board.names.event.values[term]]]
+        event = self.index.event_keys[self.index.spot[self.board.names.terms.event.values[term]]]
         return event, self.terms.keys[term], self.index.books[key & BOOK_MASK]
 
     def _passed(self, slots: Ints, cursor: Cursor) -> int:

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.board.event_status import IN_PLAY, STATUSES
+from oddsengine.board.events import Votes
 from oddsengine.board.links import LINKS, SEPARATOR
-from oddsengine.board.state import IN_PLAY, STATUSES
+from oddsengine.board.names import Names
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
 from oddsengine.identity.wording import Wording
@@ -48,24 +50,24 @@ class BoardStats:
             names, rows = board.names, board.rows
             on = board.on()
             key = rows.key[on]
-            self.book_names = [catalog.book(name).id for name in names.books]
+            self.book_names = [catalog.book(name).id for name in names.books.values]
             if books is not None:
                 selected = np.array([name in books for name in self.book_names], bool)
                 on = on[selected[key & BOOK_MASK]] if selected.size else on
                 key = rows.key[on]
             term, book = key >> BOOK_BITS, key & BOOK_MASK
-            event = names.event.values[term].astype(np.int64)
+            event = names.terms.event.values[term].astype(np.int64)
             seen, live = rows.seen[on], (rows.flags[on] & LIVE) != 0
             status, begins = board.statuses()
-            self.market_names = list(names.published_names)
-            present = np.zeros(len(names.wordings), bool)
+            self.market_names = list(names.published_names.values)
+            present = np.zeros(len(names.terms.wordings), bool)
             present[term] = True
             used = np.flatnonzero(present)
-            self.term_event = names.event.values[used].astype(np.int64)
-            self.term_market = names.published.values[used].astype(np.int64)
-            self._selection = names.id.values[used]
+            self.term_event = names.terms.event.values[used].astype(np.int64)
+            self.term_market = names.terms.published.values[used].astype(np.int64)
+            self._selection = names.terms.id.values[used]
             self.events = np.unique(self.term_event)
-            place = np.zeros(len(names.events) + 1, np.int64)
+            place = np.zeros(len(names.events.values) + 1, np.int64)
             place[self.events] = np.arange(self.events.size)
             self.term_event = place[self.term_event]
             self.status, self.begins = status[self.events], begins[self.events]
@@ -83,22 +85,20 @@ class BoardStats:
         self.live = self.status == IN_PLAY
 
     @staticmethod
-    def _games(names: Any, used: Longs) -> list[EventTexts]:
+    def _games(names: Names, used: Longs) -> list[EventTexts]:
         """Return the texts of each event: teams, sport and league as in a row that names them as most rows do."""
-        event = names.event.values[used]
+        event = names.terms.event.values[used]
 
-        def wordings(column: Any, votes: Any) -> list[Wording]:
-            order = np.argsort(column.values[used] != votes.lead.values[event], kind="stable")
+        def wordings(votes: Votes) -> list[Wording]:
+            order = np.argsort(votes.by_term.values[used] != votes.lead.values[event], kind="stable")
             _, first = np.unique(event[order], return_index=True)
-            return [names.wordings[term] for term in used[order[first]].tolist()]
+            return [names.terms.wordings[term] for term in used[order[first]].tolist()]
 
         return [
             EventTexts(
                 league[0] or "", league[1] or "", league[2] or "", *team_names(teams[3], teams[4], league[1], league[2])
             )
-            for league, teams in zip(
-                wordings(names.league, names.leagues), wordings(names.pair, names.pairs), strict=True
-            )
+            for league, teams in zip(wordings(names.events.leagues), wordings(names.events.pairs), strict=True)
         ]
 
     @staticmethod

@@ -95,7 +95,7 @@ class TermIndex:
 
     def __init__(self, names: Names) -> None:
         self.names = names
-        self._relabelled = names.relabelled
+        self._relabelled = names.events.relabelled
         self.texts: list[TermTexts] = []
         self.keys: list[Key] = []  # sort key within the event
         self.columns = {name: _CodeColumn() for name in _COLUMNS}
@@ -111,7 +111,7 @@ class TermIndex:
 
     def outdated(self, names: Names) -> bool:
         """Whether the board has other terms, or has changed the sport or league of some."""
-        return names is not self.names or names.relabelled != self._relabelled
+        return names is not self.names or names.events.relabelled != self._relabelled
 
     def relabelled(self, before: "TermIndex") -> Bools:
         """Flag the terms with another sport, league or market than in an earlier index of the same names."""
@@ -122,15 +122,15 @@ class TermIndex:
     def learn(self, most: int) -> bool:
         """Read up to `most` new terms; return True when none is left."""
         names = self.names
-        at, end = len(self.texts), min(len(names.wordings), len(self.texts) + most)
+        at, end = len(self.texts), min(len(names.terms.wordings), len(self.texts) + most)
         if at == end:
             return True
-        place, other, turned = names.place.values, names.other.values, names.turned.values
+        place, other, turned = names.terms.place.values, names.terms.other.values, names.terms.turned.values
         own = np.where(turned[at:end, None] != 0, other[at:end], place[at:end]).tolist()
-        published = names.published.values
-        event, tie = names.event.values[at:end].tolist(), names.tie.values[at:end].tolist()
+        published = names.terms.published.values
+        event, tie = names.terms.event.values[at:end].tolist(), names.terms.tie.values[at:end].tolist()
         for term, parts, e, checksum in zip(range(at, end), own, event, tie, strict=True):
-            self._read(names.wordings[term], parts, e, checksum, names.published_names[published[term]])
+            self._read(names.terms.wordings[term], parts, e, checksum, names.published_names.values[published[term]])
         self._outcomes(at, end)
         for column in self.columns.values():
             column.settle()
@@ -138,16 +138,16 @@ class TermIndex:
         self.turned = np.concatenate((self.turned, turned[at:end]))
         self._sort(at, end)
         self.masks.clear()
-        return end == len(names.wordings)
+        return end == len(names.terms.wordings)
 
     def _read(self, wording: Wording, own: list[int], event: int, tie: int, market: str) -> None:
         names = self.names
         high, low, with_draw, rest = own
         ways, side = rest >> 8 & 255, low & 15
-        kind = names.kinds[(with_draw if ways else high) >> 44]
+        kind = names.kinds.values[(with_draw if ways else high) >> 44]
         line, subject, player = (low >> 4) - (1 << 30), high >> 20 & _SUBJECT, wording[9] or None
         sides = kind.outcomes
-        owner = names.subjects[subject] if kind.subject == "team" else ""
+        owner = names.subjects.values[subject] if kind.subject == "team" else ""
         word = sides[side] if side != UNREAD and side < len(sides) else ""
         type_ = (wording[8] or "").strip().lower()
         worded = type_ in ("yes", "no") and word in ("over", "under")  # to score, yes: over 0.5
@@ -167,7 +167,7 @@ class TermIndex:
                 wording[11] or owner or None, segment, source if source != market else None,
             )
         )  # fmt: skip
-        about = names.subjects[subject] if kind.subject == "player" else ""
+        about = names.subjects.values[subject] if kind.subject == "player" else ""
         spoken = catalog.normalise(player or "") or about
         chosen, type_id = catalog.normalise(selection), _plain(market)
         at_line = line / 100.0 if kind.has_line else None
@@ -192,7 +192,7 @@ class TermIndex:
         """Return the ids of sport and league, taken from the event if the row has none."""
         names = wording[1] or "", wording[2] or ""
         if not all(names):
-            most, league = self.names.sports[event]
+            most, league = self.names.events.sports[event]
             names = names[0] or most.id, names[1] or league
         ids = self.leagues.get(names)
         if ids is None:
@@ -203,10 +203,10 @@ class TermIndex:
     def _outcomes(self, at: int, end: int) -> None:
         """Assign outcome codes: by the meaning of the term, or by its own texts if that is unknown."""
         names, straight, drawn = self.names, self.columns["straight"], self.columns["drawn"]
-        ids = names.id.values[at:end].tolist()
-        events = names.event.values[at:end].tolist()
+        ids = names.terms.id.values[at:end].tolist()
+        events = names.terms.event.values[at:end].tolist()
         for ident, e, (high, low, with_draw, rest) in zip(
-            ids, events, names.place.values[at:end].tolist(), strict=True
+            ids, events, names.terms.place.values[at:end].tolist(), strict=True
         ):
             ways = rest >> 8 & 255
             straight_key: Key = (e, high, (low & -16) | (low & 15) >> 1 if ways else low)
@@ -218,7 +218,7 @@ class TermIndex:
 
     def turn(self) -> None:
         """Reassign outcome codes if home and away of an event were swapped."""
-        now = self.names.turned.values[: self.turned.size]
+        now = self.names.terms.turned.values[: self.turned.size]
         if not np.array_equal(now, self.turned):
             self.columns["straight"], self.columns["drawn"] = _CodeColumn(), _CodeColumn()
             self._outcomes(0, self.turned.size)
@@ -228,7 +228,7 @@ class TermIndex:
 
     def _sort(self, at: int, end: int) -> None:
         """Insert new terms into the order: sorted within each event, events by code."""
-        event = self.names.event.values[:end]
+        event = self.names.terms.event.values[:end]
         new: dict[int, list[int]] = {}
         for term, e in zip(range(at, end), event[at:end].tolist(), strict=True):
             new.setdefault(e, []).append(term)
@@ -245,7 +245,7 @@ class TermIndex:
             pieces.append(np.array(sorted(of_event + new[e], key=self.keys.__getitem__), np.int32))
         pieces.append(self.sorted[done:])
         self.sorted = np.concatenate(pieces)
-        counts = np.bincount(event, minlength=len(self.names.events))
+        counts = np.bincount(event, minlength=len(self.names.events.values))
         self.block = np.concatenate(([0], np.cumsum(counts)))
         self.place = np.empty(end, np.int32)
         self.place[self.sorted] = np.arange(end, dtype=np.int32)

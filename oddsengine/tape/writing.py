@@ -9,9 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from oddsengine.board.state import SECOND, Batch
+from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable, fair_content
-from oddsengine.columns import NO_TIME
+from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.recorder import Recorder

@@ -15,7 +15,9 @@ from support.rows import MOMENT, Rows, aside, ask, moneyline, reason, row, table
 
 import oddsengine as oe
 from oddsengine import Engine, catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
-from oddsengine.board.names import Names, Votes
+from oddsengine.board.events import Games, Votes
+from oddsengine.board.names import Names
+from oddsengine.board.wordings import Terms
 from oddsengine.identity.wording import other_games
 from oddsengine.query import BoardStats
 
@@ -275,7 +277,11 @@ def test_who_is_right_follows_the_books_on_the_board() -> None:
     assert engine.set_aside() == {}
 
 
-@pytest.mark.parametrize("inside", [Names._game, Names.settle, Names._separate, Votes.decide])
+@pytest.mark.parametrize(
+    "inside",
+    [Games.add, Games.decide, Names._append, Names._separate, Names.settle, Terms.separate, Votes.decide],
+    ids=lambda inside: inside.__qualname__,
+)
 def test_a_step_that_is_interrupted_leaves_no_other_game(inside: Any) -> None:
     """Wherever it is: three more books turn the majority round."""
     first = [*quoted("pinnacle", GAME), *quoted("caesars", OTHER, SHIFTED), *quoted("fanduel", OTHER, SHIFTED)]

@@ -286,7 +286,7 @@ def test_a_game_whose_prices_all_leave_closes_at_its_last_start(left_s: int, sta
     assert desk.engine.size == 0
     if renewed:  # as by `Board.tidy`
         with desk.engine.still() as board:
-            board.names = board.names.renewed(np.arange(len(board.names.wordings)))
+            board.names = board.names.renewed(np.arange(len(board.names.terms.wordings)))
             board.rebuild()
     desk.step(-31)
     assert [row["state"] for row in desk.bets()] == [state]

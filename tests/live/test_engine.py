@@ -150,7 +150,7 @@ def test_the_sport_of_an_event_is_that_of_most_rows() -> None:
 
     def sport(**words: Any) -> tuple[str, str]:
         engine.step(**words)
-        (live,) = engine.state.board.names.sports
+        (live,) = engine.state.board.names.events.sports
         (whole,) = oe.prepare(engine.table().reverse(), now=engine.moment).identity.sports
         assert live == whole
         with whatever_is_found():
@@ -166,7 +166,7 @@ def test_the_sport_of_an_event_is_that_of_most_rows() -> None:
     assert view.opportunities().arbitrage.select("id", "detected_at").equals(born)
     ids = engine.table().filter(pl.col("sportsbook").is_in(["betmgm", "unibet"]))["row_id"]
     update = engine.step([], later, removed=ids[:1])
-    assert engine.state.board.names.sports[0][0].id == "hockey"
+    assert engine.state.board.names.events.sports[0][0].id == "hockey"
     assert not update.views[view].ids("arbitrage", new=True)
     assert not update.views[view].gone("arbitrage")
     assert sport(quotes=[], now=later) == ("hockey", "nhl")

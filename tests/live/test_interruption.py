@@ -9,7 +9,11 @@ import pytest
 from support.effort import less, some
 
 import oddsengine as oe
-from oddsengine.board.names import Names, Votes
+from oddsengine.board.codes import Books, Codes, HashedCodes
+from oddsengine.board.events import Events, Votes
+from oddsengine.board.names import Names
+from oddsengine.board.units import UnitCodes
+from oddsengine.board.wordings import Terms
 from oddsengine.live.copies import Copies
 from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.engine import Engine
@@ -94,14 +98,20 @@ def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) 
     [
         Votes.code,
         Votes.decide,
-        Names.book,
+        Books._add,
+        Codes._add,
+        HashedCodes._add,
+        Events.open,
+        Events.move,
+        UnitCodes._code,
+        Terms.append,
+        Terms.turn,
         Names._append,
-        Names._unit,
-        Names._kind,
         Names.settle,
         Names._turn,
         Names._regroup,
     ],
+    ids=lambda inside: inside.__qualname__,
 )
 def test_names_are_whole_wherever_a_change_of_them_is_interrupted(inside: Callable[..., Any]) -> None:
     """New books, events and markets, and an event whose teams and league most rows turn out to name otherwise."""
@@ -109,7 +119,7 @@ def test_names_are_whole_wherever_a_change_of_them_is_interrupted(inside: Callab
         *(quote("Y", 1.9, book, home_team="Y", away_team="X", league="other") for book in ("b", "c", "d", "e", "f")),
         quote("Z", 3.0, "new", event_id="new", market_type="total_points", selection_type="over", line=2.5),
     ]  # fmt: skip
-    if inside is Names.book:
+    if inside is Books._add:
         new = new[:1]  # a second book, or a new kind of market, would hide what the first one leaves
     last: dict[str, Any] = {"quotes": [quote("Y", 2.0, "g"), quote("X", 2.0, "g")], "now": NOW + timedelta(seconds=2)}
 

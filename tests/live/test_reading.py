@@ -125,13 +125,13 @@ def test_no_step_learns_the_names_of_the_first_batch_again(monkeypatch: pytest.M
     engine = Engine()
     late = engine.delayed(5)
     names: list[int] = []
-    add = Names._add
+    add = Names.add
 
     def counted(self: Names, wordings: Sequence[Any]) -> None:
         names.append(len(wordings))
         add(self, wordings)
 
-    monkeypatch.setattr(Names, "_add", counted)
+    monkeypatch.setattr(Names, "add", counted)
     engine.step([price("e", "b", "moneyline", side, 2.0) for side in ("X", "Y")], moment(NOW))
     assert sum(names) == 2
     names.clear()

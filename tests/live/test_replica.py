@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from live.test_interruption import ARB, NOW, interrupted, quote
 from support.effort import less, some
@@ -15,7 +16,7 @@ from support.stream_running import turned
 
 import oddsengine as oe
 from oddsengine.board import state as board_state
-from oddsengine.board.names import GrowingColumn
+from oddsengine.board.codes import Copyable, GrowingColumn
 from oddsengine.board.rows import COLUMNS
 from oddsengine.identity.layout import FREE
 from oddsengine.live import active
@@ -42,13 +43,22 @@ def replica_of(engine: Engine) -> Replica:
     return found
 
 
+def columns_of(part: Copyable, path: str = "") -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """All columns of names, by path."""
+    for name, value in vars(part).items():
+        if isinstance(value, GrowingColumn):
+            yield f"{path}.{name}", value.values
+        elif isinstance(value, Copyable):
+            yield from columns_of(value, f"{path}.{name}")
+
+
 def alike(engine: Engine, *, failed: bool = False) -> None:
     """Everything that a reader can reach is equal on both boards; after a step has failed, the engine judges again."""
     with engine.shown() as shown, engine._lock:
         mine, other = engine.state.board, shown.board
         assert other is not mine
         assert (other.number, other.now, other.moment) == (engine.number, mine.now, mine.moment)
-        assert (other.rejected, other._notices) == (mine.rejected, mine._notices)
+        assert (other.rejected, other.notices.latest) == (mine.rejected, mine.notices.latest)
         held = np.flatnonzero(mine.rows.state[: mine.rows.top] != FREE)
         assert other.rows.top == mine.rows.top
         assert (other.rows.state[: mine.rows.top] == mine.rows.state[: mine.rows.top]).all()
@@ -59,19 +69,19 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         assert texts[0] == texts[1]
         np.testing.assert_array_equal(other.rows.find(mine.rows.key[held]), held)
         np.testing.assert_array_equal(other.rows.find_ids(mine.rows.id[held]), held)
-        units = mine.names.unit_event.size
+        units = mine.names.units.size
         for unit in range(units):
             at = np.array([unit], np.int64)
             assert sorted(other.units.slots_of(at)) == sorted(mine.units.slots_of(at)), unit
-        terms = len(other.names.wordings)
-        assert other.names.wordings == mine.names.wordings[:terms]
-        assert failed or other.names.numbering is mine.names.wordings
-        assert other.names.books == mine.names.books[: len(other.names.books)]
+        terms = len(other.names.terms.wordings)
+        assert other.names.terms.wordings == mine.names.terms.wordings[:terms]
+        assert failed or other.names.numbering is mine.names.terms.wordings
+        assert other.names.books.values == mine.names.books.values[: len(other.names.books.values)]
         assert int(mine.rows.key[held].max(initial=0)) >> 16 < max(terms, 1)
-        for name, column in vars(mine.names).items():
-            if isinstance(column, GrowingColumn):
-                size = getattr(other.names, name).size
-                np.testing.assert_array_equal(getattr(other.names, name).values, column.values[:size], name)
+        mine_columns, other_columns = (dict(columns_of(board.names)) for board in (mine, other))
+        assert mine_columns.keys() == other_columns.keys()
+        for name, column in other_columns.items():
+            np.testing.assert_array_equal(column, mine_columns[name][: column.shape[0]], name)
         assert set(shown.rows) == set(engine._active.active)
         for wanted, row in shown.rows.items():
             ours, theirs = engine._active.active[wanted].open.places(), shown.opened.places(row)

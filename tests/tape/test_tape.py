@@ -31,8 +31,9 @@ from support.forking import CLI, PIPE, python, ran
 
 import oddsengine as oe
 from oddsengine import catalog
+from oddsengine.board.event_status import STATUSES
 from oddsengine.board.rows import CodedQuotes
-from oddsengine.board.state import STATUSES, Batch
+from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.wording import WORDING, Wording

@@ -336,7 +336,7 @@ def history(context: Context) -> Any:
             missing["market"] = unknown_words
     if query.selection is not None:
         mask = mask & terms.by_selection(query.selection)
-    books_named = book_ids(terms.names.books)
+    books_named = book_ids(terms.names.books.values)
     wanted = np.array([books is None or name in books for name in books_named], bool)
     if unknown_words := [w for w in query.sportsbook or () if not values.is_book(w) and w not in books_named]:
         missing["sportsbook"] = unknown_words

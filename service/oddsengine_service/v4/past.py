@@ -99,7 +99,7 @@ def _offers(moves: EventMoves, words: Sequence[str], chosen: frozenset[str] | No
     terms, term, book, ids = described(moves)
     last = np.full(term.size, -1, np.int64)
     last[moves.row] = np.arange(moves.row.size)  # movements are in order of time
-    names = book_ids(terms.names.books)
+    names = book_ids(terms.names.books.values)
     allowed = np.array([chosen is None or name in chosen for name in names], bool)
     held = np.flatnonzero(last >= 0)
     held = held[moves.active[last[held]] & allowed[book[held]]]

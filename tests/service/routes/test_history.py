@@ -13,7 +13,7 @@ from support.effort import less
 from support.handler_calls import answer, found, node
 
 from oddsengine import catalog
-from oddsengine.board import state
+from oddsengine.board import ageing, state
 from oddsengine.columns import NO_TIME
 from oddsengine.history.lines import Ring
 from oddsengine.live.engine import Engine
@@ -242,9 +242,9 @@ def unexpected(error: Exception) -> None:
 def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Now and then an engine drops the names that no row has; codes then mean something else."""
     monkeypatch.setattr(state, "_FEW", 6)
-    monkeypatch.setattr(state, "REMEMBERED_S", 30)
+    monkeypatch.setattr(ageing, "REMEMBERED_S", 30)
     engine = Engine()
-    engine.state.board._tidy_at = 6
+    engine.state.board.tidy_at = 6
     ring, archive = Ring(engine), archive_of(engine, tmp_path)
     begin = datetime(2026, 2, 8, 18, tzinfo=UTC)
     for n in range(40):

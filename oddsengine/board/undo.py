@@ -1,0 +1,74 @@
+"""What a batch changes on a board, so that it can be undone, and so that readers see what was before."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oddsengine.board.facts import Before
+from oddsengine.board.rows import QUOTED, Rows
+from oddsengine.columns import Bytes, Ints, Longs
+from oddsengine.identity.layout import FREE, LIVE, ON, SUSPENDED
+
+_SHOWN = ("state", "flags", "odds", "american", "start")  # columns of which readers want to know what was before
+
+
+class Undo:
+    """The state before a batch, as far as needed to undo it."""
+
+    def __init__(self, rows: Rows, keys: Longs, facts: dict[str, Any]) -> None:
+        slots = rows.find(keys)
+        self.slots = slots[slots >= 0]  # rows named in its quotes
+        self.columns = {name: getattr(rows, name)[self.slots] for name in QUOTED}  # of these
+        records = rows.record[self.slots]
+        self.levels = rows.levels.taken(records[records >= 0])  # their records, and all that were spare
+        self.top, self.spare = rows.top, rows.spare[: rows.spares].copy()
+        self.lost: list[tuple[Ints, Bytes, Longs]] = []  # removed or forgotten rows: slot, state, moved
+        self.verdicts: list[tuple[Ints, Bytes, Longs]] = []  # rows with a new verdict: slot, rejected, judged
+        self.links: dict[int, str | None] = {}
+        self.facts = facts  # attributes of the board
+
+    def remember_lost(self, rows: Rows, slots: Ints) -> None:
+        """Remember rows that are about to be removed or forgotten."""
+        self.lost.append((slots, rows.state[slots], rows.moved[slots]))
+
+    def restore(self, rows: Rows) -> None:
+        """Give the rows their state before the batch, but for what `Board.rebuild` derives."""
+        for slots, state, moved in reversed(self.lost):
+            rows.state[slots], rows.moved[slots] = state, moved
+        for slots, rejected, judged in reversed(self.verdicts):
+            rows.rejected[slots], rows.judged[slots] = rejected, judged
+        for slot, link in self.links.items():
+            rows.link(slot, link)
+        rows.state[self.top : rows.top] = FREE
+        rows.state[self.spare] = FREE
+        for name, column in self.columns.items():
+            getattr(rows, name)[self.slots] = column
+        records = rows.record[self.slots]
+        rows.levels.undo(records[records >= 0], self.levels)
+        rows.top, rows.spare, rows.spares = self.top, self.spare, self.spare.size
+
+    def before(self, rows: Rows, slots: Ints, new: Ints) -> Before:
+        """Some distinct rows, in order of slot, as they were; `new` are the rows that came with the batch."""
+        was = {name: getattr(rows, name)[slots] for name in _SHOWN}
+        for lost, state, _ in reversed(self.lost):
+            if lost.size:
+                at, held = _places(slots, lost)
+                was["state"][at] = state[held]
+        at, held = _places(slots, self.slots)
+        for name, column in was.items():
+            column[at] = self.columns[name][held]
+        links = rows.links_of(slots)
+        if links and self.links:
+            links = [self.links.get(slot, link) for slot, link in zip(slots.tolist(), links, strict=True)]
+        shown = (was["state"] == ON) & ((was["flags"] & SUSPENDED) == 0)
+        if new.size:
+            shown &= ~np.isin(slots, new)
+        return Before(shown, (was["flags"] & LIVE) != 0, was["odds"], was["american"], was["start"], links)
+
+
+def _places(slots: Ints, some: Ints) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """Where some slots are among distinct sorted ones, and which of them are there."""
+    at = np.minimum(np.searchsorted(slots, some), slots.size - 1)
+    held = slots[at] == some
+    return at[held], held
