@@ -18,6 +18,7 @@ import numpy as np
 
 from oddsengine.board.flap import Levels
 from oddsengine.board.rows import COLUMNS
+from oddsengine.board.serialisation import array_content, array_of_content
 from oddsengine.board.state import EventNotice
 from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
@@ -37,9 +38,10 @@ def dump(engine: Engine) -> dict[str, Any]:
             "watched": board._watched, "said": {id_: list(texts) for id_, texts in board._notices.items()},
             "rejected": board.rejected, "tidy_at": board._tidy_at, "top": rows.top,
             "rows": {
-                name: _plain(getattr(rows, name)[: rows.top]) for name in COLUMNS if name not in _DERIVED
+                name: array_content(getattr(rows, name)[: rows.top]) for name in COLUMNS if name not in _DERIVED
             },
-            "spare": _plain(rows.spare[: rows.spares]), "levels": [_plain(column) for column in rows.levels],
+            "spare": array_content(rows.spare[: rows.spares]),
+            "levels": [array_content(column) for column in rows.levels],
             "links": {str(slot): link for slot, link in enumerate(rows.links) if link is not None},
             "wordings": names.wordings, "books": names.books,
             "momentum": _memory(board.momentum) if engine._samples else None,
@@ -47,7 +49,10 @@ def dump(engine: Engine) -> dict[str, Any]:
             "views": [
                 [
                     view.wanted.content, view.kept > 0,
-                    *(_plain(getattr(view.open.table, name)[view.open.places()]) for name in ("id", "kind", "born")),
+                    *(
+                        array_content(getattr(view.open.table, name)[view.open.places()])
+                        for name in ("id", "kind", "born")
+                    ),
                 ]
                 for view in engine._awake.values() if view.wanted.model is None
             ],
@@ -72,11 +77,11 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         top = held["top"]
         rows.room_for(top)
         for name, column in held["rows"].items():
-            getattr(rows, name)[:top] = _array(column)
+            getattr(rows, name)[:top] = array_of_content(column)
         rows.top = top
-        rows.spare = _array(held["spare"])
+        rows.spare = array_of_content(held["spare"])
         rows.spares = rows.spare.size
-        rows.levels = Levels._make(map(_array, held["levels"]))
+        rows.levels = Levels._make(map(array_of_content, held["levels"]))
         for slot, link in held["links"].items():
             board._link(int(slot), link)
         board.now, board.moment, board._watched = held["now"], held["moment"], held["watched"]
@@ -87,10 +92,8 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
             engine._samples, board.momentum = True, _remembered(held["momentum"])
         engine.restored(held["number"])
         for spec, keep, *columns in held["views"]:
-            view = engine.awake(
-                ViewKey.of_content({name: _tuples(value) for name, value in spec.items()}), keep=keep, restored=True
-            )
-            ids, kinds, born = map(_array, columns)
+            view = engine.awake(ViewKey.of_content(spec), keep=keep, restored=True)
+            ids, kinds, born = map(array_of_content, columns)
             named = [KINDS.code(name) if name in KINDS else None for name in held["kinds"]]
             codes = [named[code] for code in kinds.tolist()]
             since = dict(zip(zip(ids.tolist(), codes, strict=True), born.tolist(), strict=True))
@@ -99,7 +102,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
 
 def _memory(memory: Memory) -> dict[str, Any]:
     return {
-        name: _plain(value) if isinstance(value, np.ndarray) else value
+        name: array_content(value) if isinstance(value, np.ndarray) else value
         for name, value in vars(memory).items()
         if name not in ("_index", "_seen", "_begun", "_grown")  # derived from the books; only of the last search
     }
@@ -108,19 +111,6 @@ def _memory(memory: Memory) -> dict[str, Any]:
 def _remembered(held: dict[str, Any]) -> Memory:
     memory = Memory()
     for name, value in held.items():
-        setattr(memory, name, _array(value) if isinstance(value, list) and len(value) == 3 else value)
+        setattr(memory, name, array_of_content(value) if isinstance(value, list) and len(value) == 3 else value)
     memory.forget_search()
     return memory
-
-
-def _plain(array: Any) -> list[Any]:
-    return [array.dtype.str, list(array.shape), np.ascontiguousarray(array).tobytes()]
-
-
-def _array(plain: list[Any]) -> Any:
-    dtype, shape, data = plain
-    return np.frombuffer(data, dtype).reshape(shape).copy()
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
