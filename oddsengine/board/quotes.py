@@ -9,7 +9,7 @@ rows, and reject the same rows for the same reasons.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -48,7 +48,7 @@ from oddsengine.tables.schema import (
     check_rows,
     named,
 )
-from oddsengine.tables.timestamps import micros
+from oddsengine.tables.timestamps import aware, micros
 
 _TEAMS = ("home_team", "away_team")
 
@@ -299,10 +299,9 @@ def _times(moments: Sequence[Any]) -> Longs | None:
         if _FINER.search("\n".join(different)):
             return None
         given = msgspec.convert(different, list[datetime])
-    times = [time if time.tzinfo else time.replace(tzinfo=UTC) for time in given]
-    found = np.rint(np.array([time.timestamp() for time in times]) * SECOND).astype(np.int64)
+    found = np.rint(np.array([aware(time).timestamp() for time in given]) * SECOND).astype(np.int64)
     if np.abs(found).max() > _NEAR:
-        found = np.array(list(map(micros, times)), np.int64)
+        found = np.array(list(map(micros, given)), np.int64)
     known = dict(zip(different, found.tolist(), strict=True)) | {None: NO_TIME}
     return np.array([known[moment] for moment in moments], np.int64)
 
