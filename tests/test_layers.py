@@ -186,6 +186,7 @@ PUBLIC = {
     "maths.kelly",
     "matching",
     "maths.odds",
+    "maths.rounding",
     "staking.outcomes",
     "staking.same_bets",
     "query",

@@ -22,6 +22,7 @@ from oddsengine.maths.odds import (
     fractional_to_decimal,
     parse_fractional,
 )
+from oddsengine.maths.rounding import CALCULATED_DIGITS, exact
 
 
 def _price(text: str) -> float:
@@ -72,9 +73,9 @@ def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str,
 
 
 def _rounded(value: Any) -> Any:
-    """Round to ten decimals; nan and inf become null."""
+    """Round; nan and inf become null."""
     if isinstance(value, float):
-        return round(value, 10) + 0.0 if math.isfinite(value) else None
+        return exact(value, CALCULATED_DIGITS) if math.isfinite(value) else None
     return value
 
 
