@@ -110,7 +110,7 @@ class QuoteReader:
         if isinstance(quotes, bytes | str):
             try:
                 read = _columns(_decoder.decode(quotes), names)
-            except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError):
+            except (msgspec.DecodeError, ValueError, TypeError, RecursionError):
                 read = None
             if read is not None:
                 return read
@@ -124,7 +124,7 @@ class QuoteReader:
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
                 read = _columns(msgspec.convert(rows, list[_Plain]), names)
-            except (msgspec.ValidationError, ValueError, OverflowError, TypeError, AttributeError):
+            except (msgspec.ValidationError, ValueError, OverflowError, TypeError):
                 read = None
             if read is not None:
                 return read
@@ -295,10 +295,12 @@ def _times(moments: Sequence[Any]) -> Longs | None:
     if not different:
         return np.full(len(moments), NO_TIME)
     given = different
-    if isinstance(different[0], str):
+    if all(isinstance(moment, str) for moment in different):
         if _FINER.search("\n".join(different)):
             return None
         given = msgspec.convert(different, list[datetime])
+    elif not all(isinstance(moment, datetime) for moment in different):
+        return None
     found = np.rint(np.array([aware(time).timestamp() for time in given]) * SECOND).astype(np.int64)
     if np.abs(found).max() > _NEAR:
         found = np.array(list(map(micros, given)), np.int64)

@@ -15,11 +15,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog, largest_arbitrages
 from oddsengine.detection import kinds
-from oddsengine.detection.kinds import Kind
+from oddsengine.detection.kinds import Kind, sides_of
 from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import American, BookId, Number, Precise, Time, rounded, rounded_array
-from oddsengine_service.wire.references import sides_of, with_leg_references
+from oddsengine_service.wire.references import with_leg_references
 
 
 def renamed(kind: Kind) -> Own:

@@ -6,7 +6,7 @@ the formats of the contract's fields of their names.
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import polars as pl
@@ -64,10 +64,7 @@ def _type(name: str, dtype: Any, names: Mapping[str, str], path: str) -> Any:
         return list[str] if inner == str | None else list.__class_getitem__(inner)
     if isinstance(dtype, pl.Struct):
         return _struct(name, dict(dtype), names, path)
-    found = _TYPES.get(dtype if isinstance(dtype, type) else type(dtype))
-    if found is None:
-        raise TypeError(f"a column of a kind must be of {', '.join(map(str, _TYPES))}, a list or a struct, got {dtype}")
-    return found
+    return _TYPES[dtype if isinstance(dtype, type) else type(dtype)]
 
 
 def _encoding(kind: Kind) -> RowEncoding:
@@ -90,14 +87,21 @@ def encodings(rates: Mapping[str, float]) -> dict[str, RowEncoding]:
     return dict(ENCODINGS) | ({"arbitrage": arbitrage_rows(rates)} if rates else {})
 
 
+class AmericanPrices(NamedTuple):
+    """The lowest and the highest American price of each row."""
+
+    lowest: pl.Expr
+    highest: pl.Expr
+
+
 @cache
-def prices(kind: Kind) -> tuple[pl.Expr, pl.Expr]:
-    """The lowest and the highest American price of each row of a kind."""
+def prices(kind: Kind) -> AmericanPrices:
+    """The American prices of a kind."""
     columns = []
     for path in kind.american:
         outer, _, inner = path.partition(".")
         if isinstance(kind.schema[outer], pl.List):
             legs = pl.col(outer).list.eval(american_of(pl.element().struct.field(inner))).list
-            return legs.min(), legs.max()
+            return AmericanPrices(legs.min(), legs.max())
         columns.append(american_of(pl.col(outer).struct.field(inner) if inner else pl.col(outer)))
-    return pl.min_horizontal(columns), pl.max_horizontal(columns)
+    return AmericanPrices(pl.min_horizontal(columns), pl.max_horizontal(columns))
