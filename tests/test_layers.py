@@ -13,7 +13,7 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"__main__", "_installation", "catalog", "columns", "progress"},
+    {"__main__", "_installation", "bounds", "catalog", "columns", "progress"},
     {"_cache"},
     {"_jit"},
     {"maths"},

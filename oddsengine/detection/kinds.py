@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.columns import Bools, Floats
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.question import INCLUDED, Question, some_of
@@ -26,19 +26,6 @@ _ABSENT = object()
 MOST = 1e6  # percent, or points: the largest threshold
 Schema = Mapping[str, Any]
 Row = Mapping[str, Any]
-
-
-def check_number(
-    name: str, value: float | None, least: float = -np.inf, *, most: float = np.inf, optional: bool = False
-) -> None:
-    """Raise if a parameter is not a finite number of at least some number, or None if that is allowed."""
-    if value is None and optional:
-        return
-    if not (isinstance(value, Real) and least <= value and abs(value) < np.inf):
-        floor = "" if least == -np.inf else f" of at least {least:g}"
-        raise ValueError(f"{name} must be {'None or ' if optional else ''}a finite number{floor}, got {value!r}")
-    if value > most:
-        raise ValueError(f"{name} must be at most {most:.0f}, got {value!r}")
 
 
 def tolerance() -> float:
@@ -61,7 +48,9 @@ class Threshold(NamedTuple):
 
     def check(self, value: float | None) -> None:
         """Raise if a value is not allowed."""
-        check_number(self.name, value, self.least, most=MOST, optional=self.none is not None)
+        optional = self.none is not None
+        check_number(self.name, value, self.least, optional=optional)
+        check_number(self.name, value, most=MOST, optional=optional)
 
     def step(self, value: float) -> float | None:
         """The threshold of a view for a list with this one: the first step that leaves out no more, else the last."""
