@@ -145,13 +145,9 @@ class QuoteReader:
         c = checked(frame)
         texts = [c.table[name].to_list() for name in WORDING]
         wordings = list(zip(*texts, c.table["line"].to_list(), strict=True))
-        books = c.table["sportsbook"].to_list()
-        term = np.array([names.terms.get(wording, -1) for wording in wordings], np.int32)
-        book = np.array([names.book_codes.get(name, -1) for name in books], np.int32)
         return Quotes(
-            term, book, [wordings[at] for at in np.flatnonzero(term < 0)],
-            [books[at] for at in np.flatnonzero(book < 0)], c.odds, c.american, c.seen, c.changed, c.start, c.flags,
-            c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
+            *_coded(wordings, c.table["sportsbook"].to_list(), names), c.odds, c.american, c.seen, c.changed, c.start,
+            c.flags, c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
         )  # fmt: skip
 
 
@@ -266,11 +262,7 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
         return None
     texts = [tuple(text or None for text in column) if "" in column else column for column in columns[: len(WORDING)]]
     wordings = list(zip(*texts, columns[_PLACE["line"]], strict=True))
-    books = columns[_PLACE["sportsbook"]]
-    term = np.array([names.terms.get(wording, -1) for wording in wordings], np.int32)
-    book = np.array([names.book_codes.get(name, -1) for name in books], np.int32)
-    new_terms = [wordings[at] for at in np.flatnonzero(term < 0)]
-    new_books = [books[at] for at in np.flatnonzero(book < 0)]
+    term, book, new_terms, new_books = _coded(wordings, columns[_PLACE["sportsbook"]], names)
     if not all(map(_named, new_terms)) or not all(new_books) or not _unicode(new_books):
         return None
     links = _links(columns, len(rows))
@@ -283,6 +275,17 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
         term, book, new_terms, new_books, odds, american, np.where(seen == NO_TIME, stamp, seen), changed, start, flags,
         links, NONE_REJECTED,
     )  # fmt: skip
+
+
+def _coded(
+    wordings: Sequence[Wording], books: Sequence[str], names: Names
+) -> tuple[Ints, Ints, list[Wording], list[str]]:
+    """Codes of terms and books, -1 for new ones, and the new ones."""
+    term = np.array([names.terms.get(wording, -1) for wording in wordings], np.int32)
+    book = np.array([names.book_codes.get(name, -1) for name in books], np.int32)
+    new_terms = [wordings[at] for at in np.flatnonzero(term < 0).tolist()]
+    new_books = [books[at] for at in np.flatnonzero(book < 0).tolist()]
+    return term, book, new_terms, new_books
 
 
 _FINER = re.compile(r"\.\d{7}")  # than a microsecond
