@@ -2,7 +2,15 @@
 
 from math import inf, isfinite
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value is a finite number; true and false are none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # an integer above all floats
+        return False
 
 
 def check_number(
@@ -20,9 +28,7 @@ def check_number(
     """
     if value is None and optional:
         return
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    number: Any = value
-    if is_number and -inf < number < inf and least <= number <= most and number > above:
+    if is_number(value) and least <= value <= most and value > above:
         return
     raise ValueError(f"{name} must be {'None or ' if optional else ''}{_allowed(least, above, most)}, got {value!r}")
 

@@ -11,7 +11,7 @@ import pytest
 from oddsengine.bounds import check_number
 
 
-@pytest.mark.parametrize("value", [0, 0.0, 1.0, np.float64(0.5), np.float32(0.5), np.int64(1), Fraction(1, 2), 10**400])
+@pytest.mark.parametrize("value", [0, 0.0, 1.0, np.float64(0.5), np.float32(0.5), np.int64(1), Fraction(1, 2)])
 def test_numbers_within_bounds_are_taken(value: Any) -> None:
     check_number("x", value, 0.0)
 
@@ -23,6 +23,7 @@ def test_numbers_within_bounds_are_taken(value: Any) -> None:
         (-math.inf, {}, "a finite number"),
         ("1", {}, "a finite number"),
         (True, {}, "a finite number"),
+        (10**400, {}, "a finite number"),
         (None, {}, "a finite number"),
         (math.inf, {"optional": True}, "None or a finite number"),
         (-0.1, {"least": 0.0}, "a finite number of at least 0"),
