@@ -9,12 +9,12 @@ import re
 from collections import deque
 from collections.abc import Iterable
 from datetime import timedelta
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from oddsengine.bounds import is_number
 from oddsengine.columns import SECOND
 from oddsengine.identity.layout import BOOK_BITS, LIVE, ON, SUSPENDED
 from oddsengine.live.engine import Engine
@@ -44,7 +44,7 @@ class Delay(NamedTuple):
         seconds: float | None = None
         if isinstance(given, timedelta):
             seconds = given.total_seconds()
-        elif isinstance(given, Real) and not isinstance(given, bool):
+        elif is_number(given):
             seconds = float(given)
         elif isinstance(given, str) and (read := re.fullmatch(r"(\d+(?:\.\d+)?) ?([smh])?", given.strip())):
             seconds = float(read[1]) * _UNITS[read[2] or "s"]

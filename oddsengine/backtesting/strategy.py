@@ -23,7 +23,6 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -37,8 +36,8 @@ from oddsengine.backtesting.grading import bet_gains, closing_evs, final_scores,
 from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
 from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
 from oddsengine.board.facts import moments_of
+from oddsengine.bounds import check_number
 from oddsengine.columns import SECOND, Floats
-from oddsengine.detection.kinds import check_number
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp
 from oddsengine.history.clv import means
@@ -174,10 +173,8 @@ class Strategy:
     def __post_init__(self) -> None:
         if self.staking not in ("flat", "kelly", "portfolio"):
             raise ValueError(f"staking must be flat, kelly or portfolio, got {self.staking!r}")
-        if not 0.0 < self.size <= 1.0:
-            raise ValueError(f"size must be above 0 and at most 1, got {self.size!r}")
-        if not (isinstance(self.step, Real) and 0.0 < self.step < np.inf):
-            raise ValueError(f"step must be a finite number above 0, got {self.step!r}")
+        check_number("size", self.size, above=0.0, most=1.0)
+        check_number("step", self.step, above=0.0)
         check_number("min_ev", self.min_ev)
         check_number("min_odds", self.min_odds)
         for name, least in _OPTIONAL.items():
@@ -273,11 +270,9 @@ class Trader:
         self, engine: Engine, strategy: Strategy, *, bankroll: float = 1000.0, latency_s: float = 5.0,
         tolerance: float = 0.0, settle_hours: float = 3.0, sparse: bool = False,
     ) -> None:  # fmt: skip
-        if not 0.0 < bankroll < np.inf:
-            raise ValueError(f"bankroll must be a finite number above 0, got {bankroll!r}")
-        for name, value, most in (("latency_s", latency_s, _MOST_S), ("settle_hours", settle_hours, _MOST_S / 3600)):
-            if not 0.0 <= value <= most:
-                raise ValueError(f"{name} must be from 0 to {most:,.0f}, got {value!r}")
+        check_number("bankroll", bankroll, above=0.0)
+        check_number("latency_s", latency_s, 0.0, most=_MOST_S)
+        check_number("settle_hours", settle_hours, 0.0, most=_MOST_S / 3600)
         if not 0.0 <= tolerance < 1.0:
             raise ValueError(f"tolerance must be from 0 to below 1, got {tolerance!r}")
         self.engine, self.strategy, self.start = engine, strategy, bankroll

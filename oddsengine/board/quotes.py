@@ -9,7 +9,7 @@ rows, and reject the same rows for the same reasons.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -48,7 +48,7 @@ from oddsengine.tables.schema import (
     check_rows,
     named,
 )
-from oddsengine.tables.timestamps import micros
+from oddsengine.tables.timestamps import aware, micros
 
 _TEAMS = ("home_team", "away_team")
 
@@ -110,7 +110,7 @@ class QuoteReader:
         if isinstance(quotes, bytes | str):
             try:
                 read = _columns(_decoder.decode(quotes), names)
-            except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError):
+            except (msgspec.DecodeError, ValueError, TypeError, RecursionError):
                 read = None
             if read is not None:
                 return read
@@ -124,7 +124,7 @@ class QuoteReader:
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
                 read = _columns(msgspec.convert(rows, list[_Plain]), names)
-            except (msgspec.ValidationError, ValueError, OverflowError, TypeError, AttributeError):
+            except (msgspec.ValidationError, ValueError, OverflowError, TypeError):
                 read = None
             if read is not None:
                 return read
@@ -145,13 +145,9 @@ class QuoteReader:
         c = checked(frame)
         texts = [c.table[name].to_list() for name in WORDING]
         wordings = list(zip(*texts, c.table["line"].to_list(), strict=True))
-        books = c.table["sportsbook"].to_list()
-        term = np.array([names.terms.codes.get(wording, -1) for wording in wordings], np.int32)
-        book = np.array([names.books.codes.get(name, -1) for name in books], np.int32)
         return Quotes(
-            term, book, [wordings[at] for at in np.flatnonzero(term < 0)],
-            [books[at] for at in np.flatnonzero(book < 0)], c.odds, c.american, c.seen, c.changed, c.start, c.flags,
-            c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
+            *_coded(wordings, c.table["sportsbook"].to_list(), names), c.odds, c.american, c.seen, c.changed, c.start,
+            c.flags, c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
         )  # fmt: skip
 
 
@@ -266,11 +262,7 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
         return None
     texts = [tuple(text or None for text in column) if "" in column else column for column in columns[: len(WORDING)]]
     wordings = list(zip(*texts, columns[_PLACE["line"]], strict=True))
-    books = columns[_PLACE["sportsbook"]]
-    term = np.array([names.terms.codes.get(wording, -1) for wording in wordings], np.int32)
-    book = np.array([names.books.codes.get(name, -1) for name in books], np.int32)
-    new_terms = [wordings[at] for at in np.flatnonzero(term < 0)]
-    new_books = [books[at] for at in np.flatnonzero(book < 0)]
+    term, book, new_terms, new_books = _coded(wordings, columns[_PLACE["sportsbook"]], names)
     if not all(map(_named, new_terms)) or not all(new_books) or not _unicode(new_books):
         return None
     links = _links(columns, len(rows))
@@ -285,6 +277,17 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
     )  # fmt: skip
 
 
+def _coded(
+    wordings: Sequence[Wording], books: Sequence[str], names: Names
+) -> tuple[Ints, Ints, list[Wording], list[str]]:
+    """Codes of terms and books, -1 for new ones, and the new ones."""
+    term = np.array([names.terms.codes.get(wording, -1) for wording in wordings], np.int32)
+    book = np.array([names.books.codes.get(name, -1) for name in books], np.int32)
+    new_terms = [wordings[at] for at in np.flatnonzero(term < 0).tolist()]
+    new_books = [books[at] for at in np.flatnonzero(book < 0).tolist()]
+    return term, book, new_terms, new_books
+
+
 _FINER = re.compile(r"\.\d{7}")  # than a microsecond
 _NEAR = 1 << 52  # microseconds from 1970 in which a float of seconds has all of them
 
@@ -295,14 +298,15 @@ def _times(moments: Sequence[Any]) -> Longs | None:
     if not different:
         return np.full(len(moments), NO_TIME)
     given = different
-    if isinstance(different[0], str):
+    if all(isinstance(moment, str) for moment in different):
         if _FINER.search("\n".join(different)):
             return None
         given = msgspec.convert(different, list[datetime])
-    times = [time if time.tzinfo else time.replace(tzinfo=UTC) for time in given]
-    found = np.rint(np.array([time.timestamp() for time in times]) * SECOND).astype(np.int64)
+    elif not all(isinstance(moment, datetime) for moment in different):
+        return None
+    found = np.rint(np.array([aware(time).timestamp() for time in given]) * SECOND).astype(np.int64)
     if np.abs(found).max() > _NEAR:
-        found = np.array(list(map(micros, times)), np.int64)
+        found = np.array(list(map(micros, given)), np.int64)
     known = dict(zip(different, found.tolist(), strict=True)) | {None: NO_TIME}
     return np.array([known[moment] for moment in moments], np.int64)
 

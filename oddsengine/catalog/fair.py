@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
-from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from oddsengine.bounds import check_number
 from oddsengine.catalog import files
 
 FLAGS = ("thin", "no_sharp", "early", "long", "total", "unmeasured", "suspect", "live", "one_reference", "one_sided")
@@ -257,9 +257,7 @@ def _row(values: Any, hours: tuple[float, ...], name: str) -> tuple[float, ...]:
 
 
 def _number(value: Any, name: str, *, signed: bool = False) -> float:
-    is_number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(float(value))
-    if not is_number or not (signed or float(value) >= 0.0):
-        raise ValueError(f"{name} must be a finite number{'' if signed else ' of at least 0'}, got {value!r}")
+    check_number(name, value, -math.inf if signed else 0.0)
     return float(value)
 
 

@@ -4,12 +4,11 @@
 changes of one caller.
 """
 
-import math
 from collections.abc import Mapping
 from functools import cache
-from numbers import Real
 from typing import Any, NamedTuple
 
+from oddsengine.bounds import is_number
 from oddsengine.catalog import files
 
 
@@ -100,8 +99,7 @@ def fault(name: str, value: Any) -> str:
     least, most = _LEAST.get(name, 0), _MOST.get(name, 1e6)
     if name == "middle_floor":
         least, most = -1, 0
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(float(value))
-    if not number or (whole and float(value) != int(value)) or not least <= float(value) <= most:
+    if not is_number(value) or (whole and float(value) != int(value)) or not least <= float(value) <= most:
         return f"{kind} from {least:g} to {most:g}"
     return ""
 

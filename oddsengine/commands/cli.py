@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -40,6 +40,7 @@ from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.tables.column_names import check_columns
 from oddsengine.tables.files import reason_of
 from oddsengine.tables.schema import ODDS_SCHEMA
+from oddsengine.tables.timestamps import aware
 from oddsengine.tape import SYNC
 
 _PRICES = """prices are decimal (1.87), American with their sign (+150, -110) or fractional (5/2, evens);
@@ -105,7 +106,7 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a time such as 2026-02-08T18:00:00Z, got {text!r}") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware(moment)
 
 
 def _place(text: str) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from oddsengine.bounds import check_number
 from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, terminal
 from oddsengine.commands.report import csv_text, decimal
@@ -22,6 +23,7 @@ from oddsengine.maths.odds import (
     fractional_to_decimal,
     parse_fractional,
 )
+from oddsengine.maths.rounding import CALCULATED_DIGITS, exact
 
 
 def _price(text: str) -> float:
@@ -72,9 +74,9 @@ def _small(rows: list[dict[str, Any]], form: str, note: str, facts: Mapping[str,
 
 
 def _rounded(value: Any) -> Any:
-    """Round to ten decimals; nan and inf become null."""
+    """Round; nan and inf become null."""
     if isinstance(value, float):
-        return round(value, 10) + 0.0 if math.isfinite(value) else None
+        return exact(value, CALCULATED_DIGITS) if math.isfinite(value) else None
     return value
 
 
@@ -121,8 +123,8 @@ def devig_command(arguments: argparse.Namespace) -> None:
 
 def kelly_command(arguments: argparse.Namespace) -> None:
     bank, odds = arguments.bankroll, [_price(text) for text in arguments.odds.split(",")]
-    if bank is not None and not 0.0 < bank < float("inf"):
-        raise ValueError(f"--bankroll must be a finite number above 0, got {bank:g}")
+    if bank is not None:
+        check_number("--bankroll", bank, above=0.0)
     probs = [_probability(text) for text in (arguments.probs.split(",") if arguments.probs else [arguments.prob])]
     if len(probs) != len(odds):
         raise ValueError(f"expected one price per probability, got {len(probs)} and {len(odds)}")
@@ -161,8 +163,7 @@ def stakes_command(arguments: argparse.Namespace) -> None:
     odds, total, step = [_price(text) for text in arguments.odds], arguments.total, arguments.step
     if len(odds) < 2:
         raise ValueError("a market needs at least two prices, got one")
-    if not 0.0 < total < float("inf"):
-        raise ValueError(f"--total must be a finite number above 0, got {total:g}")
+    check_number("--total", total, above=0.0)
     limits = _limits(arguments.limits, len(odds))
     if step is None:
         stakes = arbitrage_stakes(odds, total, limits).tolist()

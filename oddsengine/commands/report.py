@@ -21,6 +21,7 @@ from oddsengine.commands.layout import table as text_table
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.results import number, outcome
 from oddsengine.maths.odds import format_american
+from oddsengine.maths.rounding import exact, reported_digits
 from oddsengine.staking.same_bets import same_bets
 from oddsengine.tables.schema import row_column
 from oddsengine.tables.spreadsheets import safe_text
@@ -28,7 +29,6 @@ from oddsengine.tables.spreadsheets import safe_text
 Row = Mapping[str, Any]
 Cells = list[list[str]]  # the rows of one result
 
-_DIGITS = {"odds_american": 2, "no_vig_odds": 2}
 _NOTES = {
     "POTENTIALLY_STALE_ODDS": "ageing",
     "LIVE_STALE_ODDS": "ageing",
@@ -357,10 +357,6 @@ def format_time(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _digits(name: str) -> int:
-    return _DIGITS.get(name, 6 if "probability" in name or name == "kelly_percent" else 4)
-
-
 def plain(value: Any, name: str = "") -> Any:
     """Convert a value of a frame to JSON, rounded by the name of its field.
 
@@ -370,7 +366,7 @@ def plain(value: Any, name: str = "") -> Any:
     {'ev_percentage': 1.2346, 'line': 0.0, 'odds_american': None}
     """
     if isinstance(value, float):
-        return round(value, _digits(name)) + 0.0 if math.isfinite(value) else None
+        return exact(value, reported_digits(name)) if math.isfinite(value) else None
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, Mapping):

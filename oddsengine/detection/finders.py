@@ -28,11 +28,12 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.detection import arbitrage, empty, ev, kinds, low_hold, middles, missed
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
-from oddsengine.detection.kinds import KINDS, Kind, check_number
+from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.model_input import IntoModel, modelled
 from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
 from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA

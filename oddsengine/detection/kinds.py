@@ -7,13 +7,14 @@ its lists, streams, tools and page. `register` adds a kind of your own (docs/kin
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from numbers import Real
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.columns import Bools, Floats
 from oddsengine.detection import arbitrage, ev, low_hold, middles
 from oddsengine.detection.question import INCLUDED, Question, some_of
@@ -25,19 +26,6 @@ _ABSENT = object()
 MOST = 1e6  # percent, or points: the largest threshold
 Schema = Mapping[str, Any]
 Row = Mapping[str, Any]
-
-
-def check_number(
-    name: str, value: float | None, least: float = -np.inf, *, most: float = np.inf, optional: bool = False
-) -> None:
-    """Raise if a parameter is not a finite number of at least some number, or None if that is allowed."""
-    if value is None and optional:
-        return
-    if not (isinstance(value, Real) and least <= value and abs(value) < np.inf):
-        floor = "" if least == -np.inf else f" of at least {least:g}"
-        raise ValueError(f"{name} must be {'None or ' if optional else ''}a finite number{floor}, got {value!r}")
-    if value > most:
-        raise ValueError(f"{name} must be at most {most:.0f}, got {value!r}")
 
 
 def tolerance() -> float:
@@ -60,7 +48,9 @@ class Threshold(NamedTuple):
 
     def check(self, value: float | None) -> None:
         """Raise if a value is not allowed."""
-        check_number(self.name, value, self.least, most=MOST, optional=self.none is not None)
+        optional = self.none is not None
+        check_number(self.name, value, self.least, optional=optional)
+        check_number(self.name, value, most=MOST, optional=optional)
 
     def step(self, value: float) -> float | None:
         """The threshold of a view for a list with this one: the first step that leaves out no more, else the last."""
@@ -245,20 +235,23 @@ class Kind:
         >>> MIDDLES.row(row)
         {'id': '1a', 'side1': {'odds_decimal': 2.1, 'sportsbook': 'fanduel'}, 'event_start_time': None}
         """
-        whole = {column: name for column, name in self.published.items() if "." not in column}
-        out = _unpublished(published, whole)
+        out = _unpublished(published, self._renamed.get("", {}))
         for name, part in out.items():
-            outer = "side" if name in SIDES else name
-            own = {
-                column.removeprefix(f"{outer}."): path.removeprefix(f"{outer}.")
-                for column, path in self.published.items()
-                if column.startswith(f"{outer}.")
-            }
+            own = self._renamed.get("side" if name in SIDES else name)
             if own and isinstance(part, list):
                 out[name] = [_unpublished(each, own) for each in part]
             elif own and part:
                 out[name] = _unpublished(part, own)
         return out
+
+    @cached_property
+    def _renamed(self) -> dict[str, dict[str, str]]:
+        """`published` by what the columns are in, empty: the row; without that in the names."""
+        found: dict[str, dict[str, str]] = {}
+        for column, path in self.published.items():
+            outer = column.partition(".")[0] if "." in column else ""
+            found.setdefault(outer, {})[column.removeprefix(f"{outer}.")] = path.removeprefix(f"{outer}.")
+        return found
 
     def percent(self, figures: Floats) -> Floats:
         """The main figure of what is open, in percent, from (n, figures)."""
@@ -283,9 +276,14 @@ def _unpublished(row: Row, names: Mapping[str, str]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in left_out} | found
 
 
-def bets_of(row: Row) -> list[dict[str, Any]]:
+def sides_of(row: Row) -> list[Any]:
+    """The sides of a row, if it has any."""
+    return [side for name in SIDES if (side := row.get(name))]
+
+
+def bets_of(row: Row) -> list[Any]:
     """The bets of a row: its legs or sides, or the row itself."""
-    return row.get("legs") or [side for name in SIDES if (side := row.get(name))] or [dict(row)]
+    return row.get("legs") or sides_of(row) or [row]
 
 
 MAX_PROFIT = Threshold("max_profit", 10.0, np.inf, none=np.inf)
@@ -426,8 +424,13 @@ class Kinds(Mapping[str, Kind]):
     """The kinds by name, in order of registration: the code of a kind in arrays is its place."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        self._kinds = {kind.name: kind for kind in kinds}
+        self._kinds: dict[str, Kind] = {}
+        self._codes: dict[str, int] = {}
         self._used = ""  # why it is too late for another one
+        self.thresholds: dict[str, Threshold] = {}
+        """The thresholds of all kinds, by name; those of several kinds are last."""
+        for kind in kinds:
+            self.add(kind)
 
     def __getitem__(self, name: str) -> Kind:
         return self._kinds[name]
@@ -442,7 +445,11 @@ class Kinds(Mapping[str, Kind]):
         """Add a kind; see `register`."""
         if self._used:
             raise RuntimeError(f"{self._used}: it is too late to register the kind {kind.name}")
+        self._codes[kind.name] = len(self._kinds)
         self._kinds[kind.name] = kind
+        for each in kind.thresholds:
+            self.thresholds.pop(each.name, None)
+            self.thresholds[each.name] = each
 
     def use(self, why: str) -> None:
         """Something depends on the list as it is."""
@@ -450,7 +457,7 @@ class Kinds(Mapping[str, Kind]):
 
     def code(self, name: str) -> int:
         """The code of a kind in arrays."""
-        return list(self._kinds).index(name)
+        return self._codes[name]
 
     def some(self, names: Iterable[str]) -> tuple[str, ...]:
         """Validate names of kinds, and return them in order."""
@@ -462,15 +469,6 @@ class Kinds(Mapping[str, Kind]):
     def of_one(self, one: str) -> Kind:
         """The kind of an explained opportunity."""
         return next(kind for kind in self.values() if kind.one == one)
-
-    @property
-    def thresholds(self) -> dict[str, Threshold]:
-        """The thresholds of all kinds, by name; those of several kinds are last."""
-        found: dict[str, Threshold] = {}
-        for each in (each for kind in self.values() for each in kind.thresholds):
-            found.pop(each.name, None)
-            found[each.name] = each
-        return found
 
 
 BUILT_IN = (EV, ARBITRAGE, LOW_HOLD, MIDDLES)
@@ -502,11 +500,11 @@ def register(kind: Kind) -> None:
 def _faults(kind: Kind) -> Iterator[str]:
     """What is wrong with a declaration."""
     words = {word for other in KINDS.values() for word in (other.name, other.one, other.event_name)} | _TAKEN
-    for what, word in (("name", kind.name), ("one", kind.one), ("event", kind.event_name)):
+    for what, word in (("a name", kind.name), ("a word for one", kind.one), ("an event", kind.event_name)):
         if not _WORD.fullmatch(word):
-            yield f"needs a {what} of small letters, digits and _, got {word!r}"
+            yield f"needs {what} of small letters, digits and _, got {word!r}"
         if word in words or word.replace("_", "-") in {other.replace("_", "-") for other in words}:
-            yield f"has a {what} that is taken, {word}"
+            yield f"has {what} that is taken, {word}"
     if not kind.thresholds or kind.threshold.usual is None:
         yield "needs a threshold of its main figure, with a usual value"
     named = [each.name for each in kind.thresholds] + [name for bound in kind.bounds for name in bound[1:] if name]

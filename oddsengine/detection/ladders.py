@@ -5,13 +5,12 @@ the other legs. Sizes in different currencies are only compared at the caller's 
 """
 
 from collections.abc import Iterable, Mapping
-from math import inf
-from numbers import Real
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.catalog.books import CURRENCIES
 from oddsengine.maths.depth import largest_arbitrage
 from oddsengine.pricing.references import commission_rates
@@ -98,8 +97,7 @@ def currency_rates(rates: Mapping[str, float] | None) -> Mapping[str, float]:
     for name, rate in rates.items():
         if name not in CURRENCIES:
             raise ValueError(f"rates must be of {', '.join(CURRENCIES)}, got {name!r}")
-        if isinstance(rate, bool) or not isinstance(rate, Real) or not 0.0 < rate < inf:
-            raise ValueError(f"the rate of {name} must be a finite number above 0, got {rate!r}")
+        check_number(f"the rate of {name}", rate, above=0.0)
     if next(iter(rates.values()), 1.0) != 1.0:
         raise ValueError(f"the first of rates must be 1, got {dict(rates)!r}")
     worth = {name: float(rate) for name, rate in rates.items()}

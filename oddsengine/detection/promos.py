@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.catalog.reasons import ACCEPTED, Guards
 from oddsengine.columns import Floats, Ints
 from oddsengine.detection import books as naming
@@ -115,9 +116,8 @@ def find_promos(
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    for name, value, least in (("amount", amount, 0.0), ("min_odds", min_odds, 1.0)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < np.inf:
-            raise ValueError(f"{name} must be a finite number of at least {least:g}, got {value!r}")
+    check_number("amount", amount, 0.0)
+    check_number("min_odds", min_odds, 1.0)
     if amount == 0.0:
         raise ValueError("amount must be above 0")
     prepared = prepare(odds, guards, now)

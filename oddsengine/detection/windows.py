@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.columns import Floats
 from oddsengine.detection.tails import form
 from oddsengine.maths import middle
@@ -47,8 +48,7 @@ def _distribution(
         needs = "needs" if expected_total is None else "does not use"
         raise ValueError(f"{market_type} in {known.name} {needs} expected_total, got {expected_total!r}")
     if expected_total is not None:
-        if not 0.0 < expected_total < np.inf:
-            raise ValueError(f"expected_total must be a finite number above 0, got {expected_total!r}")
+        check_number("expected_total", expected_total, above=0.0)
         scale *= expected_total
     is_margin = family.cuts == "margin"
     level = known.level if kind.family == "spread" and kind.period == catalog.FULL_GAME else None

@@ -13,6 +13,7 @@ import msgspec
 
 from oddsengine.feeds.payload import FeedError
 from oddsengine.tables.schema import MOST_CHARACTERS
+from oddsengine.tables.timestamps import aware
 
 T = TypeVar("T")
 _DIGITS = 40
@@ -99,7 +100,7 @@ def plain(data: bytes, source: str) -> Any:
 def moment(value: Time) -> datetime | None:
     """Parse a time given as text or in Unix seconds or milliseconds; None if invalid."""
     if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
+        return aware(value)
     if value is None or not 0 < value < 1e14:
         return None
     return datetime.fromtimestamp(value / 1000 if value >= 1e11 else value, UTC)
@@ -129,9 +130,7 @@ def past(when: datetime | None, now: datetime | None) -> datetime | None:
     >>> past(datetime(2036, 8, 7, tzinfo=UTC), now) == now, past(datetime(2026, 8, 6), now)
     (True, datetime.datetime(2026, 8, 6, 0, 0))
     """
-    if when is None or now is None or (when if when.tzinfo else when.replace(tzinfo=UTC)) <= now:
-        return when
-    return now
+    return when if when is None or now is None or aware(when) <= now else now
 
 
 def inside(document: Any, *names: str) -> Any:

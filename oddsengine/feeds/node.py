@@ -14,7 +14,7 @@ pass on, and prices from before this node started.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Generic, NamedTuple, Required, TypedDict, TypeVar
 
 import msgspec
@@ -34,6 +34,7 @@ from oddsengine.feeds.decoding import (
 )
 from oddsengine.feeds.names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
+from oddsengine.tables.timestamps import aware
 
 _SOURCE = "the interface"
 T = TypeVar("T")
@@ -432,8 +433,4 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     """Return the later of two times, the first if they are equal."""
     if one is None or other is None:
         return one or other
-    return other if _utc(other) > _utc(one) else one
-
-
-def _utc(when: datetime) -> datetime:
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
+    return other if aware(other) > aware(one) else one

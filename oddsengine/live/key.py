@@ -51,13 +51,13 @@ class ViewKey(NamedTuple):
 
     @classmethod
     def of_content(cls, content: Mapping[str, Any]) -> "ViewKey":
-        """The parameters of `content`, of a tape or snapshot.
+        """The parameters of `content`, of a tape or snapshot, in which tuples have become lists.
 
         Kinds that are not registered here are left out, with their thresholds; those of kinds that were not registered
         there are the usual ones.
         """
         given = {name: value for name, value in content.items() if name in KINDS.thresholds}
-        others = {name: value for name, value in content.items() if name in cls._fields}
+        others = {name: _tuples(value) for name, value in content.items() if name in cls._fields}
         others["kinds"] = tuple(kind for kind in others["kinds"] if kind in KINDS)
         return cls(limits=_sorted(usual(KINDS) | given), **others)
 
@@ -108,3 +108,7 @@ class ViewKey(NamedTuple):
 def _sorted(limits: Mapping[str, float | None]) -> tuple[tuple[str, float | None], ...]:
     """Thresholds in order, as floats."""
     return tuple((name, None if limits[name] is None else float(limits[name])) for name in KINDS.thresholds)  # type: ignore[arg-type]
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

@@ -18,6 +18,7 @@ import numpy as np
 
 from oddsengine.board.event_status import EventNotice
 from oddsengine.board.flap import Levels
+from oddsengine.board.serialisation import array_content, array_of_content
 from oddsengine.board.state import BoardContent
 from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
@@ -35,8 +36,8 @@ def dump(engine: Engine) -> dict[str, Any]:
             "form": FORM, "number": board.number, "now": content.now, "moment": content.moment,
             "watched": content.checked, "said": {id_: list(notice) for id_, notice in content.notices.items()},
             "rejected": content.rejected, "tidy_at": content.tidy_at, "top": content.top,
-            "rows": {name: _plain(column) for name, column in content.columns.items()},
-            "spare": _plain(content.spare), "levels": [_plain(column) for column in content.levels],
+            "rows": {name: array_content(column) for name, column in content.columns.items()},
+            "spare": array_content(content.spare), "levels": [array_content(column) for column in content.levels],
             "links": {str(slot): link for slot, link in content.links.items()},
             "wordings": content.wordings, "books": content.books,
             "momentum": _memory(board.momentum) if engine.state.samples else None,
@@ -44,7 +45,10 @@ def dump(engine: Engine) -> dict[str, Any]:
             "views": [
                 [
                     view.wanted.content, view.kept > 0,
-                    *(_plain(getattr(view.open.table, name)[view.open.places()]) for name in ("id", "kind", "born")),
+                    *(
+                        array_content(getattr(view.open.table, name)[view.open.places()])
+                        for name in ("id", "kind", "born")
+                    ),
                 ]
                 for view in engine.views if view.wanted.model is None
             ],
@@ -66,17 +70,15 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
             notices={id_: EventNotice(*one) for id_, one in held["said"].items()}, rejected=dict(held["rejected"]),
             tidy_at=held["tidy_at"], wordings=[(*texts, line) for *texts, line in held["wordings"]],
             books=held["books"], top=held["top"],
-            columns={name: _array(column) for name, column in held["rows"].items()}, spare=_array(held["spare"]),
-            levels=Levels._make(map(_array, held["levels"])),
+            columns={name: array_of_content(column) for name, column in held["rows"].items()},
+            spare=array_of_content(held["spare"]), levels=Levels._make(map(array_of_content, held["levels"])),
             links={int(slot): link for slot, link in held["links"].items()},
         ))  # fmt: skip
         momentum = held["momentum"]
         engine.restored(held["number"], None if momentum is None else _remembered(momentum))
         for spec, keep, *columns in held["views"]:
-            view = engine.awake(
-                ViewKey.of_content({name: _tuples(value) for name, value in spec.items()}), keep=keep, restored=True
-            )
-            ids, kinds, born = map(_array, columns)
+            view = engine.awake(ViewKey.of_content(spec), keep=keep, restored=True)
+            ids, kinds, born = map(array_of_content, columns)
             named = [KINDS.code(name) if name in KINDS else None for name in held["kinds"]]
             codes = [named[code] for code in kinds.tolist()]
             since = dict(zip(zip(ids.tolist(), codes, strict=True), born.tolist(), strict=True))
@@ -85,7 +87,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
 
 def _memory(memory: Memory) -> dict[str, Any]:
     return {
-        name: _plain(value) if isinstance(value, np.ndarray) else value
+        name: array_content(value) if isinstance(value, np.ndarray) else value
         for name, value in vars(memory).items()
         if name not in ("_index", "_seen", "_begun", "_grown")  # derived from the books; only of the last search
     }
@@ -94,19 +96,6 @@ def _memory(memory: Memory) -> dict[str, Any]:
 def _remembered(held: dict[str, Any]) -> Memory:
     memory = Memory()
     for name, value in held.items():
-        setattr(memory, name, _array(value) if isinstance(value, list) and len(value) == 3 else value)
+        setattr(memory, name, array_of_content(value) if isinstance(value, list) and len(value) == 3 else value)
     memory.forget_search()
     return memory
-
-
-def _plain(array: Any) -> list[Any]:
-    return [array.dtype.str, list(array.shape), np.ascontiguousarray(array).tobytes()]
-
-
-def _array(plain: list[Any]) -> Any:
-    dtype, shape, data = plain
-    return np.frombuffer(data, dtype).reshape(shape).copy()
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

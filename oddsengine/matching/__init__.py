@@ -8,7 +8,8 @@ has the measured quality.
 from oddsengine.matching.matcher import THRESHOLD, Decision, Match, Matcher, QuarantinedGame
 from oddsengine.matching.overrides import OverrideError, Overrides, parse_overrides
 from oddsengine.matching.persons import Player, match_player
-from oddsengine.matching.placing import PlayerNames, Price, placed_quotes, price_of
+from oddsengine.matching.placing import PlayerNames, placed_quotes
+from oddsengine.matching.price_ids import Price, PriceIds, price_of
 
 __all__ = [
     "THRESHOLD",
@@ -20,6 +21,7 @@ __all__ = [
     "Player",
     "PlayerNames",
     "Price",
+    "PriceIds",
     "QuarantinedGame",
     "match_player",
     "parse_overrides",

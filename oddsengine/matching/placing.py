@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oddsengine.identity.wording import WORDING
 from oddsengine.matching.persons import match_player
 
 _MOST_PLAYERS = 200  # of an event, that a new name is compared with
@@ -36,14 +35,6 @@ class PlayerNames:
     def forget(self, event: str) -> None:
         """Forget the players of an event."""
         self._names.pop(event, None)
-
-
-Price = tuple[str, tuple[Any, ...]]  # book, wording and line
-
-
-def price_of(quote: Mapping[str, Any]) -> Price:
-    """What a quote is a price of: two quotes with equal ones replace each other."""
-    return quote["sportsbook"], (*map(quote.get, WORDING), quote.get("line"))
 
 
 def placed_quotes(

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine.columns import Floats
+from oddsengine.maths.rounding import AMERICAN_DIGITS
 
 Strings = npt.NDArray[np.str_]
 
@@ -183,7 +184,7 @@ def even_money(american: npt.ArrayLike) -> Floats:
     return np.where(a == -100.0, 100.0, a)[()]
 
 
-def round_american(american: npt.ArrayLike, digits: int = 2) -> Floats:
+def round_american(american: npt.ArrayLike, digits: int = AMERICAN_DIGITS) -> Floats:
     """Round American odds; what rounds to -100 is +100.
 
     Examples

@@ -5,11 +5,9 @@ book's own fair probabilities, and each market's reference: a book, or a consens
 may be bet, so callers who differ only in these share the result. Everything here is local to an event.
 """
 
-import sys
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
+from oddsengine.bounds import is_number
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Words
 from oddsengine.guards.verdicts import Verdicts, main_lines
@@ -51,7 +50,7 @@ class Reference(NamedTuple):
             raise TypeError(f"sharp must be a book, books in order of preference or {{book: weight}}, got {sharp!r}")
         if not isinstance(sharp, Mapping):
             return cls(books, None)
-        bad = {b: w for b, w in sharp.items() if not (isinstance(w, Real) and 0.0 < float(w) < np.inf)}
+        bad = {b: w for b, w in sharp.items() if not (is_number(w) and w > 0.0)}
         if bad:
             raise ValueError(f"sharp weights must be finite numbers above 0, got {bad}")
         return cls(books, tuple(float(w) for w in sharp.values()))
@@ -76,16 +75,14 @@ def commission_rates(commission: Mapping[str, float] | None) -> dict[str, float]
     for book, rate in (commission or {}).items():
         if not isinstance(book, str):
             raise ValueError(f"the keys of commission must be book ids, got {book!r}")
-        if not (isinstance(rate, Real) and 0.0 <= rate < 1.0):
+        if not (is_number(rate) and 0.0 <= rate < 1.0):
             raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
     return {book: float(rate) for book, rate in (commission or {}).items()}
 
 
 def stake_of(stake: float | None) -> float | None:
     """Validate the `stake` parameter."""
-    if stake is not None and (
-        isinstance(stake, bool) or not isinstance(stake, Real) or not 0.0 < stake <= sys.float_info.max
-    ):
+    if stake is not None and not (is_number(stake) and stake > 0.0):
         raise ValueError(f"stake must be None or a finite amount above 0, got {stake!r}")
     return None if stake is None else float(stake)
 

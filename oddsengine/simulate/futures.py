@@ -24,6 +24,7 @@ from oddsengine.catalog import futures as kinds
 from oddsengine.columns import Floats
 from oddsengine.simulate.desks import Desk, Habits, desk, quoted
 from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES
+from oddsengine.tables.timestamps import aware
 
 DEFAULT_BOOKS = (
     "pinnacle", "circa", "betonline", "draftkings", "fanduel", "betmgm", "caesars", "bet365", "espnbet", "betrivers",
@@ -203,7 +204,7 @@ class FuturesSeason:
 
 
 def _seconds(now: datetime) -> float:
-    return (now if now.tzinfo else now.replace(tzinfo=UTC)).timestamp()
+    return aware(now).timestamp()
 
 
 def _softmax(values: Floats) -> Floats:

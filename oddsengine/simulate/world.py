@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.columns import Bools, Longs
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
@@ -24,7 +25,7 @@ from oddsengine.simulate.wording import Place, Row
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RESEND = np.array([45.0, 2.0])  # s after which a feed resends an unchanged screen, pre-match and live
-_LEAST = 1e-9  # of parameters that must be above 0
+_LEAST = 1e-9  # of parameters that are above 0
 _COMPLETE = 3  # every so many resends are marked complete
 _DELAY = (0.05, 0.6)  # s from a feed's reading to the batch
 _SUSPENDED = (6.0, 12.0)  # s after a score
@@ -119,15 +120,13 @@ class World:
         levels: bool = False,
         hazards: Collection[str] | bool = False,
     ) -> None:
-        for name, value, low, high in (
-            ("events", events, 0, np.inf), ("days", days, 0, np.inf), ("tick", tick, _LEAST, np.inf),
-            ("live", live, 0.0, 1.0), ("pace", pace, _LEAST, np.inf), ("dissent", dissent, 0.0, np.inf),
-            ("slow", slow, _LEAST, np.inf), ("news", news, _LEAST, np.inf),
-            ("exchange_hold", exchange_hold, 0.0, np.inf),
+        for name, value in (
+            ("events", events), ("days", days), ("live", live), ("dissent", dissent), ("exchange_hold", exchange_hold)
         ):  # fmt: skip
-            if not (low <= value <= high and value < np.inf):
-                allowed = "above 0" if low == _LEAST else "from 0 to 1" if high == 1.0 else "of at least 0"
-                raise ValueError(f"{name} must be a finite number {allowed}, got {value!r}")
+            check_number(name, value, 0.0)
+        check_number("live", live, most=1.0)
+        for name, value in (("tick", tick), ("pace", pace), ("slow", slow), ("news", news)):
+            _check_positive(name, value)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
         streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(6)]
@@ -198,11 +197,9 @@ class World:
         if not self._open:
             self._open = True
             yield self._opening()
-        if not 0.0 <= seconds < np.inf:
-            raise ValueError(f"seconds must be a finite number of at least 0, got {seconds!r}")
+        check_number("seconds", seconds, 0.0)
         if tick is not None:
-            if not _LEAST <= tick < np.inf:
-                raise ValueError(f"tick must be a finite number above 0, got {tick!r}")
+            _check_positive("tick", tick)
             self._tick = tick
         for _ in range(round(seconds / self._tick)):
             yield self._step()
@@ -432,3 +429,8 @@ class World:
                 name = self.fixtures[place.event].id
                 arbs.append(TrueArbitrage(name, place, bool(board.live[at]), profit, books))
         return arbs
+
+
+def _check_positive(name: str, value: float) -> None:
+    check_number(name, value, above=0.0)
+    check_number(name, value, _LEAST)

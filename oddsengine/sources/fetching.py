@@ -17,12 +17,13 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from oddsengine import catalog
 from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.contract import needs_of
 from oddsengine.feeds.decoding import past
 from oddsengine.feeds.display import displayable
 from oddsengine.feeds.reading import quotes_table
-from oddsengine.matching import Matcher, PlayerNames, placed_quotes, price_of
+from oddsengine.matching import Matcher, PlayerNames, Price, PriceIds, placed_quotes, price_of
 from oddsengine.progress import Progress
 from oddsengine.sources import KINDS, read_feed
 from oddsengine.sources.failure import (
@@ -38,8 +39,10 @@ from oddsengine.sources.receiver import Source
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.settings import SettingsError, SettingsTable, is_list
 from oddsengine.tables.schema import OddsTable, OddsWarning
+from oddsengine.tables.timestamps import aware
 
 _GIVEN = "GIVEN"  # stands for a variable whose value is an argument
+_ODDS = ("odds_decimal", "odds_american")
 _WAITING = 100  # payloads that `source` holds until they are asked for
 
 
@@ -133,33 +136,51 @@ class _Reports:
         self.changed.set()
 
 
-class _SourcePrices:
-    """The prices of one source after all payloads: later ones replace and remove earlier ones."""
+class SourcePrices:
+    """The prices of one source after all payloads, by the rules of a board, but not validated yet."""
 
     def __init__(self) -> None:
-        self._quotes: dict[Any, list[dict[str, Any]]] = {}  # by id or price; a payload may quote one twice
+        self._quotes: dict[Price, list[dict[str, Any]]] = {}  # a payload may quote one twice
+        self._ids = PriceIds()
         self.games: dict[str, Game] = {}
         self.futures = 0
 
     def apply(self, payload: Payload, now: datetime) -> None:
-        """Take a payload that arrived now."""
-        for ident in payload.removed:
-            self._quotes.pop(ident, None)
-        quoted: dict[Any, list[dict[str, Any]]] = {}
+        """Apply a payload that arrived now."""
+        for price in self._ids.removed(payload.removed, payload.quotes):
+            self._quotes.pop(price, None)
+        self._ids.forget(payload.removed)
+        quoted: dict[Price, list[dict[str, Any]]] = {}
         for quote in payload.quotes:
-            seen = {**quote, "last_seen_at": past(quote.get("last_seen_at"), now) or now}
-            quoted.setdefault(quote.get("id") or price_of(quote), []).append(seen)
-        complete = set(payload.complete)
-        for key, (quote, *_) in list(self._quotes.items()) if complete else ():
-            if complete & {(quote["sportsbook"], quote["event_id"]), (quote["sportsbook"], None)}:
-                del self._quotes[key]
-        self._quotes |= quoted
+            price, seen = price_of(quote), past(quote.get("last_seen_at"), now) or now
+            earlier = self._quotes.get(price, (quote,))[-1]  # its price is that of a suspended quote without one
+            odds = {name: earlier.get(name) for name in _ODDS} if _is_bare(quote) else {}
+            quoted.setdefault(price, []).append({**quote, **odds, "last_seen_at": seen})
+        complete = {(catalog.book(book).id, event) for book, event in payload.complete}
+        for price, (quote, *_) in list(self._quotes.items()) if complete else ():
+            book = catalog.book(quote["sportsbook"]).id
+            if price not in quoted and complete & {(book, quote["event_id"]), (book, None)}:
+                del self._quotes[price]
+        for price, quotes in quoted.items():
+            newest = max((_seen(quote) for quote in self._quotes.get(price, ())), default=None)
+            if newest is None or (quotes := [quote for quote in quotes if _seen(quote) >= newest]):
+                self._quotes[price] = quotes
+        self._ids.learn(payload.quotes)
         self.games |= {game.id: game for game in payload.games}
         self.futures += len(payload.futures)
 
     def quotes(self) -> list[dict[str, Any]]:
         """Return all prices."""
         return [quote for quotes in self._quotes.values() for quote in quotes]
+
+
+def _is_bare(quote: Mapping[str, Any]) -> bool:
+    """Whether a quote is suspended and has no price."""
+    return quote.get("is_active") is False and all(quote.get(name) is None for name in _ODDS)
+
+
+def _seen(quote: Mapping[str, Any]) -> datetime:
+    return aware(quote["last_seen_at"])
 
 
 def fetch(
@@ -330,7 +351,7 @@ def _sport(kind: str, text: str) -> str:
 
 async def _read_all(
     fetchers: Mapping[str, Source], timeout: float, progress: Progress | None
-) -> dict[str, tuple[_SourcePrices, SourceReport]]:
+) -> dict[str, tuple[SourcePrices, SourceReport]]:
     """Read all sources, or raise the error of the first that fails; the others are stopped."""
     tasks = {name: asyncio.create_task(_read(name, fetcher, timeout, progress)) for name, fetcher in fetchers.items()}
     try:
@@ -344,9 +365,9 @@ async def _read_all(
 
 async def _read(
     name: str, fetcher: Source, timeout: float, progress: Progress | None
-) -> tuple[_SourcePrices, SourceReport]:
+) -> tuple[SourcePrices, SourceReport]:
     """Run a fetcher until it has delivered all that there is at first."""
-    prices, count = _SourcePrices(), 0
+    prices, count = SourcePrices(), 0
 
     async def take(payload: Payload) -> None:
         nonlocal count
@@ -399,7 +420,7 @@ def _error(name: str, failure: Failure, fetcher: Source) -> FetchError:
     return FetchError(name, failure.kind, f"{failure}{advice} ({url})")
 
 
-def _common(prices: Mapping[str, _SourcePrices], reports: Mapping[str, SourceReport]) -> list[dict[str, Any]]:
+def _common(prices: Mapping[str, SourcePrices], reports: Mapping[str, SourceReport]) -> list[dict[str, Any]]:
     """Match the games of several sources, and return their quotes under common ids."""
     matcher, players = Matcher(), PlayerNames()
     for name, own in prices.items():

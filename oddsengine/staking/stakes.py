@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine import catalog
+from oddsengine.bounds import check_number
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.maths.kelly import kelly
@@ -97,10 +98,9 @@ def kelly_portfolio(
     money = bankroll is not None
     bankroll = 1.0 if bankroll is None else bankroll
     for name, value in (("bankroll", bankroll), ("max_bet", max_bet), ("max_event", max_event), ("step", step)):
-        if value is not None and not (isinstance(value, Real) and 0.0 < value < np.inf):
-            raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    if not (isinstance(fraction, Real) and 0.0 < fraction <= 1.0):
-        raise ValueError(f"fraction must be above 0 and at most 1, got {fraction!r}")
+        if value is not None:
+            check_number(name, value, above=0.0)
+    check_number("fraction", fraction, above=0.0, most=1.0)
     taken = [name for name in _ADDED if name in all_bets.columns]
     if taken:
         raise OddsError(f"bets must not have columns that kelly_portfolio adds, got {', '.join(taken)}")
@@ -256,9 +256,10 @@ def _by_book(
         if value is None:
             continue
         of = name_of_limit if name is None else f"{name_of_limit} of {name}"
-        if not isinstance(value, Real) or not (0.0 < value < np.inf if above else value >= 0.0):
-            expected = "a finite number above 0" if above else "0 or more"
-            raise ValueError(f"{of} must be {expected}, got {value!r}")
+        if above:
+            check_number(of, value, above=0.0)
+        elif not isinstance(value, Real) or not value >= 0.0:
+            raise ValueError(f"{of} must be 0 or more, got {value!r}")
         book = None if name is None else catalog.book(name).id
         if book is not None and book not in allowed:
             raise ValueError(f"{name_of_limit} must be for books in the catalog or in the bets, got {name!r}")
@@ -376,9 +377,8 @@ def arbitrage_plan(
     >>> plan.select("rank", "sportsbook", "stake", pl.col("worst_case").round(2)).rows()[:2]
     [(1, 'bet365', 165.0, 2.95), (1, 'caesars', 200.0, 2.95)]
     """
-    for name, number, least in (("bankroll", bankroll, 0.0), ("min_profit", min_profit, -np.inf)):
-        if not (isinstance(number, Real) and least < number < np.inf):
-            raise ValueError(f"{name} must be a finite number{' above 0' if least == 0.0 else ''}, got {number!r}")
+    check_number("bankroll", bankroll, above=0.0)
+    check_number("min_profit", min_profit)
     arbs = to_polars(arbs)
     if {"legs", "market_type"} - set(arbs.columns):
         raise OddsError(

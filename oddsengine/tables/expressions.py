@@ -35,6 +35,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine._jit import kernel
+from oddsengine.bounds import check_number
 from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.maths.devig import Method, devig_groups, method_name
 from oddsengine.maths.odds import probabilities
@@ -304,8 +305,7 @@ class OddsExpr:
         >>> frame.select(pl.col("odds").odds.kelly("fair", fraction=0.5).round(4)).to_series().to_list()
         [0.05, 0.0]
         """
-        if not 0.0 < fraction <= 1.0:
-            raise ValueError(f"fraction must be above 0 and at most 1, got {fraction}")
+        check_number("fraction", fraction, above=0.0, most=1.0)
         edge = self.edge(prob)
         return edge.clip(lower_bound=0.0) * fraction / (self._decimal - 1.0)
 

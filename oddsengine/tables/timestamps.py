@@ -88,10 +88,14 @@ def time_of(micro: int) -> datetime | None:
     return datetime.fromtimestamp(micro // SECOND, UTC).replace(microsecond=micro % SECOND)
 
 
+def aware(moment: datetime) -> datetime:
+    """A time with its zone; one without is taken as UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def micros(moment: datetime) -> int:
     """A time as integer microseconds UTC; one without a zone is taken as UTC."""
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    delta = moment - _EPOCH
+    delta = aware(moment) - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
 
 

@@ -14,8 +14,10 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.rows import CodedQuotes
+from oddsengine.board.serialisation import batch_of_fields, no_quotes
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
+from oddsengine.detection.ids import hexadecimal
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
 from oddsengine.identity.wording import WORDING, Wording
 from oddsengine.live.key import ViewKey
@@ -26,7 +28,6 @@ MAGIC, VERSION = b"tape", 1
 HEADER = struct.Struct("<4sHHIIIIIQqq4I")
 _CHECKED = 12  # where the checksummed part begins
 _OLD = pl.CompatLevel.oldest()
-_QUOTED = (np.int64, np.float64, np.float64, np.int64, np.int64, np.int64, np.uint8)  # columns of `CodedQuotes`
 
 Note = tuple[str, Any]
 
@@ -84,9 +85,6 @@ class BufferedStep(NamedTuple):
 _JSON = ("removed", "complete", "events", "rejected", "notes")
 
 
-NOTHING: tuple[str | None, ...] = (None,) * len(_JSON)
-
-
 def encoded(first: int, buffered: Sequence[BufferedStep]) -> bytes:
     batches = [step.batch for step in buffered if step.batch is not None]
     n = len(batches)
@@ -94,7 +92,7 @@ def encoded(first: int, buffered: Sequence[BufferedStep]) -> bytes:
     counts = np.array([len(batch.links) for batch in batches], np.int64)
     numbers = np.arange(first, first + n)
     columns = [np.concatenate(column) for column in zip(*(batch.quoted for batch in batches), strict=True)]
-    key, *rest = columns or [np.empty(0, dtype) for dtype in _QUOTED]
+    key, *rest = columns or no_quotes()
     quotes = pl.DataFrame(
         {
             "step": np.repeat(numbers, counts),
@@ -224,12 +222,10 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
             yield decoded_notes
             continue
         b = a + count
-        batch = Batch(
+        batch = batch_of_fields(
             now, wordings.get(number, []), new_books.get(number, []), CodedQuotes(*(column[a:b] for column in columns)),
-            links[a:b], np.array([int(text, 16) for text in json.loads(removed)] if removed else [], np.uint64),
-            [(book, event) for book, event in json.loads(complete)] if complete else [],
-            [(event, status, start) for event, status, start in json.loads(events)] if events else [],
-            json.loads(rejected) if rejected else {},
+            links[a:b], np.array([int(text, 16) for text in json.loads(removed or "[]")], np.uint64),
+            json.loads(complete or "[]"), json.loads(events or "[]"), json.loads(rejected or "{}"),
         )  # fmt: skip
         yield TapeStep(number, batch, decoded_notes)
         a = b
@@ -239,13 +235,13 @@ def _note(kind: str, content: Any) -> Note:
     """Restore a note from its JSON form."""
     if kind in ("without", "fair"):
         return kind, tuple(content) if kind == "without" else content
-    return kind, ViewKey.of_content({k: _frozen(v) for k, v in content.items()})
+    return kind, ViewKey.of_content(content)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
-
-
-def json_of(value: Any) -> str | None:
-    """Encode as compact JSON, None if empty; raises if a text is not valid Unicode."""
-    return msgspec.json.encode(value).decode() if value else None
+def json_columns(batch: Batch | None, notes: Sequence[Any]) -> tuple[str | None, ...]:
+    """The columns `_JSON` of a step, None where empty; raises if a text is not valid Unicode."""
+    contents: Sequence[Any] = [None] * (len(_JSON) - 1)
+    if batch is not None:
+        contents = hexadecimal(batch.removed), batch.complete, batch.events, batch.rejected
+    texts = [msgspec.json.encode(content).decode() if content else None for content in contents]
+    return *texts, json.dumps(notes, separators=(",", ":")) if notes else None

@@ -15,7 +15,7 @@ from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.recorder import Recorder
-from oddsengine.tape.blocks import NOTHING, VERSION, BufferedStep, TapeError, encoded, head, json_of
+from oddsengine.tape.blocks import VERSION, BufferedStep, TapeError, encoded, head, json_columns
 from oddsengine.tape.files import CATALOGUE, Segment, segment_at, survey
 
 if sys.platform != "win32":
@@ -132,13 +132,8 @@ class TapeWriter(Recorder):
             raise TapeError(f"{self.path} is closed")
         self._agree()
         _unicode(batch)
-        texts, notes = NOTHING, self._notes
-        all_notes = notes + [["sleep", spec.content] for spec in slept if spec.model is None]
-        if batch.removed.size or batch.complete or batch.events or batch.rejected or all_notes:
-            texts = (
-                json_of([f"{row:016x}" for row in batch.removed.tolist()]), json_of(batch.complete),
-                json_of(batch.events), json_of(batch.rejected), _compact(all_notes) if all_notes else None,
-            )  # fmt: skip
+        notes = self._notes
+        texts = json_columns(batch, notes + [["sleep", spec.content] for spec in slept if spec.model is None])
         listed, (before, books, quotes) = None, self._totals
         books_known = before
         if self._engine is not None and self._engine.published[0] != books_known:
@@ -202,7 +197,7 @@ class TapeWriter(Recorder):
         if self._notes:
             notes, self._notes = self._notes, []
             self._buffered.append(
-                BufferedStep(None, (*NOTHING[1:], _compact(notes)), notes, None, self._totals[0], *self._totals)
+                BufferedStep(None, json_columns(None, notes), notes, None, self._totals[0], *self._totals)
             )
             self._write_last(notes)
         elif self._buffered:
@@ -341,10 +336,6 @@ class TapeWriter(Recorder):
     def _sync_folder(self) -> None:
         if self._sync != "never":
             os.fsync(self._folder)
-
-
-def _compact(notes: list[list[Any]]) -> str:
-    return json.dumps(notes, separators=(",", ":"))
 
 
 def _unicode(batch: Batch) -> None:

@@ -33,6 +33,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.board.event_status import STATUSES
 from oddsengine.board.rows import CodedQuotes
+from oddsengine.board.serialisation import no_quotes
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
@@ -175,8 +176,7 @@ def test_notes_in_a_segment_of_their_own(tmp_path: Path) -> None:
 
 def nothing(now: int) -> Batch:
     """A batch of no quotes."""
-    columns = CodedQuotes(*(np.empty(0, dtype) for dtype in ("i8", "f8", "f8", "i8", "i8", "i8", "u1")))
-    return Batch(now, [], [], columns, [], np.empty(0, np.uint64), [], [], {})
+    return Batch(now, [], [], no_quotes(), [], np.empty(0, np.uint64), [], [], {})
 
 
 # ---- runs ----

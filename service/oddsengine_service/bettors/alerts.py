@@ -23,6 +23,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine.detection.kinds import KINDS, bets_of
 from oddsengine.maths.odds import format_american
+from oddsengine.maths.rounding import AGE_DIGITS, exact
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeysError, Record
 from oddsengine_service.accounts.limits import WINDOW_S, Bucket
@@ -36,7 +37,7 @@ from oddsengine_service.pool import WaitingThreads
 from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
 from oddsengine_service.wire.filters import Filter, NewFilter
-from oddsengine_service.wire.numbers import exact, format_time
+from oddsengine_service.wire.numbers import format_time
 from oddsengine_service.wire.references import books_of_leg
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
@@ -252,7 +253,7 @@ def _query_of_check(saved: NewFilter) -> str:
 def _age(row: Mapping[str, Any], at: datetime) -> dict[str, float]:
     """How long before a message its opportunity was found."""
     seconds = (at - datetime.fromisoformat(row["detected_at"])).total_seconds()
-    return {"seconds_since_detected": exact(max(0.0, seconds), 1)}
+    return {"seconds_since_detected": exact(max(0.0, seconds), AGE_DIGITS)}
 
 
 def _duration(seconds: float) -> str:

@@ -7,7 +7,9 @@ from datetime import datetime
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.maths.rounding import exact
 from oddsengine_service.bettors.bets import Bet
+from oddsengine_service.wire.numbers import money
 
 MOST_POINTS = 500
 _Z = 1.645  # 90 % of a normal distribution lie within
@@ -89,8 +91,8 @@ def _course(bets: Iterable[Bet]) -> list[CoursePoint]:
             variance += payout * payout * p * (1.0 - p)
         points.append(
             CoursePoint(
-                bet.placed_at, round(profit, 2), round(expected, 2) if known else None,
-                round(closing, 2) if closed else None, round(_Z * math.sqrt(variance), 2) if closed else None,
+                bet.placed_at, money(profit), money(expected) if known else None,
+                money(closing) if closed else None, money(_Z * math.sqrt(variance)) if closed else None,
             )
         )  # fmt: skip
     step = max(1, math.ceil(len(points) / MOST_POINTS))
@@ -112,9 +114,9 @@ def _breakdown(group: str, bets: Sequence[Bet]) -> Breakdown:
     ev, _ = _mean([(bet.stake, bet.ev_percent) for bet in settled])
     clv, error = _mean([(bet.stake, bet.clv_percent) for bet in settled])
     return Breakdown(
-        group, len(bets), len(settled), len(waiting), round(staked, 2), round(sum(bet.stake for bet in waiting), 2),
-        round(profit, 2),
-        round(100.0 * profit / staked, 4) if staked else None, ev, clv, error,
+        group, len(bets), len(settled), len(waiting), money(staked), money(sum(bet.stake for bet in waiting)),
+        money(profit),
+        exact(100.0 * profit / staked) if staked else None, ev, clv, error,
         sum(bet.clv_percent is not None for bet in settled), sum(bet.ev_percent is not None for bet in settled),
     )  # fmt: skip
 
@@ -128,6 +130,6 @@ def _mean(weighted: Iterable[tuple[float, float | None]]) -> tuple[float | None,
     mean = sum(stake * value for stake, value in known) / total
     n = len(known)
     if n < 2:
-        return round(mean, 4), None
+        return exact(mean), None
     squares = sum((stake * (value - mean)) ** 2 for stake, value in known)
-    return round(mean, 4), round(_Z * math.sqrt(squares * n / (n - 1)) / total, 4)
+    return exact(mean), exact(_Z * math.sqrt(squares * n / (n - 1)) / total)

@@ -19,13 +19,14 @@ from oddsengine import OddsError, catalog
 from oddsengine.detection.kinds import KINDS
 from oddsengine.history.clv import clv
 from oddsengine.maths.odds import charged
+from oddsengine.maths.rounding import exact
 from oddsengine.staking.outcomes import settled
 from oddsengine.staking.stakes import bet_table
 from oddsengine_service.accounts.records import Records
 from oddsengine_service.errors import invalid
 from oddsengine_service.node import Node
 from oddsengine_service.wire.envelopes import Body
-from oddsengine_service.wire.numbers import format_time
+from oddsengine_service.wire.numbers import format_time, money, precise
 
 Result = Literal["won", "half_won", "push", "half_lost", "lost", "void"]
 SHARES: dict[Result, float] = {"won": 1.0, "half_won": 0.5, "push": 0.0, "half_lost": -0.5, "lost": -1.0, "void": 0.0}
@@ -162,12 +163,12 @@ def figures(bet: Bet) -> Bet:
     net = float(charged(bet.odds_decimal, book.commission, book.contract_fee(live=bet.is_live)))
 
     def value(p: float | None) -> float | None:
-        return None if p is None else round(100.0 * float(clv(net, p)), 4)
+        return None if p is None else exact(100.0 * float(clv(net, p)))
 
     profit = None
     if bet.result is not None:
         share = SHARES[bet.result]
-        profit = round(bet.stake * share * (net - 1.0 if share > 0.0 else 1.0), 2)
+        profit = money(bet.stake * share * (net - 1.0 if share > 0.0 else 1.0))
     return msgspec.structs.replace(
         bet, ev_percent=value(bet.fair_probability), clv_percent=value(bet.closing_probability), profit=profit
     )
@@ -233,8 +234,8 @@ def with_close(bet: Bet, lines: pl.DataFrame) -> Bet:
     return figures(
         msgspec.structs.replace(
             bet,
-            closing_probability=round(fair[0], 6) if fair.len() else None,
-            closing_odds=round(price[0], 6) if price.len() else None,
+            closing_probability=precise(fair[0]) if fair.len() else None,
+            closing_odds=precise(price[0]) if price.len() else None,
             no_close=None if fair.len() or price.len() else "no price of it was on the board when the game began",
         )
     )
@@ -253,25 +254,25 @@ def summary(bets: Iterable[Bet]) -> BetSummary:
         len(done),
         len(still_open),
         staked,
-        round(profit, 2),
-        round(100.0 * profit / staked, 4) if staked else None,
+        money(profit),
+        exact(100.0 * profit / staked) if staked else None,
         _expected(done),
         _staked(still_open),
         _expected(still_open),
-        round(sum(bet.stake * (bet.clv_percent or 0.0) for bet in closed) / weight, 4) if weight else None,
-        round(sum((bet.clv_percent or 0.0) > 0.0 for bet in closed) / len(closed), 4) if closed else None,
+        exact(sum(bet.stake * (bet.clv_percent or 0.0) for bet in closed) / weight) if weight else None,
+        exact(sum((bet.clv_percent or 0.0) > 0.0 for bet in closed) / len(closed)) if closed else None,
         len(closed),
         len(fair),
-        round(sum(bet.profit or 0.0 for bet in fair), 2),
+        money(sum(bet.profit or 0.0 for bet in fair)),
     )
 
 
 def _staked(bets: Iterable[Bet]) -> float:
-    return round(sum(bet.stake for bet in bets), 2)
+    return money(sum(bet.stake for bet in bets))
 
 
 def _expected(bets: Iterable[Bet]) -> float:
-    return round(sum(bet.stake * (bet.ev_percent or 0.0) / 100.0 for bet in bets), 2)
+    return money(sum(bet.stake * (bet.ev_percent or 0.0) / 100.0 for bet in bets))
 
 
 class _Score(NamedTuple):

@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 
 from oddsengine import catalog
 from oddsengine.columns import SECOND
+from oddsengine.maths.rounding import exact
 from oddsengine.tables.timestamps import micros, timestamp
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.wire.splits import (
@@ -61,7 +62,7 @@ class Series:
         del self.values[: old * _WIDE]
 
     def at(self, place: int) -> list[float]:
-        return [round(value, 4) for value in self.values[place * _WIDE : (place + 1) * _WIDE]]
+        return [exact(value) for value in self.values[place * _WIDE : (place + 1) * _WIDE]]
 
 
 class Splits:

@@ -540,7 +540,7 @@ class Hub:
         if payload.removed and whole is not None:
             quoted = placed_quotes(whole.quotes, self._events_of(source, whole)[1], self._players)
         more = {
-            "removed": self._rows.of(source, payload.removed, quoted),
+            "removed": self._rows.removed(source, payload.removed, quoted),
             "complete": [*moved, *complete, *gone],
             "events": events,
         }

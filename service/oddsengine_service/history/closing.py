@@ -21,7 +21,9 @@ from oddsengine import catalog
 from oddsengine.columns import NO_TIME
 from oddsengine.history.closing import PLACE, Bets, Close, gain, others_close
 from oddsengine.history.clv import BETS_SCHEMA, means
+from oddsengine.maths.rounding import exact
 from oddsengine_service.accounts.database import Database
+from oddsengine_service.wire.numbers import percent
 
 FILE = "closing.sqlite"
 CLOSES_KEPT_D, BETS_KEPT_D = 30, 400  # days after the close, and after a bet was first shown
@@ -204,8 +206,8 @@ class Closings:
         games, ev, worth = zip(*rows, strict=True)
         codes = {game: at for at, game in enumerate(dict.fromkeys(games))}
         stats = means(worth, [0] * len(rows), [codes[game] for game in games], 1)
-        error = None if np.isnan(stats.error[0]) else round(100.0 * float(stats.error[0]), 4)
-        return len(rows), round(100.0 * float(np.mean(ev)), 4), round(100.0 * float(stats.mean[0]), 4), error
+        error = percent(float(stats.error[0]))
+        return len(rows), exact(100.0 * float(np.mean(ev))), exact(100.0 * float(stats.mean[0])), error
 
     def by_book(self, bets: pl.DataFrame, book: str) -> pl.DataFrame:
         """Return bets graded by the de-vigged close of one book instead of the reference."""

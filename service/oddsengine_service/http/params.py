@@ -17,6 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
+from oddsengine.tables.timestamps import aware
 from oddsengine_service.errors import TYPES, invalid, must_be, one_of, quoted
 from oddsengine_service.wire.texts import MOST_TEXT, MOST_WORDS, WORDS_PATTERN
 
@@ -166,7 +167,7 @@ def time_of(word: str, *, unix: bool = False) -> datetime:
     if unix and word.isdigit():
         return datetime.fromtimestamp(int(word), UTC)
     time = datetime.fromisoformat(word.replace(" ", "+") if word.count(":") > 2 else word)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return aware(time)
 
 
 def _text(name: str, value: str) -> str:

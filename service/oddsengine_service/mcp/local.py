@@ -10,6 +10,7 @@ import numpy as np
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.kelly import kelly
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, round_american
+from oddsengine.maths.rounding import exact
 from oddsengine_service import filters
 from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
@@ -17,6 +18,7 @@ from oddsengine_service.http.params import Param, Query
 from oddsengine_service.routes.odds import filter_of, reading
 from oddsengine_service.routes.opportunities.explain import explained
 from oddsengine_service.stream.moves import RowForm, rows_in
+from oddsengine_service.wire.numbers import money, precise
 
 _TAG = "MCP"
 MOST_ODDS = 40
@@ -64,15 +66,15 @@ def _devig(context: Context) -> Any:
     return {
         "data": [
             {
-                "odds_decimal": round(price, 6),
-                "implied_probability": round(1.0 / price, 6),
-                "fair_probability": round(p, 6),
-                "fair_odds_decimal": round(1.0 / p, 4),
+                "odds_decimal": precise(price),
+                "implied_probability": precise(1.0 / price),
+                "fair_probability": precise(p),
+                "fair_odds_decimal": exact(1.0 / p),
                 "fair_odds_american": float(round_american(decimal_to_american(1.0 / p))),
             }
             for price, p in zip(odds, fair.tolist(), strict=True)
         ],
-        "margin_percent": round(100.0 * (sum(1.0 / price for price in odds) - 1.0), 4),
+        "margin_percent": exact(100.0 * (sum(1.0 / price for price in odds) - 1.0)),
         "method": method,
     }
 
@@ -89,11 +91,11 @@ def _kelly(context: Context) -> Any:
     full = float(kelly(p, odds))
     share = full * query.fraction
     out = {
-        "ev_percent": round(100.0 * edge, 4),
-        "break_even_probability": round(1.0 / odds, 6),
-        "full_kelly_fraction": round(full, 6),
-        "stake_fraction": round(share, 6),
-        "stake": None if query.bankroll is None else round(share * query.bankroll, 2),
+        "ev_percent": exact(100.0 * edge),
+        "break_even_probability": precise(1.0 / odds),
+        "full_kelly_fraction": precise(full),
+        "stake_fraction": precise(share),
+        "stake": None if query.bankroll is None else money(share * query.bankroll),
         "advice": "no bet: at this price the expected value is not above 0" if edge <= 0.0 else None,
     }
     return {name: value for name, value in out.items() if value is not None}

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from oddsengine.detection.kinds import ARBITRAGE, EV, LOW_HOLD, MIDDLES, Kind, bets_of
+from oddsengine.maths.rounding import AGE_DIGITS, exact
 
 Row = dict[str, Any]
 Shape = Callable[[Any, datetime], Any]
@@ -27,7 +28,7 @@ def age(value: str | None, now: datetime) -> float | None:
     """
     if value is None:
         return None
-    return round(max(0.0, (now - datetime.fromisoformat(value)).total_seconds()), 1)
+    return exact(max(0.0, (now - datetime.fromisoformat(value)).total_seconds()), AGE_DIGITS)
 
 
 def chosen(row: Mapping[str, Any], *names: str) -> Row:

@@ -8,11 +8,12 @@ import numpy as np
 
 from oddsengine import arbitrage_stakes, kelly, round_stakes
 from oddsengine.maths import calculators
+from oddsengine.maths.rounding import exact
 from oddsengine_service.errors import invalid, must_be, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.numbers import exact, rounded
+from oddsengine_service.wire.numbers import rounded
 from oddsengine_service.wire.texts import MOST_TEXT
 
 _TAG = "Calculators"

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from oddsengine.maths.rounding import AGE_DIGITS, exact
 from oddsengine_service.feeds.status import SourceStatus, light
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.routes.health import data_check
@@ -25,13 +26,13 @@ def _feed(source: SourceStatus, now: float) -> Feed:
         reason=reason,
         last_message_at=format_time(seen),
         last_data_at=format_time(source.last_payload),
-        age_seconds=None if seen is None else round(max(0.0, now - seen.timestamp()), 1),
+        age_seconds=None if seen is None else exact(max(0.0, now - seen.timestamp()), AGE_DIGITS),
         written_at=format_time(source.written_at),
         messages=source.payloads,
         events=source.events,
         books=list(source.books),
         rows=source.prices,
-        stale_share=None if source.stale_share is None else round(source.stale_share, 4),
+        stale_share=None if source.stale_share is None else exact(source.stale_share),
         refused=source.refused,
         quarantined=source.quarantined,
         unmapped=source.unmapped,
@@ -56,7 +57,7 @@ def feeds(context: Context) -> Any:
         events=counts.events,
         books=counts.books,
         rows=counts.prices,
-        stale_share=round(counts.stale / counts.prices, 4) if counts.prices else None,
+        stale_share=exact(counts.stale / counts.prices) if counts.prices else None,
         refused=sum(row.refused for row in rows),
         quarantined=sum(row.quarantined for row in rows),
         unmapped=sum(row.unmapped for row in rows),

@@ -15,6 +15,7 @@ from oddsengine import catalog, decimal_to_american
 from oddsengine.catalog.futures import TYPES
 from oddsengine.columns import Bools
 from oddsengine.futures import REASONS, Evaluation, FuturesBoard, Sheet, price_id
+from oddsengine.maths.rounding import exact
 from oddsengine.query import BoardIds, values
 from oddsengine_service import filters
 from oddsengine_service.board.futures import METHOD, NodeFutures
@@ -25,7 +26,7 @@ from oddsengine_service.http.params import Param, Words
 from oddsengine_service.routes.odds import books_for
 from oddsengine_service.wire.envelopes import Page
 from oddsengine_service.wire.futures import Future, FutureArbitrage, FutureLeg, FutureOdds
-from oddsengine_service.wire.numbers import american, exact, format_time, rounded
+from oddsengine_service.wire.numbers import american, format_time, precise, rounded
 
 _TAG = "Futures"
 
@@ -118,7 +119,7 @@ def _arbitrage(judged: Evaluation) -> FutureArbitrage | None:
         FutureLeg(
             selection=sheet.names[place], sportsbook=sheet.books[book],
             odds_american=american(float(decimal_to_american(sheet.odds[place, book]))),
-            odds_decimal=exact(float(sheet.odds[place, book]), 6), implied_probability=exact(1.0 / odds, 6),
+            odds_decimal=precise(float(sheet.odds[place, book])), implied_probability=precise(1.0 / odds),
             stake_percent=exact(100.0 * share),
         )
         for place, book, odds, share in zip(
@@ -170,10 +171,10 @@ def _prices(sheet: Sheet, selection: _Selection, places: Sequence[Sequence[int]]
     for (i, j), row in zip(places, rows.select(columns).iter_rows(), strict=True):
         price, decimal, start, last, changed, active, link = row
         fair = float(judged.fair[i])
-        fair_probability = None if np.isnan(fair) else exact(fair, 6)
+        fair_probability = None if np.isnan(fair) else precise(fair)
         yield FutureOdds(
             id=price_id(market.id, sheet.names[i], sheet.books[j]), selection=sheet.names[i], sportsbook=sheet.books[j],
-            odds_american=american(price), odds_decimal=exact(decimal, 6), probability=exact(1.0 / decimal, 6),
+            odds_american=american(price), odds_decimal=precise(decimal), probability=precise(1.0 / decimal),
             line=market.line, future_market_id=market.id, future_market_name=market.name,
             event_start_time=_time(start), timestamp=_written(last), sport=market.sport, league=market.league,
             future_type=market.type, season=market.season or None, subject=market.subject or None,

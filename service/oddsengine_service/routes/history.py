@@ -20,6 +20,7 @@ from oddsengine.history.clv import GROUPINGS, report
 from oddsengine.history.lines import EventMoves, described
 from oddsengine.live.update import hexadecimal
 from oddsengine.maths.odds import round_american
+from oddsengine.maths.rounding import PRECISE_DIGITS, USUAL_DIGITS
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import filters
@@ -32,7 +33,7 @@ from oddsengine_service.http.params import Param, Query, Words
 from oddsengine_service.routes.odds import books_for, index_of
 from oddsengine_service.routes.opportunities.lists import reference
 from oddsengine_service.wire.envelopes import AnswerMeta, DataWith, Moment, Page, Share
-from oddsengine_service.wire.numbers import Number
+from oddsengine_service.wire.numbers import PRECISE, Number, rounded_column
 from oddsengine_service.wire.numbers import americans as american
 
 MOST_POINTS = 500  # of one price
@@ -265,16 +266,16 @@ def _in_markets(lines: pl.DataFrame, close: Close, names: Sequence[str], missing
 def _closing(close: Close, lines: pl.DataFrame, books: frozenset[str] | None) -> Closing:
     times = {name: timestamps(lines[name].dt.epoch("us").to_numpy()) for name in ("last_seen_at", "odds_changed_at")}
     decimal = lines["odds_decimal"].to_numpy()
-    shown = {
+    shown: dict[str, list[Any]] = {
         "sportsbook": [catalog.book(name).id for name in lines["sportsbook"].to_list()],
         "market_segment": [
             segment or catalog.market_type(market, close.sport, stat or "").period or catalog.FULL_GAME
             for segment, market, stat in lines.select("market_segment", "market_type", "stat_category").iter_rows()
         ],
         "odds_american": american(decimal, lines["odds_american"].to_numpy()),
-        "odds_decimal": np.round(decimal, 6).tolist(),
-        "odds_probability": np.round(1.0 / decimal, 6).tolist(),
-        "fair_probability": lines["fair_probability"].round(6).to_list(),
+        "odds_decimal": rounded_column(decimal, PRECISE),
+        "odds_probability": rounded_column(1.0 / decimal, PRECISE),
+        "fair_probability": lines["fair_probability"].round(PRECISE_DIGITS).to_list(),
         "no_vig_odds": pl.Series(round_american(lines["no_vig_odds"].to_numpy()), nan_to_null=True).to_list(),
         **times,
     }
@@ -369,7 +370,7 @@ def _movement(ident: str, texts: Any, book: str, moves: EventMoves, at: Longs | 
     omitted = max(at.size - first - MOST_POINTS, 0)
     shown = np.concatenate((at[:1], at[first + omitted :]))
     price = american(moves.odds[shown], moves.american[shown])
-    odds = np.round(moves.odds[shown], 6).tolist()
+    odds = rounded_column(moves.odds[shown], PRECISE)
     times = timestamps(moves.at[shown])
     points = Points(times[1:], price[1:], odds[1:], moves.live[shown[1:]].tolist(), moves.active[shown[1:]].tolist())
     return Movement(
@@ -418,7 +419,7 @@ def _day(time: datetime | None) -> str | None:
 
 
 def _groups(frame: pl.DataFrame) -> list[ClvGroup]:
-    shown = frame.with_columns(pl.col(pl.Float64).round(4) + 0.0)
+    shown = frame.with_columns(pl.col(pl.Float64).round(USUAL_DIGITS) + 0.0)
     return [ClvGroup(**row) for row in shown.iter_rows(named=True)]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from oddsengine.columns import NO_TIME, SECOND
+from oddsengine.maths.rounding import exact
 from oddsengine.query import ORDERS, Movers, find_movers, ordered
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.errors import Problem
@@ -15,7 +16,7 @@ from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, pa
 from oddsengine_service.http.params import Param
 from oddsengine_service.routes.odds import filter_of, reading
 from oddsengine_service.wire.envelopes import Counted, PageWith, Share
-from oddsengine_service.wire.numbers import exact, known, percent
+from oddsengine_service.wire.numbers import known, percent
 from oddsengine_service.wire.odds import Odds, odds
 
 MOST_MINUTES = 180

@@ -16,7 +16,7 @@ from oddsengine_service import filters
 from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.routes.odds import filter_of, reading
-from oddsengine_service.wire.numbers import american, americans, percent
+from oddsengine_service.wire.numbers import PRECISE, american, americans, percent, precise, rounded_column
 from oddsengine_service.wire.odds import reason_of
 from oddsengine_service.wire.screen import ScreenGame, ScreenMarket, ScreenOutcome, ScreenPage, ScreenPrice
 
@@ -63,7 +63,7 @@ def screen(context: Context) -> dict[str, Any]:
 
 def _prices(taken: OddsRows, net: Floats, fair: RowFair) -> Iterator[_Price]:
     seen, starts = timestamps(taken.seen), timestamps(taken.start)
-    decimal = np.round(taken.odds, 6).tolist()
+    decimal = rounded_column(taken.odds, PRECISE)
     quoted, nets = americans(taken.odds, taken.american), net.tolist()
     ids, codes = hexadecimal(taken.id), taken.rejected.tolist()
     active, live = taken.active.tolist(), taken.live.tolist()
@@ -148,7 +148,7 @@ def _outcome(home: str, prices: Sequence[_Price], best: Sequence[_Price], main: 
     shares = [price.probability for price in prices if price.anchor == main and not np.isnan(price.probability)]
     share = shares[0] if shares else None
     return ScreenOutcome(
-        text.selection, text.selection_type, line, None if share is None else round(share, 6),
+        text.selection, text.selection_type, line, None if share is None else precise(share),
         None if share is None or not 0.0 < share < 1.0 else american(float(decimal_to_american(1.0 / share))),
         [price.book for price in best], {price.book: price.shown for price in prices},
     )  # fmt: skip

@@ -9,20 +9,18 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
+from oddsengine.board.serialisation import batch_content, batch_of_content
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.futures import FuturesField
-from oddsengine.live.engine import Batch, CodedQuotes
+from oddsengine.live.engine import Batch
 from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.wire.games import Teams
 from oddsengine_service.wire.splits import SplitsGiven
 
 FORM = 1
-_DTYPES = ("<i8", "<f8", "<f8", "<i8", "<i8", "<i8", "u1")  # of the columns of `CodedQuotes`
 _MOST = 256 << 20  # bytes, maximum size of an unpacked body
 
 
@@ -100,8 +98,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def packed(entries: Sequence[Entry]) -> bytes:
-    plain = [[kind, _plain(value) if kind == "step" else value] for kind, value in entries]
-    return bytes([FORM]) + zstandard.ZstdCompressor(3).compress(_encode(plain))
+    content = [
+        [kind, [value.number, *batch_content(value.batch)] if kind == "step" else value] for kind, value in entries
+    ]
+    return bytes([FORM]) + zstandard.ZstdCompressor(3).compress(_encode(content))
 
 
 def unpacked(body: bytes) -> list[Entry]:
@@ -115,37 +115,8 @@ def unpacked(body: bytes) -> list[Entry]:
     out = []
     for kind, value in msgspec.msgpack.decode(raw, type=list[tuple[str, msgspec.Raw]]):
         if kind == "step":
-            out.append(Entry(kind, _step(msgspec.msgpack.decode(value))))
+            number, *content = msgspec.msgpack.decode(value)
+            out.append(Entry(kind, BatchStep(number, batch_of_content(content))))
         elif kind in KINDS:
             out.append(Entry(kind, msgspec.msgpack.decode(value, type=KINDS[kind])))
     return out
-
-
-def _plain(step: BatchStep) -> list[Any]:
-    batch = step.batch
-    columns = [np.ascontiguousarray(c, dtype).tobytes() for c, dtype in zip(batch.quoted, _DTYPES, strict=True)]
-    links = {at: link for at, link in enumerate(batch.links) if link is not None}
-    return [
-        step.number, batch.now, batch.wordings, batch.books, columns, links, batch.removed.tobytes(), batch.complete,
-        batch.events, batch.rejected,
-    ]  # fmt: skip
-
-
-def _array(data: bytes, dtype: str) -> NDArray[Any]:
-    """A copy, because kernels would be compiled once more for an array that cannot be written to."""
-    return np.frombuffer(data, dtype).copy()
-
-
-def _step(plain: list[Any]) -> BatchStep:
-    number, now, wordings, books, columns, links, removed, complete, events, rejected = plain
-    quoted = CodedQuotes(*map(_array, columns, _DTYPES))
-    deep_links: list[str | None] = [None] * quoted.key.size
-    for at, link in links.items():
-        deep_links[at] = link
-    return BatchStep(
-        number,
-        Batch(
-            now, [tuple(wording) for wording in wordings], books, quoted, deep_links, _array(removed, "<u8"),
-            [tuple(pair) for pair in complete], [tuple(event) for event in events], rejected,
-        ),
-    )  # fmt: skip

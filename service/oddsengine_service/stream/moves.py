@@ -11,7 +11,7 @@ from oddsengine.live.update import Update, hexadecimal
 from oddsengine.query import Index, Marks, OddsRows, RowChanges, UpdateChanges
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.stream.sse import OddsDelta, raw
-from oddsengine_service.wire.numbers import americans
+from oddsengine_service.wire.numbers import PRECISE, americans, rounded_column
 from oddsengine_service.wire.odds import ODDS, fields_of
 from oddsengine_service.wire.references import with_references
 
@@ -59,7 +59,7 @@ class UpdateMoves(UpdateChanges):
         return raw(
             map(
                 OddsDelta, self.ids(rows), americans(facts.odds, facts.american),
-                np.round(facts.odds, 6).tolist(), np.round(1.0 / facts.odds, 6).tolist(),
+                rounded_column(facts.odds, PRECISE), rounded_column(1.0 / facts.odds, PRECISE),
                 [said[t].line for t in rows.term.tolist()], facts.live.tolist(),
                 timestamps(facts.changed),
             )

@@ -24,7 +24,7 @@ from oddsengine_service.tiers import feature_above
 from oddsengine_service.v4.bodies import V4Bookmaker, V4Event, V4EventOdds, V4Market, V4Outcome, V4Sport
 from oddsengine_service.v4.games import group, v4_id, written
 from oddsengine_service.v4.prices import OUTRIGHTS, books
-from oddsengine_service.wire.numbers import whole_americans
+from oddsengine_service.wire.numbers import precise, whole_americans
 
 _FEATURE = "futures"
 _SIDES = ("OVER_UNDER", "YES_NO")
@@ -136,7 +136,7 @@ def _makers(
 def _outcome(
     query: Any, market: FuturesMarket, pick: str, decimal: float, american: float | None, link: str | None
 ) -> V4Outcome:
-    price: float = round(decimal, 6)
+    price: float = precise(decimal)
     if query.odds_format == "american":
         (price,) = whole_americans(np.array([decimal]), np.array([np.nan if american is None else american]))
     sided = market.type in _SIDES

@@ -25,7 +25,7 @@ from oddsengine_service.routes.odds import books_for, reading
 from oddsengine_service.routes.reference import own
 from oddsengine_service.v4.bodies import V4Bookmaker, V4EventOdds, V4Market, V4Outcome
 from oddsengine_service.v4.games import Game, facts, written
-from oddsengine_service.wire.numbers import whole_americans
+from oddsengine_service.wire.numbers import PRECISE, rounded_column, whole_americans
 from oddsengine_service.wire.odds import own_columns
 
 FEATURED = ("h2h", "spreads", "totals")  # for whole sports
@@ -168,7 +168,7 @@ class _Part:
         self.event, self.book, self.seen, self.books = event[at], book[at], rows.seen[at], rows.books
         chosen = which[at].tolist()
         names, points, descriptions = ([column[term] for term in chosen] for column in columns)
-        prices: list[Any] = np.round(rows.odds[at], 6).tolist()
+        prices: list[Any] = rounded_column(rows.odds[at], PRECISE)
         if query.odds_format == "american":
             prices = whole_americans(rows.odds[at], rows.american[at])
         links, sids, limits = self._own(query, rows, at)

@@ -1,7 +1,7 @@
 """Encodes rows of opportunities from columns to bytes.
 
-The fields of a struct determine the conversion of a frame's columns: floats are rounded, times are formatted as RFC
-3339, null becomes an empty text if a field is never null. An `RowEncoding` lists the fields that need anything else.
+The fields of a struct determine the conversion of a frame's columns: floats are rounded, `Time` is formatted as RFC
+3339, null becomes an empty text if a field is never null. A `RowEncoding` lists the fields that need anything else.
 Responses and stream events have the same bytes.
 """
 # mypy: allow-untyped-calls
@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.maths.odds import round_american
+from oddsengine.maths.rounding import AMERICAN_DIGITS
 from oddsengine.query import values
 from oddsengine.tables.levels import DEPTH_SCHEMA
 from oddsengine.tables.timestamps import timestamps
+from oddsengine_service.wire.numbers import BOOK, TIME, rounded_column
 
 AGES = (
     "oldest_odds_age_seconds", "odds_age_seconds", "possibly_stale", "warnings", "confidence", "confidence_score",
@@ -28,15 +29,6 @@ AGES = (
     "still_there",
 )  # fmt: skip
 """Fields that time alone changes."""
-_SIX_DIGITS = frozenset({
-    "odds_decimal", "decimal", "odds_decimal_net", "fair_probability", "implied_probability", "probability",
-    "middle_probability", "key_number_probability", "push_probability", "prob_positive", "kelly_percent",
-    "kelly_shrunk", "still_there", "tie_probability",
-})  # fmt: skip
-_AMERICAN = frozenset({"odds_american", "no_vig_odds", "american"})
-_TIMES = frozenset({"start_time", "detected_at", "timestamp"})
-_BOOKS = frozenset({"sportsbook", "book", "sharp_book", "devig_book"})
-_BOOK_LISTS = frozenset({"books", "all_books"})
 Own = Mapping[str, Any]
 _encode = msgspec.json.Encoder().encode
 
@@ -78,14 +70,14 @@ class RowEncoding:
 
 
 def _rows(struct: type[msgspec.Struct], frame: pl.DataFrame, path: str, own: Own) -> Iterable[Any]:
-    return map(struct, *(_column(name, kind, frame, path + name, own) for name, kind in _fields(struct)))
+    return map(struct, *(_column(field, frame, path + field.name, own) for field in fields(struct)))
 
 
 def _sides(struct: type[msgspec.Struct], frame: pl.DataFrame, sides: pl.DataFrame, own: Own) -> dict[str, list[Any]]:
     """The sides of all rows, made together."""
-    fields = [(name, kind) for name, kind in _fields(struct) if name.startswith("side")]
-    made = iter(list(_rows(fields[0][1], sides, "side.", own)))
-    return {name: _with_nulls(made, frame[name]) for name, _ in fields}
+    each = [field for field in fields(struct) if field.name.startswith("side")]
+    made = iter(list(_rows(each[0].kind, sides, "side.", own)))
+    return {name: _with_nulls(made, frame[name]) for name, _, _ in each}
 
 
 def _present(column: pl.Series) -> pl.Series:
@@ -100,19 +92,38 @@ def _with_nulls(rows: Iterable[Any], column: pl.Series) -> list[Any]:
     return [next(rows) if there else None for there in column.is_not_null()]
 
 
+class Field(NamedTuple):
+    """A field of a struct: its type without its format, and that, empty if it has none."""
+
+    name: str
+    kind: Any
+    form: str
+
+
 @lru_cache
-def _fields(struct: type[msgspec.Struct]) -> list[tuple[str, Any]]:
-    return [(field.name, field.type) for field in msgspec.structs.fields(struct)]
+def fields(struct: type[msgspec.Struct]) -> list[Field]:
+    """The fields of a struct."""
+    kinds = get_type_hints(struct)
+    return [Field(each.name, kinds[each.name], _form(each.type)) for each in msgspec.structs.fields(struct)]
 
 
-def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> list[Any]:
+def _form(kind: Any) -> str:
+    """The format of a type, or of those inside of it."""
+    for meta in getattr(kind, "__metadata__", ()):
+        if meta.extra is not None:
+            return str(meta.extra["format"])
+    return next(filter(None, map(_form, get_args(kind))), "")
+
+
+def _column(field: Field, frame: pl.DataFrame, path: str, own: Own) -> list[Any]:
     """One field of all rows."""
+    name, kind, form = field
     source = own.get(path, name)
     if isinstance(source, list):
         return source
     if isinstance(source, np.ndarray):
-        return _numbers(name, source)
-    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+        return rounded_column(source, form)
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     nested = [one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)]
     if nested and source not in frame.columns:  # of columns beside it
         return list(_rows(nested[0], frame, f"{path}.", own))
@@ -120,11 +131,11 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         return [None] * frame.height
     column = frame[source]
     if float in kinds:
-        return _numbers(name, column.to_numpy())
-    if name in _TIMES:
+        return rounded_column(column.to_numpy(), form)
+    if form == TIME:
         times = timestamps(column.to_numpy().view(np.int64))  # null is NaT, which is NO_TIME
         return [time or "" for time in times] if kind is str else times
-    if name in _BOOKS:
+    if form == BOOK and get_origin(kind) is not list:
         missing = "" if kind is str else None
         return [missing if book is None else book_id(book) for book in column.to_list()]
     if get_origin(kind) is list:
@@ -132,7 +143,7 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             return parts(list(_rows(inner, flat(column).struct.unnest(), f"{path}.", own)), column)
         lists = column.to_list()
-        if name in _BOOK_LISTS:
+        if form == BOOK:
             return [list(map(book_id, each)) for each in lists]
         return [each or [] for each in lists] if column.null_count() else lists
     if nested:
@@ -141,16 +152,6 @@ def _column(name: str, kind: Any, frame: pl.DataFrame, path: str, own: Own) -> l
         return _with_nulls(_rows(nested[0], _present(column).struct.unnest(), f"{path}.", own), column)
     plain: list[Any] = (column.fill_null("") if kind is str and column.null_count() else column).to_list()
     return plain
-
-
-def _numbers(name: str, column: Any) -> list[float]:
-    """Numbers as `wire.numbers` has them, which are null in JSON where they are nan."""
-    if name in _AMERICAN:
-        price = round_american(column)
-    else:
-        price = np.round(column, 6 if name in _SIX_DIGITS else 4) + 0.0
-    out: list[float] = price.tolist()
-    return out
 
 
 def flat(lists: pl.Series) -> pl.Series:
@@ -199,15 +200,15 @@ def steady(row: msgspec.Struct) -> list[Any]:
 @lru_cache
 def _places(struct: type[msgspec.Struct]) -> tuple[list[int], list[int], list[int]]:
     """The places of ages, of fair probabilities, and of fields that may have fields of their own."""
-    fields = list(enumerate(_fields(struct)))
-    ages = [at for at, (name, _) in fields if name in AGES]
-    fair = [at for at, (name, _) in fields if name == "fair_probability"]
+    places = list(enumerate(fields(struct)))
+    ages = [at for at, field in places if field.name in AGES]
+    fair = [at for at, field in places if field.name == "fair_probability"]
     plain = {str, float, int, bool, type(None)}
-    nested = [at for at, (_, kind) in fields if at not in ages and not {*(get_args(kind) or [kind])} <= plain]
+    nested = [at for at, (_, kind, _) in places if at not in ages and not {*(get_args(kind) or [kind])} <= plain]
     return ages, fair, nested
 
 
 def american_of(column: pl.Expr) -> pl.Expr:
     """`numbers.american` of a column."""
-    rounded = column.round(2)
+    rounded = column.round(AMERICAN_DIGITS)
     return pl.when(rounded == -100.0).then(100.0).otherwise(rounded)

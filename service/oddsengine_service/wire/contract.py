@@ -15,11 +15,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog, largest_arbitrages
 from oddsengine.detection import kinds
-from oddsengine.detection.kinds import Kind
+from oddsengine.detection.kinds import Kind, sides_of
 from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
-from oddsengine_service.wire.numbers import Number, rounded
-from oddsengine_service.wire.references import sides_of, with_leg_references
+from oddsengine_service.wire.numbers import American, BookId, Number, Precise, Time, rounded, rounded_array
+from oddsengine_service.wire.references import with_leg_references
 
 
 def renamed(kind: Kind) -> Own:
@@ -35,26 +35,26 @@ class Ev(msgspec.Struct, frozen=True):
     external_event_id: str | None
     selection_id: str | None
     ev_percentage: float
-    odds_american: float
-    odds_decimal: float
-    no_vig_odds: Number
-    fair_probability: Number
+    odds_american: American
+    odds_decimal: Precise
+    no_vig_odds: American | None
+    fair_probability: Precise | None
     market_width: Number
     devig_method: str
-    sharp_book: str
+    sharp_book: BookId
     selection: str
     market: str
     line: Number
-    sportsbook: str
+    sportsbook: BookId
     game: str
     sport: str
     league: str
     home_team: str | None
     away_team: str | None
-    start_time: str | None
+    start_time: Time | None
     is_live: bool
     confidence_score: float
-    kelly_percent: Number
+    kelly_percent: Precise | None
     book_count: int
     arb_available: bool
     arb_profit: Number
@@ -66,31 +66,31 @@ class Ev(msgspec.Struct, frozen=True):
     oldest_odds_age_seconds: Number
     warnings: list[str]
     unconfirmed: bool
-    detected_at: str
+    detected_at: Time
     ev_percent: float
-    devig_book: str
+    devig_book: BookId
     team_side: str | None
     market_segment: str | None
     selection_type: str | None
-    push_probability: Number
+    push_probability: Precise | None
     ev_per_stake: Number
     is_alternate_line: bool
     shared_feed: list[str]
     odds_id: str | None
-    odds_decimal_net: float
+    odds_decimal_net: Precise
     reference: str
     ev_vs_sharp: Number
     ev_low: Number
     ev_high: Number
     ev_error: Number
-    prob_positive: Number
+    prob_positive: Precise | None
     flags: list[str]
-    kelly_shrunk: Number
+    kelly_shrunk: Precise | None
     independent_books: int | None
     agreeing_books: int | None
     max_bet: Number
-    still_there: Number
-    tie_probability: Number
+    still_there: Precise | None
+    tie_probability: Precise | None
     min_bet: Number
     bet_step: Number
     bet_delay: Number
@@ -116,13 +116,13 @@ class _OfMarket(msgspec.Struct, frozen=True):
 class Leg(msgspec.Struct, frozen=True):
     """One bet of an arbitrage."""
 
-    sportsbook: str
+    sportsbook: BookId
     selection: str
-    odds_american: float
-    odds_decimal: float
-    implied_probability: float
+    odds_american: American
+    odds_decimal: Precise
+    implied_probability: Precise
     stake_percent: float
-    timestamp: str | None
+    timestamp: Time | None
     external_event_id: str | None
     selection_id: str | None
     market_id: str | None
@@ -143,7 +143,7 @@ class Arbitrage(_OfMarket, frozen=True):
     profit_percent: float
     implied_total: float
     is_live: bool
-    start_time: str | None
+    start_time: Time | None
     is_alternate_line: bool
     possibly_stale: bool
     oldest_odds_age_seconds: Number
@@ -157,9 +157,9 @@ class Arbitrage(_OfMarket, frozen=True):
     player_id: str | None
     stat_category: str | None
     legs: list[Leg]
-    detected_at: str
+    detected_at: Time
     ev_percent: Number
-    devig_book: str | None
+    devig_book: BookId | None
     team_side: str | None
     market_segment: str | None
     home_team: str | None
@@ -183,7 +183,7 @@ def _results(frame: pl.DataFrame) -> list[list[float | None]]:
 def _arbitrage(frame: pl.DataFrame, _: pl.DataFrame, rates: Mapping[str, float] | None = None) -> Own:
     """The rounded stakes sum to 100; sizes in several currencies are compared at `rates`."""
     ends = frame["legs"].list.len().to_numpy().astype(np.int64).cumsum()
-    stake = np.round(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy(), 4)
+    stake = rounded_array(flat(frame["legs"]).struct.unnest()["stake_percent"].to_numpy())
     stake[ends - 1] = 100.0 - (np.add.reduceat(stake, np.r_[0, ends[:-1]]) - stake[ends - 1])
     sizes = largest_arbitrages(frame.select("legs", "is_live"), rates=rates)
     return {
@@ -206,18 +206,18 @@ ARBITRAGE = arbitrage_rows()
 class HoldOdds(msgspec.Struct, frozen=True):
     """A price in several formats, and the fair probability; `probability` is the implied one."""
 
-    american: float
-    decimal: float
-    implied_probability: float
-    fair_probability: Number
-    probability: float
+    american: American
+    decimal: Precise
+    implied_probability: Precise
+    fair_probability: Precise | None
+    probability: Precise
 
 
 class HoldSide(msgspec.Struct, frozen=True):
     """One outcome, and all books with its best price."""
 
     selection: str
-    books: list[str]
+    books: list[BookId]
     line: Number
     odds: HoldOdds
     deep_links: dict[str, str]
@@ -235,14 +235,14 @@ class LowHold(_OfMarket, frozen=True):
     line: Number
     home_team: str
     away_team: str
-    start_time: str | None
+    start_time: Time | None
     hold_percentage: float
     is_live: bool
-    all_books: list[str]
+    all_books: list[BookId]
     side1: HoldSide
     side2: HoldSide
     side3: HoldSide | None
-    detected_at: str
+    detected_at: Time
     is_alternate_line: bool
     is_player_prop: bool
     player_name: str | None
@@ -292,16 +292,16 @@ LOW_HOLD = RowEncoding(LowHold, _low_hold)
 class MiddleOdds(msgspec.Struct, frozen=True):
     """A price in several formats, and the fair probability."""
 
-    american: float
-    decimal: float
-    probability: float
-    fair_probability: float
+    american: American
+    decimal: Precise
+    probability: Precise
+    fair_probability: Precise
 
 
 class MiddleSide(msgspec.Struct, frozen=True):
     """One bet of a middle."""
 
-    book: str
+    book: BookId
     selection: str
     line: float
     odds: MiddleOdds
@@ -322,13 +322,13 @@ class Middle(_OfMarket, frozen=True):
     side2: MiddleSide
     middle_size: float
     middle_numbers: list[int]
-    middle_probability: float
+    middle_probability: Precise
     expected_value: float
     quality_score: float
-    detected_at: str
+    detected_at: Time
     home_team: str | None
     away_team: str | None
-    start_time: str | None
+    start_time: Time | None
     roi_percentage: float
     worst_case_loss: float
     best_case_profit: float
@@ -337,7 +337,7 @@ class Middle(_OfMarket, frozen=True):
     is_guaranteed_profit: bool
     guaranteed_roi: Number
     key_numbers: list[int]
-    key_number_probability: Number
+    key_number_probability: Precise | None
     market_overround: float
     is_live: bool
     is_player_prop: bool
@@ -367,7 +367,7 @@ def _middle(frame: pl.DataFrame, sides: pl.DataFrame) -> Own:
     numbers, keys = frame["middle_numbers"].to_list(), frame["key_numbers"].to_list()
     chances, teams = frame["middle_probability"].to_list(), frame["team_side"].to_list()
     implied = sides["implied_probability"].to_numpy().reshape(2, -1)
-    stake = np.round(sides["stake_percent"][: frame.height].to_numpy(), 4)
+    stake = rounded_array(sides["stake_percent"][: frame.height].to_numpy())
     sure, worst = frame["is_guaranteed_profit"].to_numpy(), frame["worst_case_loss"].to_numpy()
     names = zip(teams, frame["home_team"].to_list(), frame["away_team"].to_list(), strict=True)
     return {

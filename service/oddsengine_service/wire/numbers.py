@@ -1,17 +1,28 @@
 """Rounding and formatting of numbers and times; nothing is rounded elsewhere.
 
-American prices have 2 digits, decimal prices and probabilities 6, others 4. Times are RFC 3339 in UTC. Where
-people read American prices (messages, CSV files, the page) they are whole, as books show them, as in `/v4`.
+`oddsengine.maths.rounding` has the digits. Times are RFC 3339 in UTC. Where people read American prices (messages, CSV
+files, the page) they are whole, as books show them, as in `/v4`. Fields of rows that are encoded by columns say their
+format by their type: `American`, `Precise`, `Time` or `BookId`.
 """
 # mypy: allow-untyped-calls
 
 import math
 from datetime import datetime
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
 
 from oddsengine.columns import Floats
 from oddsengine.maths.odds import quoted_american, round_american
+from oddsengine.maths.rounding import MONEY_DIGITS, PRECISE_DIGITS, USUAL_DIGITS, exact
 
 Number = float | None
+AMERICAN, PRECISE, TIME, BOOK = "american", "precise", "time", "book"
+American = Annotated[float, Meta(extra={"format": AMERICAN})]
+Precise = Annotated[float, Meta(extra={"format": PRECISE})]
+Time = Annotated[str, Meta(extra={"format": TIME})]
+BookId = Annotated[str, Meta(extra={"format": BOOK})]
 
 
 def format_time(time: datetime | None) -> str | None:
@@ -26,12 +37,12 @@ def format_time(time: datetime | None) -> str | None:
     return None if time is None else time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def rounded(value: Number, digits: int = 4) -> Number:
+def rounded(value: Number, digits: int = USUAL_DIGITS) -> Number:
     """Round a number, or None; never returns -0.0."""
-    return None if value is None else round(value, digits) + 0.0
+    return None if value is None else exact(value, digits)
 
 
-def known(value: float, digits: int = 4) -> Number:
+def known(value: float, digits: int = USUAL_DIGITS) -> Number:
     """Round a number; None for nan."""
     return None if math.isnan(value) else exact(value, digits)
 
@@ -41,8 +52,27 @@ def percent(share: float) -> Number:
     return known(100.0 * share)
 
 
-def exact(value: float, digits: int = 4) -> float:
-    return round(value, digits) + 0.0
+def precise(value: float) -> float:
+    """Round a decimal price or a probability."""
+    return exact(value, PRECISE_DIGITS)
+
+
+def money(value: float) -> float:
+    """Round an amount."""
+    return round(value, MONEY_DIGITS)
+
+
+def rounded_array(column: Floats, form: str = "") -> Floats:
+    """Round the numbers of a column by their format."""
+    if form == AMERICAN:
+        return round_american(column)
+    return np.asarray(np.round(column, PRECISE_DIGITS if form == PRECISE else USUAL_DIGITS) + 0.0)
+
+
+def rounded_column(column: Floats, form: str = "") -> list[float]:
+    """`rounded_array` as a list."""
+    out: list[float] = rounded_array(column, form).tolist()
+    return out
 
 
 def american(value: float) -> float:

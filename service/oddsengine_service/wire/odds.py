@@ -18,7 +18,7 @@ from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.tiers import TIERS
 from oddsengine_service.wire.columns import home_page
 from oddsengine_service.wire.envelopes import AnswerMeta, Body, Counted, DataWith, Moment, PageWith, Pagination, Share
-from oddsengine_service.wire.numbers import americans
+from oddsengine_service.wire.numbers import PRECISE, americans, rounded_column
 from oddsengine_service.wire.texts import MOST_TEXT, WORDS_PATTERN
 
 
@@ -202,7 +202,7 @@ def odds(rows: OddsRows) -> list[Odds]:
 
 def best_odds(rows: OddsRows, net: Floats) -> list[BestOdds]:
     """Encode rows of `/odds/best`; `net` are the prices after commission."""
-    return list(map(BestOdds, *_columns(rows), np.round(net, 6).tolist()))
+    return list(map(BestOdds, *_columns(rows), rounded_column(net, PRECISE)))
 
 
 class RowEncoder:
@@ -249,7 +249,7 @@ def fields_of(names: Sequence[str], state: str = "") -> Callable[..., list[dict[
     def rows(board_rows: OddsRows, net: Floats | None = None) -> list[dict[str, Any]]:
         columns = _columns(board_rows, state)
         if net is not None:
-            columns.append(np.round(net, 6).tolist())
+            columns.append(rounded_column(net, PRECISE))
         return [dict(zip(names, row, strict=True)) for row in zip(*(columns[i] for i in at), strict=True)]
 
     return rows
@@ -270,8 +270,8 @@ def _columns(rows: OddsRows, state: str = "") -> list[Any]:
         *texts, strict=True
     )
     books = [rows.books[b] for b in rows.book]
-    decimal = np.round(rows.odds, 6).tolist()
-    share = np.round(1.0 / rows.odds, 6).tolist()
+    decimal = rounded_column(rows.odds, PRECISE)
+    share = rounded_column(1.0 / rows.odds, PRECISE)
     times = timestamps(np.concatenate((rows.start, rows.seen, rows.changed)))
     begins, seen, changed = times[:n], times[n : 2 * n], times[2 * n :]
     main = [_MAIN[m] for m in rows.main]

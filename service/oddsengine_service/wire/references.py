@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.detection.kinds import bets_of
 from oddsengine.query import values
 
 NAMES = ("home", "away", "sport_ref", "league_ref", "market_ref", "sportsbook_ref")
@@ -24,16 +25,6 @@ def references(row: Mapping[str, Any]) -> dict[str, Any]:
     return _of_event(row, row["market_type"]) | _of_book(row["sportsbook"])
 
 
-def sides_of(row: Mapping[str, Any]) -> list[Any]:
-    """The sides of a middle or a low hold, decoded; none for other opportunities."""
-    return [side for name in ("side1", "side2", "side3") if (side := row.get(name))]
-
-
-def legs_of(row: Mapping[str, Any]) -> list[Any]:
-    """The bets of an opportunity, decoded: its legs or sides, or the opportunity itself if it is a single price."""
-    return row.get("legs") or sides_of(row) or [row]
-
-
 def books_of_leg(leg: Mapping[str, Any]) -> list[str]:
     """The books at which a bet is offered; only a side of a low hold may have several."""
     return leg.get("books") or [leg["sportsbook"] if "sportsbook" in leg else leg["book"]]
@@ -45,7 +36,7 @@ def with_leg_references(out: dict[str, Any]) -> dict[str, Any]:
     The references of a side offered by several books are those of the first.
     """
     shared = _of_event(out, out["market"] if "market" in out else out["market_type"])
-    for leg in legs_of(out):
+    for leg in bets_of(out):
         leg.update(shared | _of_book(books_of_leg(leg)[0]))
     return out
 

@@ -5,7 +5,7 @@ import random
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -21,13 +21,14 @@ from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.question import extended
 from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.maths.odds import charged
+from oddsengine.maths.rounding import exact
 from oddsengine.query import values
 from oddsengine.tables.levels import BET_RULES
 from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.contract import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
 from oddsengine_service.wire.encodings import ENCODINGS
 from oddsengine_service.wire.envelopes import GameState
-from oddsengine_service.wire.numbers import american, americans, exact, format_time, rounded
+from oddsengine_service.wire.numbers import american, americans, format_time, rounded
 
 SCHEMAS = {"ev": EV_SCHEMA, "arbitrage": ARBITRAGE_SCHEMA, "low_hold": LOW_HOLD_SCHEMA, "middles": MIDDLES_SCHEMA}
 SIX = {"odds_decimal", "decimal", "fair_probability", "implied_probability", "probability", "middle_probability",
@@ -54,7 +55,7 @@ NEVER_NULL = {
     "sportsbook", "book", "net_odds", "id", "side1", "side2", "odds", "legs", "books", "all_books", "odds_ids",
     "deep_links", "deep_link", "max_bets", "warnings", "middle_numbers", "key_numbers", "worst_case_loss",
     "stake_percent", "row", "rows", "each",
-    *(field.name for one in STRUCTS for field in msgspec.structs.fields(one) if field.type in (float, int, bool)),
+    *(name for one in STRUCTS for name, kind in get_type_hints(one).items() if kind in (float, int, bool)),
 } | {"american", "decimal", "implied_probability", "probability", "line", "fair_probability"}  # fmt: skip
 NULLABLE = {"line": {"ev", "arbitrage", "low_hold"}, "fair_probability": {"ev", "low_hold"}}
 
@@ -166,8 +167,8 @@ def largest(legs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def fields(struct: type[msgspec.Struct], row: Mapping[str, Any], other: Mapping[str, str]) -> dict[str, Any]:
     return {
-        field.name: field_of(field.name, field.type, row, row.get(other.get(field.name, field.name)), other)
-        for field in msgspec.structs.fields(struct)
+        name: field_of(name, kind, row, row.get(other.get(name, name)), other)
+        for name, kind in get_type_hints(struct).items()
     }
 
 
@@ -177,7 +178,7 @@ def home(book: str) -> str | None:
 
 
 def field_of(name: str, kind: Any, row: Mapping[str, Any], value: Any, other: Mapping[str, str]) -> Any:
-    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     if get_origin(kind) is dict:
         if name == "odds_ids":
             return {catalog.book(book).id: id_ for book, id_ in zip(row["books"], row["odds_ids"], strict=True)}

@@ -22,7 +22,7 @@ from oddsengine_service.routes.odds import books_for
 from oddsengine_service.routes.opportunities.lists import TAG, reference
 from oddsengine_service.tiers import books_of, feature_above
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.numbers import rounded
+from oddsengine_service.wire.numbers import precise, rounded
 
 MOST_PRICES, MOST_POINTS = 40, 500
 
@@ -121,7 +121,7 @@ def _fair_line(context: Context, explanation: Explanation, event: str) -> dict[s
         return {}
     fair = devig(np.array([odds for _, odds in whole]), explanation.method)[:, outcomes.index(legs[0])]
     stamps = timestamps(np.array([at for at, _ in whole]))
-    points = [{"at": at, "probability": round(p, 6)} for at, p in zip(stamps, fair.tolist(), strict=True)]
+    points = [{"at": at, "probability": precise(p)} for at, p in zip(stamps, fair.tolist(), strict=True)]
     return {"fair_line_book": catalog.book(book).id, "fair_line": points}
 
 
@@ -143,7 +143,7 @@ def _figures(kind: Kind, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: round(v, 6) if isinstance(v, float) else v for k, v in row.items() if v is not None}
+    return {k: precise(v) if isinstance(v, float) else v for k, v in row.items() if v is not None}
 
 
 def explanation(context: Context) -> Any:

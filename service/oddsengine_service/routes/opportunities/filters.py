@@ -60,11 +60,10 @@ def matching(table: OpportunityTable, query: Any, kind: Kind, now: Any) -> Bools
             parts.append((start >= begin) & (start < end) & (start != NO_TIME))
     if query.get("starts_within") is not None:
         parts.append((start <= micros(now) + round(query.starts_within * 3_600_000_000)) & (start != NO_TIME))
-    lowest, highest = prices(kind)
     if query.get("min_odds") is not None:
-        parts.append(table.computed(lowest) >= american(query.min_odds))
+        parts.append(table.computed(prices(kind).lowest) >= american(query.min_odds))
     if query.get("max_odds") is not None:
-        parts.append(table.computed(highest) <= american(query.max_odds))
+        parts.append(table.computed(prices(kind).highest) <= american(query.max_odds))
     parts += [_within(table, column, query.get(low), query.get(high)) for column, low, high in kind.bounds]
     return _every(parts)
 

@@ -12,6 +12,7 @@ from oddsengine import catalog
 from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.detection.kinds import ARBITRAGE, BUILT_IN, EV, KINDS, LOW_HOLD, MIDDLES, Kind
 from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
+from oddsengine.maths.rounding import exact
 from oddsengine.query import BoardIds, values
 from oddsengine.staking.same_bets import same_bets
 from oddsengine_service import filters
@@ -27,7 +28,7 @@ from oddsengine_service.wire.contract import ArbitragePage, EvPage, LowHoldPage,
 from oddsengine_service.wire.encodings import ENCODINGS, WITH_GAME_STATE
 from oddsengine_service.wire.envelopes import ListMeta, PageWith
 from oddsengine_service.wire.games import Standing, state_of
-from oddsengine_service.wire.numbers import exact, format_time
+from oddsengine_service.wire.numbers import format_time
 
 TAG = "Opportunities"
 

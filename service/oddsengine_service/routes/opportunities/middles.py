@@ -9,7 +9,7 @@ from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.routes.opportunities.lists import MIDDLES_LIST, TAG, MiddlesQuery, largest, listed, mean
 from oddsengine_service.wire.contract import BestEv, MiddlesSummary
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.numbers import exact
+from oddsengine_service.wire.numbers import precise
 
 
 def summary(context: Context) -> Any:
@@ -41,7 +41,7 @@ def _summed(table: OpportunityTable | None, places: Longs) -> MiddlesSummary:
         by_market=table.coded("market_type").counts(places),
         by_sportsbook=dict(sorted(books.items(), key=lambda item: (-item[1], item[0]))),
         avg_middle_size=mean(table.numbers("middle_size")[places]),
-        avg_probability=exact(float(table.numbers("middle_probability")[places].mean()), 6),
+        avg_probability=precise(float(table.numbers("middle_probability")[places].mean())),
         avg_ev=mean(value),
         best_ev=BestEv(
             largest(value), table.column("sport")[best] or "", table.column("market_type")[best]

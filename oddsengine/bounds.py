@@ -1,0 +1,49 @@
+"""Numbers within bounds: the check of a parameter, and what its error says."""
+
+from math import inf, isfinite
+from numbers import Real
+from typing import Any, TypeGuard
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value is a finite number; true and false are none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # an integer above all floats
+        return False
+
+
+def check_number(
+    name: str, value: Any, least: float = -inf, *, above: float = -inf, most: float = inf, optional: bool = False
+) -> None:
+    """Raise if a parameter is not a finite number within bounds, or None if that is allowed.
+
+    Examples
+    --------
+    >>> check_number("size", 0.5, above=0.0, most=1.0)
+    >>> check_number("size", 25, above=0.0, most=1.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: size must be above 0 and at most 1, got 25
+    """
+    if value is None and optional:
+        return
+    if is_number(value) and least <= value <= most and value > above:
+        return
+    raise ValueError(f"{name} must be {'None or ' if optional else ''}{_allowed(least, above, most)}, got {value!r}")
+
+
+def _allowed(least: float, above: float, most: float) -> str:
+    if isfinite(most) and isfinite(least):
+        return f"from {_text(least)} to {_text(most)}"
+    if isfinite(most) and isfinite(above):
+        return f"above {_text(above)} and at most {_text(most)}"
+    if isfinite(above):
+        return f"a finite number above {_text(above)}"
+    if isfinite(least):
+        return f"a finite number of at least {_text(least)}"
+    return "a finite number" + (f" of at most {_text(most)}" if isfinite(most) else "")
+
+
+def _text(bound: float) -> str:
+    return f"{bound:,.15g}"
