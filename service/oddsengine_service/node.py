@@ -101,7 +101,7 @@ class Node(Writer):
     rates
         Rates of currencies, for the largest sizes of arbitrages; empty: those between two currencies are unknown.
     stream_settings
-        Arguments of `stream.sending.Subscribers`.
+        Arguments of `stream.subscribers.Subscribers`.
     on_compile
         Receives messages about the compilation of kernels.
     """

@@ -293,7 +293,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
             node, Matcher(), clock=node.clock.now, payloads=quarantine(settings, secrets), overrides=overrides,
             games=node.games, futures=node.futures, replication=node.replication, ages=True,
         )  # fmt: skip
-        hub.adopt(node.replication.decisions.values())
+        hub.applier.adopt(node.replication.decisions.values())
         node.use_feeds(hub)
         with secrets.out_of_logs():
             asyncio.run(_until(node, hub.run(made, state=state_file(settings))))
