@@ -200,7 +200,7 @@ class Service:
         """Free the memory of views that nobody reads."""
         for turn in count(1):
             await asyncio.sleep(_SWEEP_EVERY)
-            await run_in_threadpool(self.node.views.sweep)
+            await run_in_threadpool(self.node.boards.views.sweep)
             if turn % _TRIM_EVERY == 0:
                 await run_in_threadpool(trim)
 

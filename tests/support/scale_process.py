@@ -77,7 +77,7 @@ def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
 
 def hashes(node: Any) -> str:
     """The state of a node's boards: now without views, and a minute ago."""
-    late = [engine.state_hash(views=False) for engine in node._late.values()]
+    late = [engine.state_hash(views=False) for engine in node.boards.late.values()]
     return "/".join([node.engine.state_hash(views=False), *late])
 
 

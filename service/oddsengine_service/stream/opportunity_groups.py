@@ -150,12 +150,12 @@ class OpportunityGroups:
             self._jobs.put(lambda: self._give_up(pending))
             return
         if watch is None:
-            node = self._node
+            engine, boards = self._node.engine, self._node.boards
             watch = pending.watch = Watch(
-                node.engine, node.method, *pending.view, account=account, ended=node.ended, encodings=node.encodings
+                engine, boards.method, *pending.view, account=account, ended=boards.ended, encodings=boards.encodings
             )  # fmt: skip
             self._jobs.put(lambda: self._register(pending, watch))
-            pending.snapshot = pending.snapshot._replace(before=node.engine.number)
+            pending.snapshot = pending.snapshot._replace(before=engine.number)
             pending.unread = watch.ids()
         pending.read_part(watch)
         if pending.unread:

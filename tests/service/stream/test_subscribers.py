@@ -45,7 +45,7 @@ class Client:
 def subscribers_and_group(wire: Wire, **bounds: int) -> tuple[Subscribers, PriceGroup]:
     """The subscribers of a node without a server, and a group."""
     node = Node(Engine(), None, None)  # type: ignore[arg-type]
-    group = PriceGroup(RowFilter(), RowForm(), node.index(node.engine), wire)
+    group = PriceGroup(RowFilter(), RowForm(), node.boards.index(node.engine), wire)
     return Subscribers(node, **bounds), group
 
 
