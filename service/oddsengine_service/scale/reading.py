@@ -123,8 +123,8 @@ class LogReader:
             self._node.wait_for("")
             log.event("ready", step=self._node.engine.number, seconds=round(time.time() - self._node.started, 2))
 
-    def disconnected(self) -> None:
-        """Be ready again with the next message."""
+    def catch_up(self) -> None:
+        """Have caught up with the next message, whatever was in the log at the start."""
         self._target = 0
 
     # ---- snapshots ----

@@ -222,7 +222,7 @@ class Member(Changes):
                 self.standing_by = not stalled
                 node.wait_for("the log takes no steps" if stalled else "")
             elif gone > GONE_S and node.ready:
-                self._reader.disconnected()
+                self._reader.catch_up()
                 node.wait_for("no connection to the log")
 
     async def _save_snapshots(self) -> None:

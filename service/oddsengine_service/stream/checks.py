@@ -157,14 +157,12 @@ def _reached(subscriber: Subscriber) -> bytes:
     """A comment with the update that a subscriber has reached, if any."""
     if not subscriber.wire.comments or subscriber.cohort is None:
         return b""
-    groups = subscriber.cohort.groups
-    said = [
-        b"prices %d" % max(group.reached, subscriber.number) for group in groups if isinstance(group, PriceGroup)
-    ] + [
-        b"opportunities %d" % group.reached
-        for group in groups
-        if isinstance(group, OpportunityGroup) and group.reached
-    ]  # fmt: skip
+    said: list[bytes] = []
+    for group in subscriber.cohort.groups:
+        if isinstance(group, PriceGroup):
+            said.insert(0, b"prices %d" % max(group.reached, subscriber.number))
+        elif isinstance(group, OpportunityGroup) and group.reached:
+            said.append(b"opportunities %d" % group.reached)
     return b": %b\n" % b", ".join(said) if said else b""
 
 

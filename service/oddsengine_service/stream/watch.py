@@ -200,7 +200,10 @@ class Watch:
 
 
 class PendingWatch:
-    """A watch that is read for the first time, and the subscribers that wait for it."""
+    """A watch that is read for the first time, and the subscribers that wait for it.
+
+    The thread of reads makes and reads it; `waiting` is for the hub's thread, which gets the rest once all is read.
+    """
 
     def __init__(self, view: ViewKey, account: str, replaced: Watch | None) -> None:
         self.view, self.account = view, account

@@ -12,9 +12,9 @@ MOST_ROWS = 50_000  # opportunities that one account's watches may hold for anot
 
 
 class Watches:
-    """Watches by view.
+    """Watches by view; for the hub's thread, but for `full`.
 
-    The hub's thread changes them, under the lock; the thread of reads asks how many opportunities they hold.
+    The thread of reads asks how many opportunities they hold, so `open` is changed under the lock.
     """
 
     def __init__(self) -> None:
