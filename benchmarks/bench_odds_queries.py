@@ -48,7 +48,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 @pytest.fixture(scope="module")
 def node(engine: Engine) -> Any:
     index = Index(engine)
-    return SimpleNamespace(index=lambda _: index)
+    return SimpleNamespace(boards=SimpleNamespace(index=lambda _: index))
 
 
 def ask(node: Any, engine: Engine, path: str, query: str) -> Context:
@@ -59,7 +59,7 @@ def ask(node: Any, engine: Engine, path: str, query: str) -> Context:
 
 def timed(benchmark: Any, node: Any, engine: Engine, path: str, queries: list[str]) -> None:
     """Run the queries in turn; cached conditions are cleared before each."""
-    answer, index = PATHS[path].answer, node.index(engine)
+    answer, index = PATHS[path].answer, node.boards.index(engine)
     encode(answer(ask(node, engine, path, queries[0])))
     turn = itertools.cycle([ask(node, engine, path, query) for query in queries])
 
@@ -85,7 +85,7 @@ def test_best(benchmark: Any, node: Any, engine: Engine, kind: str) -> None:
 
 @pytest.mark.benchmark(group="a page of 50")
 def test_encoding(benchmark: Any, node: Any, engine: Engine) -> None:
-    with node.index(engine).reader() as reader:
+    with node.boards.index(engine).reader() as reader:
         rows = to_wire(reader.take(reader.matching_rows(RowFilter(), {})[:50]))
     benchmark._timer = time.process_time
     benchmark.pedantic(lambda: encode(rows), rounds=300)
@@ -93,7 +93,7 @@ def test_encoding(benchmark: Any, node: Any, engine: Engine) -> None:
 
 @pytest.mark.benchmark(group="update")
 def test_update(benchmark: Any, node: Any, engine: Engine) -> None:
-    index = node.index(engine)
+    index = node.boards.index(engine)
     first = engine.table().row(0, named=True)
     lines = itertools.count(300)
 

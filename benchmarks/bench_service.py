@@ -348,7 +348,7 @@ def in_process(number: int = 20_000) -> None:
         trivial = Endpoint("/_trivial", lambda _: {"success": True}, "Nothing", "Health", dict)
         service.app.router.routes.insert(0, route(service.api, trivial))
         service.node.wait_for("")
-        service.node._late = {60: service.node.engine.delayed(60)}
+        service.node.boards.late = {60: service.node.engine.delayed(60)}
         scope = {
             "type": "http", "method": "GET", "path": "/api/v1/_trivial", "raw_path": b"/api/v1/_trivial",
             "query_string": b"", "client": ("127.0.0.1", 1), "headers": [(b"host", b"x"), (b"x-api-key", key)],

@@ -138,7 +138,7 @@ async def ours(args: argparse.Namespace) -> None:
         return stop, asyncio.create_task(asyncio.to_thread(run, stop, rate))
 
     def cuts() -> int:
-        return api.hub.lines.cuts if api.hub is not None else 0
+        return api.hub.subscribers.checks.cuts if api.hub is not None else 0
 
     await _commands(server.servers[0].sockets[0].getsockname()[1], turn, args, spent, cuts)
     await serving

@@ -43,7 +43,7 @@ def serve(args: argparse.Namespace) -> None:
     from oddsengine_service import demo  # noqa: PLC0415
     from oddsengine_service.accounts.limits import Limits  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
-    from oddsengine_service.stream.watch import Watch  # noqa: PLC0415
+    from oddsengine_service.stream.watch import PART, Watch  # noqa: PLC0415
     from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
 
     class Everybody:
@@ -59,10 +59,10 @@ def serve(args: argparse.Namespace) -> None:
     def step(batch: FeedBatch) -> None:
         node.write(node.step, batch.quotes, batch.now, complete=batch.complete, events=batch.events).result()
 
-    def begin_read(watch: Watch, most: int) -> set[int]:
-        first = dict(islice(watch._outdated.items(), most))
+    def begin_read(watch: Watch, *, whole: bool) -> set[int]:
+        first = dict(islice(watch._outdated.items(), None if whole else PART))
         reads.append((time.perf_counter(), {f"{id_:016x}": number for id_, number in first.items()}))
-        return begin(watch, most)
+        return begin(watch, whole=whole)
 
     begin, Watch.begin_read = Watch.begin_read, begin_read  # type: ignore[method-assign, assignment]
 

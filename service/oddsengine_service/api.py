@@ -53,7 +53,7 @@ class Api:
         """All streams; created on first use, in the event loop."""
         if self.hub is None:
             node = self.node
-            self.hub = StreamHub(node, node.index(node.engine), **node.stream_settings)
+            self.hub = StreamHub(node, node.boards.index(node.engine), **node.stream_settings)
             node.games.listen(self.hub.games)
         return self.hub
 
@@ -103,7 +103,7 @@ class Api:
             ignored = [name for name in ignored if name != "api_key"]
         if not endpoint.path.startswith(V4):  # which ignores what it does not know, as others do
             self.refuse(ignored, endpoint.query.declared)
-        board = node.board(caller.tier) if node.ready else node.engine
+        board = node.boards.of(caller.tier) if node.ready else node.engine
         return Context(caller, query, request.values, body, board, node, ignored, request.root, self.targets)
 
     def refuse(self, ignored: Sequence[str], known: Iterable[str]) -> None:

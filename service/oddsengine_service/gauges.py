@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from operator import attrgetter
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -12,11 +13,11 @@ from oddsengine_service.stream.hub import StreamHub
 
 _STREAMS = (
     (GaugeMetricFamily, "oddsengine_streams", "Streams that are open", "streams"),
-    (CounterMetricFamily, "oddsengine_stream_made", "Events that were encoded, each for a group", "made"),
-    (CounterMetricFamily, "oddsengine_stream_events", "Events sent on streams", "events"),
-    (CounterMetricFamily, "oddsengine_stream_cuts", "Streams cut off because their reader was slow", "cuts"),
+    (CounterMetricFamily, "oddsengine_stream_made", "Events that were encoded, each for a group", "delivery.made"),
+    (CounterMetricFamily, "oddsengine_stream_events", "Events sent on streams", "delivery.events"),
+    (CounterMetricFamily, "oddsengine_stream_cuts", "Streams cut off because their reader was slow", "checks.cuts"),
 )
-"""Metrics of streams, and the attributes of `Lines` that count them."""
+"""Metrics of streams, and the attributes of `Subscribers` that count them."""
 
 
 class Gauges(Collector):
@@ -32,7 +33,7 @@ class Gauges(Collector):
             failing.add_metric([name], 1.0)
         yield failing
         for family, name, doc, attribute in _STREAMS:  # zero before the first stream
-            yield family(name, doc, 0 if hub is None else getattr(hub.lines, attribute))
+            yield family(name, doc, 0 if hub is None else attrgetter(attribute)(hub.subscribers))
         if not node.ready:
             return
         engine = node.engine

@@ -14,23 +14,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from oddsengine import load_kernels, query
+from oddsengine import load_kernels
 from oddsengine.catalog import FairTable
 from oddsengine.history.archive import ArchiveError
-from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
-from oddsengine.query import StatsCache
 from oddsengine_service.accounts.keys import KeyStore, open_store
 from oddsengine_service.accounts.limits import Limits, Usage
 from oddsengine_service.accounts.records import FILE as RECORDS
 from oddsengine_service.accounts.records import Records
-from oddsengine_service.board.ended import EndedRows
+from oddsengine_service.board.boards import Boards
 from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.board.futures import NodeFutures
 from oddsengine_service.board.games import GameBoard
 from oddsengine_service.board.splits import Splits
-from oddsengine_service.board.views import Board, Views
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.status import Feeds
@@ -41,7 +38,6 @@ from oddsengine_service.history.recording import NodeTape
 from oddsengine_service.monitoring import log
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings, SettingsError, secret
-from oddsengine_service.tiers import TIERS, Tier
 from oddsengine_service.wire.encodings import encodings
 from oddsengine_service.wire.splits import SplitsGiven
 
@@ -76,7 +72,7 @@ class Failures(dict[str, str]):
 class Node(Writer):
     """An engine with its sources and stores.
 
-    Readers use the engine of their tier (`board`) from any thread. Ages are measured by `clock`.
+    Readers use the board of their tier (`boards`) from any thread. Ages are measured by `clock`.
 
     Parameters
     ----------
@@ -101,7 +97,7 @@ class Node(Writer):
     rates
         Rates of currencies, for the largest sizes of arbitrages; empty: those between two currencies are unknown.
     stream_settings
-        Arguments of `stream.sending.Subscribers`.
+        Arguments of `stream.subscribers.Subscribers`.
     on_compile
         Receives messages about the compilation of kernels.
     """
@@ -127,10 +123,8 @@ class Node(Writer):
         self.games, self.futures = GameBoard(replication), NodeFutures((), replication)
         self.splits = Splits(replication=replication)
         self.splits_token = splits_token
-        self.rates, self.encodings = rates, encodings(rates)
-        self.method = _method(reference)  # of views without a reference
-        self.ended = EndedRows()
-        self.views, self.stats = Views(method=self.method, ended=self.ended), StatsCache()
+        self.rates = rates
+        self.boards = Boards(engine, _method(reference), encodings(rates))
         self.freshness = Freshness(engine, self.clock.time)
         self.past = past
         self.feeds: Feeds | None = None
@@ -138,9 +132,6 @@ class Node(Writer):
         self.stream_settings = stream_settings
         self.closing = threading.Event()
         self._on_compile = on_compile
-        self._delays = sorted({tier.delay for tier in TIERS.values() if tier.delay})
-        self._late: dict[int, DelayedBoard] = {}
-        self._indexes: dict[Board, query.Index] = {}
         if past is not None:
             self.games.listen(past.play)
         replication.attach(self)
@@ -148,8 +139,7 @@ class Node(Writer):
     def warm(self) -> None:
         """Load the kernels and create the delayed boards; the node is ready afterwards."""
         load_kernels(self._on_compile)
-        for delay in self._delays:
-            self._late[delay] = self.engine.delayed(delay)
+        self.boards.delay()
         self.engine.keep_replica()
         self.ready = not self.waits_for
 
@@ -160,13 +150,6 @@ class Node(Writer):
     def use_feeds(self, feeds: Feeds) -> None:
         """Show the statuses of these feeds."""
         self.feeds = feeds
-
-    def board(self, tier: Tier) -> Board:
-        return self._late[tier.delay] if tier.delay else self.engine
-
-    def index(self, board: Board) -> query.Index:
-        """The index of one of the node's boards; created on first use."""
-        return self._indexes.get(board) or self._indexes.setdefault(board, query.Index(board))
 
     def step(self, quotes: Any = (), now: datetime | None = None, **more: Any) -> Update:
         """Apply a batch and publish the update; only in the writer (`write`)."""
@@ -183,7 +166,7 @@ class Node(Writer):
             self.past.follow(update)
         if update.what.size or update.seen:
             self.changed_at = self.clock.time()
-        for delay, board in self._late.items():
+        for delay, board in self.boards.late.items():
             self.report(f"board delayed by {delay} s", board.failure)
         super().publish(update)
 

@@ -200,7 +200,7 @@ class Service:
         """Free the memory of views that nobody reads."""
         for turn in count(1):
             await asyncio.sleep(_SWEEP_EVERY)
-            await run_in_threadpool(self.node.views.sweep)
+            await run_in_threadpool(self.node.boards.views.sweep)
             if turn % _TRIM_EVERY == 0:
                 await run_in_threadpool(trim)
 
@@ -293,7 +293,7 @@ def feeding(settings: Settings, environ: Mapping[str, str]) -> Callable[[Service
             node, Matcher(), clock=node.clock.now, payloads=quarantine(settings, secrets), overrides=overrides,
             games=node.games, futures=node.futures, replication=node.replication, ages=True,
         )  # fmt: skip
-        hub.adopt(node.replication.decisions.values())
+        hub.applier.adopt(node.replication.decisions.values())
         node.use_feeds(hub)
         with secrets.out_of_logs():
             asyncio.run(_until(node, hub.run(made, state=state_file(settings))))

@@ -352,7 +352,7 @@ def test_a_background_job_that_fails_begins_again(
         if len(done) == 1:
             raise RuntimeError("can't start new thread")
 
-    node.state.api.node.views.sweep = sweep
+    node.state.api.node.boards.views.sweep = sweep
 
     async def run() -> None:
         async with node.router.lifespan_context(node):

@@ -221,12 +221,12 @@ def test_the_machine_s_own_clocks() -> None:
 def test_a_hub_lets_prices_age() -> None:
     driven = Driven()
     hub = Hub(Writer(Engine()), Matcher(), clock=driven.clock.now)
-    hub._pass_time()
+    hub.applier.pass_time()
     driven.set(-HOUR)
     times = []
     for _ in range(5):
         driven.go_on(1.0)
-        hub._pass_time()
+        hub.applier.pass_time()
         times.append(hub.engine.now)
     assert all(one < other for one, other in pairwise(times))  # type: ignore[operator]
     assert times[-1] >= BEGIN + timedelta(seconds=4.9)  # type: ignore[operator]

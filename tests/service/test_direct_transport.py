@@ -10,7 +10,7 @@ import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine_service.stream.subscriber import DirectTransport
+from oddsengine_service.stream.connection import DirectTransport
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 

@@ -208,7 +208,7 @@ def test_what_fails_is_measured_before_the_node_is_ready_too() -> None:
 
 def test_a_delayed_board_that_fails_is_measured_until_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
     node, now = Node(Engine(), None, None), NOW  # type: ignore[arg-type]
-    node._late = {60: node.engine.delayed(60)}
+    node.boards.late = {60: node.engine.delayed(60)}
 
     def stepped() -> list[str]:
         nonlocal now
@@ -218,13 +218,13 @@ def test_a_delayed_board_that_fails_is_measured_until_it_starts_again(monkeypatc
 
     assert [stepped() for _ in range(3)] == [[], [], []]
     with monkeypatch.context() as patch:
-        patch.setattr(node._late[60].replica._shown.board, "repeat", lambda *_: 1 / 0)
+        patch.setattr(node.boards.late[60].replica._shown.board, "repeat", lambda *_: 1 / 0)
         with pytest.warns(RuntimeWarning, match="delayed by 60 s"):
             assert stepped() == ["board delayed by 60 s"]
     families = {family.name: family for family in Gauges(node).collect()}
     assert [sample.labels for sample in families["oddsengine_failing"].samples] == [{"what": "board delayed by 60 s"}]
     assert [stepped() for _ in range(2)] == [["board delayed by 60 s"], []]
-    assert node._late[60].number == 5
+    assert node.boards.late[60].number == 5
     node.close()
 
 

@@ -68,7 +68,7 @@ def test_a_row_of_a_stake_is_looked_up_and_explained_at_that_stake(here: Node) -
     assert row["profit_percent"] == pytest.approx(100.0 * (1.0 / implied - 1.0), abs=1e-4)
     assert look_up(here, row["id"], stake=STAKE) == row
     assert look_up(here, best["id"]) == best
-    assert len(here.views) == 2  # each in the view of its list
+    assert len(here.boards.views) == 2  # each in the view of its list
     for query, one in (({"stake": STAKE}, row), ({}, best)):
         said = answer(EXPLAIN, here, {"event_id": "e", **query}, path={"opportunityId": one["id"]})["data"]
         assert said["figures"]["profit_percent"] == pytest.approx(one["profit_percent"], abs=1e-4)

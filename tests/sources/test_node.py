@@ -129,6 +129,6 @@ def test_a_fed_node_holds_what_its_upstream_does() -> None:
                 await until(lambda: active(hub.engine) == moved, f"{len(moved)} equal rows")
                 assert len(moved) > 500
                 assert upstream.connections >= 3
-                assert hub.quarantined() == []
+                assert hub.applier.quarantined() == []
 
     asyncio.run(check())

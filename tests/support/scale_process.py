@@ -19,7 +19,7 @@ from oddsengine.simulate import World
 from oddsengine_service import server, tiers
 from oddsengine_service.board.writer import StalledError
 from oddsengine_service.demo import apply_batch, teams_of
-from oddsengine_service.scale import roles
+from oddsengine_service.scale import lease, reading, writing
 from oddsengine_service.settings import load, make_folder
 
 TICK_S = 2.0  # of the world, between two steps
@@ -55,13 +55,13 @@ def feed(service: Any, pause_s: float, steps: int, events: int) -> None:
 def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
     faulthandler.register(signal.SIGUSR2)  # where every thread is
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    roles.CHECK_S = float(os.environ.get("CHECK_S", "1"))
+    writing.CHECK_S = float(os.environ.get("CHECK_S", "1"))
     if "NO_LIMITS" in os.environ:
         tiers.TIERS["enterprise"] = tiers.TIERS["enterprise"]._replace(rate=10**9, streams=10**6)
     if "NO_SNAPSHOTS" in os.environ:
-        vars(roles)["fits"] = lambda *_: False
+        vars(reading)["fits"] = lambda *_: False
     if "IGNORES_LEASE" in os.environ:
-        roles.Member._renew = _keeps_on  # type: ignore[method-assign]
+        lease.LeaseHolder._renew = _keeps_on  # type: ignore[method-assign]
     server.demonstrate = lambda service: feed(service, float(pause_s), int(steps), int(events))
     served = server.Service.__init__
 
@@ -77,7 +77,7 @@ def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
 
 def hashes(node: Any) -> str:
     """The state of a node's boards: now without views, and a minute ago."""
-    late = [engine.state_hash(views=False) for engine in node._late.values()]
+    late = [engine.state_hash(views=False) for engine in node.boards.late.values()]
     return "/".join([node.engine.state_hash(views=False), *late])
 
 

@@ -141,7 +141,7 @@ class Run:
     def undisturbed(self) -> tuple[int, str]:
         """The state of one process that makes all the steps, without any log."""
         node = Node(Engine(), None, None)  # type: ignore[arg-type]
-        node._late = {delay: node.engine.delayed(delay) for delay in node._delays}
+        node.boards.delay()
         os.environ["WORLD_START"] = self.start
         made = world(self.pace[2])
         teams = teams_of(made)

@@ -449,7 +449,7 @@ class Alerts:
         rows: list[Any] = []
         for offset in range(0, MOST_ROWS, MOST_LIMIT):
             query.offset = offset
-            context = Context(caller, query, {}, None, self._node.board(caller.tier), self._node, ())
+            context = Context(caller, query, {}, None, self._node.boards.of(caller.tier), self._node, ())
             answer = msgspec.json.decode(endpoint.response(context).body)
             rows += answer["data"]
             if not answer["pagination"]["has_more"]:

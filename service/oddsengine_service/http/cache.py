@@ -109,7 +109,7 @@ class Cache:
     def _version(self, request: Request) -> _Version:
         """The responses of the caller's board now; older versions are dropped."""
         tier = request.caller.tier
-        version, number = self._versions[tier.delay], self._node.board(tier).number
+        version, number = self._versions[tier.delay], self._node.boards.of(tier).number
         if version.number != number or version.bytes > BYTES:
             version = self._versions[tier.delay] = _Version(number)
             if len(self._places) > ANSWERS or not tier.delay:

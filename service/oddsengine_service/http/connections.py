@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from oddsengine_service.accounts.limits import network
 from oddsengine_service.errors import Problem
 from oddsengine_service.monitoring import log
-from oddsengine_service.stream.subscriber import unsent
+from oddsengine_service.stream.connection import unsent
 
 STALLED_S, UNREAD_BYTES = 30.0, 32 << 20
 CHECK_S = 0.5  # between two checks of responses

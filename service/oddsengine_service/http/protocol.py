@@ -20,7 +20,7 @@ from oddsengine_service.http.connections import Connections
 from oddsengine_service.http.middleware import refusal
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import METHODS
-from oddsengine_service.stream.subscriber import SERVER_SEND
+from oddsengine_service.stream.connection import SERVER_SEND
 
 MOST_HEAD = 64 << 10  # bytes of the request line and all headers
 HEAD_S = 15.0  # for the head to arrive, and for a body that is not read

@@ -78,7 +78,7 @@ async def call(api: Api, name: str, arguments: Mapping[str, Any], scope: Mapping
         request.status = response.answer.status
         result = msgspec.json.decode(response.answer.body)
         tier = request.caller.tier
-        now = api.node.board(tier).now or api.node.clock.now()
+        now = api.node.boards.of(tier).now or api.node.clock.now()
         return answer(tool, result, row_range, now, tier.delay)
     except Problem as problem:
         request.status = problem.status

@@ -23,7 +23,7 @@ _SURE = timedelta(hours=2)  # a game that began since is still on the board; aft
 
 def located(context: Context, bets: Sequence[Bet]) -> list[Bet]:
     """The bets with the event, market and outcome of the price that each is about, or with `no_close`."""
-    stats = context.node.stats.at(context.board, None)
+    stats = context.node.boards.stats.at(context.board, None)
     return [_located(context, stats, bet) for bet in bets]
 
 

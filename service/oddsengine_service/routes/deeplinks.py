@@ -66,7 +66,7 @@ def redirect(context: Context) -> Answer:
     if fallback is not None and not _safe(fallback):
         raise invalid(f"fallback must be an https address of a known sportsbook, got {quoted(fallback)}")
     book = None if query.book is None else catalog.book(query.book).id
-    legs = _legs(context.node.index(context.node.engine), context.path["id"], book)
+    legs = _legs(context.node.boards.index(context.node.engine), context.path["id"], book)
     target = _closest(legs[0], state) if legs else None
     if target is None and fallback is not None:
         target = BetLink(fallback, "home")

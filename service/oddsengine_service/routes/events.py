@@ -66,7 +66,7 @@ def _which_match(context: Context, stats: BoardStats) -> Bools:
 
 def events(context: Context) -> Any:
     books, strange = selected(context)
-    stats = context.node.stats.at(context.board, books)
+    stats = context.node.boards.stats.at(context.board, books)
     order = stats.order
     places = order[_which_match(context, stats)[order]] if order.size else order
     offset = context.query.offset

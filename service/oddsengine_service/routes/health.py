@@ -105,7 +105,7 @@ def _fair(node: Node) -> FairPrices:
     lately = node.past.lately() if node.past is not None else None
     figures = (None,) * 4 if lately is None else lately
     return FairPrices(
-        "close" if node.method == "close" else "classical", table.name, table.date,
+        "close" if node.boards.method == "close" else "classical", table.name, table.date,
         games if isinstance(games, int) else None, *figures,
     )  # fmt: skip
 

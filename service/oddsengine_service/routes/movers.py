@@ -62,7 +62,7 @@ def listed(context: Context) -> dict[str, Any]:
         if query.sort == "move":  # most of a board has not moved, and need not be valued
             some = reader.beside(slots, decimal < earlier)
             slots, decimal, usable, earlier = slots[some], decimal[some], usable[some], earlier[some]
-        fair = reader.fair(slots, found.books, context.node.method)
+        fair = reader.fair(slots, found.books, context.node.boards.method)
         moved = find_movers(fair, decimal, reader.net(slots), earlier, usable)
         if query.sort == "move":
             moved = moved.take(np.flatnonzero(moved.now > moved.before))

@@ -51,7 +51,7 @@ _EVENT = ("event_id", "event_name", "sport", "league", "start_time")
 
 
 def index_of(context: Context) -> Index:
-    return context.node.index(context.board)
+    return context.node.boards.index(context.board)
 
 
 def reading(context: Context) -> AbstractContextManager[BoardReader]:

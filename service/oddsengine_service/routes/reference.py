@@ -29,11 +29,11 @@ DEGRADED_S = 60.0  # seconds without any news of a book; sources poll more often
 
 
 def own(context: Context) -> BoardStats:
-    return context.node.stats.at(context.board, books_of(context.caller.tier.id))
+    return context.node.boards.stats.at(context.board, books_of(context.caller.tier.id))
 
 
 def unknown_ids(context: Context) -> dict[str, list[str]]:
-    return filters.unknown_ids(context.query, lambda: context.node.stats.at(context.board, None).ids)
+    return filters.unknown_ids(context.query, lambda: context.node.boards.stats.at(context.board, None).ids)
 
 
 # ---- sports and leagues ----
@@ -184,7 +184,7 @@ def _source_statuses(context: Context) -> dict[str, str]:
 
 def books(context: Context) -> Any:
     query: SportsbooksQuery = context.query
-    stats = context.node.stats.at(context.board, None)
+    stats = context.node.boards.stats.at(context.board, None)
     by_book, reported = _books(stats), _source_statuses(context)
     if query.catalog or query.include_inactive:
         by_book = {**{ident: (0, int(NO_TIME)) for ident in catalog.books()}, **by_book}
@@ -208,7 +208,7 @@ def books(context: Context) -> Any:
 
 def book(context: Context) -> Any:
     ident = catalog.book(context.path["bookId"]).id
-    stats = context.node.stats.at(context.board, None)
+    stats = context.node.boards.stats.at(context.board, None)
     count, seen = _books(stats).get(ident, (0, int(NO_TIME)))
     if not count and ident not in catalog.books():
         raise unknown("sportsbook", context.path["bookId"])

@@ -53,7 +53,8 @@ def screen(context: Context) -> dict[str, Any]:
         rows = reader.matching_rows(found, missing)
         parts, _, total, _ = reader.groups(rows, "", query.limit, query.offset, None)
         slots = np.concatenate([rows[:0], *parts])
-        taken, net, fair = reader.take(slots), reader.net(slots), reader.fair(slots, found.books, context.node.method)
+        taken, net = reader.take(slots), reader.net(slots)
+        fair = reader.fair(slots, found.books, context.node.boards.method)
     prices = _prices(taken, net, fair)
     shown = [_game([*islice(prices, part.size)]) for part in parts]
     books = sorted({taken.books[book] for book in taken.book})

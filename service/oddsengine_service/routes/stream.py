@@ -29,13 +29,13 @@ from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import warning_of
 from oddsengine_service.routes.odds import books_for, index_of
+from oddsengine_service.stream.connection import server_send
 from oddsengine_service.stream.events import SSE, Resumable, Wire
-from oddsengine_service.stream.hub import Subscription
 from oddsengine_service.stream.messages import CONNECTION, GAMES, OPPORTUNITIES, PRICES, StreamConnected
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
-from oddsengine_service.stream.subscriber import server_send
+from oddsengine_service.stream.subscription import Subscription
 from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.wire.envelopes import AnswerMeta
 
@@ -137,7 +137,9 @@ async def stream(channel: str | None, api: Api, request: Request, scope: Any, re
             meta=AnswerMeta(**meta) if meta else UNSET,
         )  # fmt: skip
         first, permit = [frame("connected", connected)], Permit.for_request(api, request)
-        subscriber = hub.lines.enter(server_send(scope, send), caller.account, caller.key, permit, wants.wire, first)
+        subscriber = hub.subscribers.enter(
+            server_send(scope, send), caller.account, caller.key, permit, wants.wire, first
+        )
         await hub.serve(subscriber, wants, _disconnected(receive))
 
 
@@ -152,7 +154,7 @@ def slot(api: Api, caller: Caller) -> Iterator[None]:
 
     Raises `Problem` 429 if all are in use; 503 if the node is stopping.
     """
-    if api.streams().lines.closed:
+    if api.streams().subscribers.closed:
         raise Problem(503, "not_ready", "the node is stopping; retry in a few seconds")
     limits = api.node.limits
     if not limits.open(caller.account, caller.streams):

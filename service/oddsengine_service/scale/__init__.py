@@ -5,5 +5,6 @@
 
 `log` is the only module that uses the log, `link` has the connection, `messages` defines the contents of messages.
 A node knows only `oddsengine_service.replication`, which `roles` implements with `changes`, `sharing` and `bettors`.
+`reading` follows the log, `writing` adds to it, `lease` says whether this process may, and `tasks` runs them.
 Nothing here is imported without `[scale]` in the settings.
 """

@@ -13,6 +13,7 @@ import zstandard
 from oddsengine.live.snapshot import FORM as ENGINE_FORM
 from oddsengine.live.snapshot import dump, restore
 from oddsengine.matching import Decision
+from oddsengine_service.board.boards import DELAYS
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
 from oddsengine_service.scale.changes import Changes
@@ -29,7 +30,6 @@ from oddsengine_service.scale.messages import (
 )
 from oddsengine_service.tiers import TIERS, books_of
 
-DELAYS = sorted({tier.delay for tier in TIERS.values() if tier.delay})
 LEAST_AGE_S = float(max(DELAYS))  # of the snapshot that a process starts from, so that delayed boards are soon full
 _SNAPSHOT = f"{FORM}.{ENGINE_FORM}"
 
@@ -54,7 +54,7 @@ class Follower:
     def keep_views(self) -> None:
         """Keep the usual views of tiers without a delay active, so that `detected_at` is the same everywhere."""
         sets: set[frozenset[str] | None] = {books_of(tier.id) for tier in TIERS.values() if not tier.delay}
-        view, method = self.node.engine.view, self.node.method
+        view, method = self.node.engine.view, self.node.boards.method
         self._views = [view(books, method=method, keep=True) for books in sorted(sets, key=repr)]
 
     def drop_views(self) -> None:

@@ -14,13 +14,12 @@ from oddsengine.query import values
 from oddsengine_service.board.wanted import which_match
 from oddsengine_service.stream.events import SSE, Wire
 from oddsengine_service.stream.moves import RowForm
-from oddsengine_service.stream.watch import Opportunity, OpportunityId, Watch
+from oddsengine_service.stream.watch import Opportunity, OpportunityId, ViewKey, Watch
 from oddsengine_service.wire.contract import decorated, stateless
 from oddsengine_service.wire.encodings import WITH_GAME_STATE
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american
 
-ViewKey = tuple[frozenset[str] | None, float, float, tuple[str, ...], float | None]
 _encode = msgspec.json.Encoder().encode
 
 

@@ -33,7 +33,7 @@ class MissedChanges(NamedTuple):
 
 
 class PriceGroup:
-    """One group: the rows of a filter in one form. Everything except `take` is called in the hub's thread.
+    """One group: the rows of a filter in one form. Everything but `snapshot` and `replay` is for the hub's thread.
 
     With `seen` it is for nodes that pass prices on: it includes suspended rows, and reports when rows were seen again.
     """

@@ -23,10 +23,15 @@ from oddsengine.detection.kinds import KINDS
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine_service.board.ended import EndedRows
+from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.wire.columns import RowEncoding
 from oddsengine_service.wire.encodings import ENCODINGS, prices
 
+PART = 250  # opportunities read at once; other accounts get a turn in between
+
 OpportunityId = int  # id of an opportunity as the engine has it
+ViewKey = tuple[frozenset[str] | None, float, float, tuple[str, ...], float | None]
+"""Books, thresholds, `include` and stake."""
 
 
 class Opportunity(msgspec.Struct, frozen=True, gc=False):
@@ -121,9 +126,9 @@ class Watch:
             self._outdated = {word: first for word, first in self._outdated.items() if first > found.number}
         self._end_read((), found)
 
-    def begin_read(self, most: int | None) -> set[OpportunityId]:
-        """The opportunities to read, longest outdated first, None for all; pass the result to `settle`."""
-        outdated, self._reading = set(islice(self._outdated, most)), True
+    def begin_read(self, *, whole: bool) -> set[OpportunityId]:
+        """The opportunities to read, all or those outdated longest; pass the result to `settle`."""
+        outdated, self._reading = set(islice(self._outdated, None if whole else PART)), True
         for word in outdated:
             del self._outdated[word]
         return outdated
@@ -192,6 +197,33 @@ class Watch:
             for find in _opportunities(kind, table, self._encodings[kind])
         )
         return ViewSnapshot({int(find.id[-16:], 16): find for find in found}, before, after)
+
+
+class PendingWatch:
+    """A watch that is read for the first time, and the subscribers that wait for it.
+
+    The thread of reads makes and reads it; `waiting` is for the hub's thread, which gets the rest once all is read.
+    """
+
+    def __init__(self, view: ViewKey, account: str, replaced: Watch | None) -> None:
+        self.view, self.account = view, account
+        self.replaced = replaced  # the watch that nobody needs once this one is there
+        self.waiting: list[Subscriber] = []
+        self.watch: Watch | None = None
+        self.unread: list[OpportunityId] = []
+        self.snapshot = ViewSnapshot({}, 0, 0)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether everybody who waited for it has left."""
+        return all(subscriber.connection.gone for subscriber in tuple(self.waiting))
+
+    def read_part(self, watch: Watch) -> None:
+        """Read the next opportunities."""
+        some, self.unread = self.unread[:PART], self.unread[PART:]
+        part = watch.read_open(some)
+        self.snapshot.open.update(part.open)
+        self.snapshot = self.snapshot._replace(number=part.number)
 
 
 def _opportunities(name: str, table: pl.DataFrame, encoding: RowEncoding) -> Iterator[Opportunity]:

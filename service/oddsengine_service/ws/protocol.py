@@ -17,7 +17,7 @@ from websockets.http11 import Response
 from oddsengine_service.accounts.limits import Bucket
 from oddsengine_service.errors import INTERNAL, Problem, masked, origin_of
 from oddsengine_service.http.middleware import refusal
-from oddsengine_service.stream.subscriber import SERVER_SEND
+from oddsengine_service.stream.connection import SERVER_SEND
 
 MOST_MESSAGE = 32 << 10  # bytes of one message from a client
 BURST = 256 << 10  # bytes that may arrive at once

@@ -26,8 +26,9 @@ from oddsengine_service.http.params import MOST_FIELDS, Param, Words, text_of
 from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.monitoring import log
 from oddsengine_service.routes.stream import MinEv, MinProfit, Permit, slot, unknown_ids, wants_of
-from oddsengine_service.stream.hub import Subscription
-from oddsengine_service.stream.subscriber import server_send
+from oddsengine_service.stream.connection import server_send
+from oddsengine_service.stream.subscriber import Subscriber
+from oddsengine_service.stream.subscription import Subscription
 from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.wire.envelopes import AnswerMeta
 from oddsengine_service.wire.texts import MOST_TEXT
@@ -159,20 +160,21 @@ class Sockets:
             wants = hub.resumable(wants, query.from_seq)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
-            first = [_connected(context, wants, hub.lines.global_seq(api.node.engine.number))]
+            first = [_connected(context, wants, hub.subscribers.delivery.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
-            socket = hub.lines.enter(
+            subscriber = hub.subscribers.enter(
                 send, caller.account, caller.key, Permit.for_request(api, request), WS, first, kind_for(send)
             )
-            assert isinstance(socket, Socket)
-            await hub.serve(socket, wants, Session(api, caller, socket).listen(receive))
+            await hub.serve(subscriber, wants, Session(api, caller, subscriber).listen(receive))
 
 
 class Session:
     """The messages of one client."""
 
-    def __init__(self, api: Api, caller: Caller, socket: Socket) -> None:
-        self._api, self._caller, self._socket = api, caller, socket
+    def __init__(self, api: Api, caller: Caller, subscriber: Subscriber) -> None:
+        assert isinstance(subscriber.connection, Socket)
+        self._api, self._caller = api, caller
+        self._subscriber, self._socket = subscriber, subscriber.connection
         self._messages = Bucket(RATE, BURST, asyncio.get_running_loop().time())
 
     async def listen(self, receive: Any) -> None:
@@ -180,7 +182,7 @@ class Session:
         while (received := await receive())["type"] != "websocket.disconnect":
             if self._messages.take_tokens(asyncio.get_running_loop().time(), 1.0) < 0.0:
                 text = f"at most {BURST} messages at once and {RATE:g} a second are allowed"
-                self._socket.refuse("rate_limited", text)
+                self._socket.refuse("rate_limited", WS.error("rate_limited", text))
                 continue
             text = received.get("text")
             if text is not None and len(text) > MOST_MESSAGE:  # our own server does not deliver it
@@ -192,7 +194,7 @@ class Session:
                 self._send(WS.error(problem.code, problem.message))
 
     def _send(self, body: bytes) -> None:
-        self._api.streams().lines.send(body, self._socket)
+        self._api.streams().subscribers.delivery.send(body, self._subscriber)
 
     async def _answer(self, text: str | None) -> None:
         if text is None:
@@ -219,7 +221,7 @@ class Session:
         wants = _wants(context)
         missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         if not self._socket.gone:
-            api.streams().change(self._socket, wants, [_subscribed(context, wants, missing)])
+            api.streams().change(self._subscriber, wants, [_subscribed(context, wants, missing)])
 
 
 _KNOWN = (*ClientMessage.__struct_fields__, *(f"filters.{name}" for name in Filters.__struct_fields__))

@@ -1,10 +1,11 @@
-"""One WebSocket as the hub sees it: a subscriber whose messages each have a `seq` of this connection."""
+"""The output of one WebSocket, whose messages each have a `seq` of this connection."""
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from oddsengine_service.stream.subscriber import WRITE, Subscriber
+from oddsengine_service.stream.connection import WRITE, ReaderLimits, StreamConnection
+from oddsengine_service.ws.wire import WS
 
 NORMAL, TOO_LARGE, BAD_KEY, NO_STREAMING, TOO_MANY = 1000, 1009, 4001, 4003, 4029
 """Codes with which a connection is closed."""
@@ -18,19 +19,19 @@ def kind_for(send: Callable[[Any], Any]) -> "type[Socket]":
     return FrameSocket if hasattr(getattr(send, "__self__", None), "write_frames") else Socket
 
 
-class Socket(Subscriber):
+class Socket(StreamConnection):
     """One connection of any ASGI server, which sends messages one by one.
 
     Pending items are pairs: the start of a message with its `seq`, and the shared rest.
     """
 
-    __slots__ = ("_seq", "code", "reason")
+    __slots__ = ("_end", "_seq")
     _joined = 0  # every write is one message
 
-    def __init__(self, send: Callable[[Any], Any], *args: Any) -> None:
-        super().__init__(send, *args)
+    def __init__(self, send: Callable[[Any], Any], limits: ReaderLimits) -> None:
+        super().__init__(send, limits)
         self._seq = 0
-        self.code, self.reason = NORMAL, ""
+        self._end = NORMAL, ""  # code and reason
 
     @staticmethod
     def packed(batches: Sequence[tuple[Sequence[bytes], int]]) -> Any:
@@ -80,20 +81,22 @@ class Socket(Subscriber):
             self.gone = True
 
     def _closing(self) -> dict[str, Any]:
-        return {"type": "websocket.close", "code": self.code, "reason": self.reason}
+        code, reason = self._end
+        return {"type": "websocket.close", "code": code, "reason": reason}
 
-    def refuse(self, code: str, message: str, close: int = TOO_MANY) -> None:
+    def refuse(self, code: str, error: bytes, close: int = TOO_MANY) -> None:
         """Send an error, and close."""
         if not (self.gone or self._ending):
-            self.begin([self.wire.error(code, message)])
+            self.begin([error])
             self.close(close, code)
 
     def revoke(self) -> None:
         """Close because the key is no longer valid or its rights have changed."""
-        self.refuse("invalid_api_key", "the key was revoked, or has other rights now", BAD_KEY)
+        code = "invalid_api_key"
+        self.refuse(code, WS.error(code, "the key was revoked, or has other rights now"), BAD_KEY)
 
     def close(self, code: int, reason: str) -> None:
-        self.code, self.reason = code, reason
+        self._end = code, reason
         self.end()
 
 
@@ -103,8 +106,8 @@ class FrameSocket(Socket):
     __slots__ = ("_frames",)
     _joined = WRITE
 
-    def __init__(self, send: Callable[[Any], Any], *args: Any) -> None:
-        super().__init__(send, *args)
+    def __init__(self, send: Callable[[Any], Any], limits: ReaderLimits) -> None:
+        super().__init__(send, limits)
         self._frames = send.__self__.write_frames  # type: ignore[attr-defined]
 
     @staticmethod

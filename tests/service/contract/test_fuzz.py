@@ -429,7 +429,7 @@ def test_a_client_that_sends_nothing_more_is_answered(service: Running, sent: by
     if answers:
         assert got.count(b"HTTP/1.1 200 OK\r\n") == answers
         assert got.rpartition(b"\r\n\r\n")[2]
-    until(lambda: service.service.api.hub is None or not service.service.api.hub.lines.streams)
+    until(lambda: service.service.api.hub is None or not service.service.api.hub.subscribers.streams)
     assert_alive(service)
 
 

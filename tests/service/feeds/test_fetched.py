@@ -38,7 +38,7 @@ def of_a_node(steps: Steps) -> list[Row]:
             clock[0] += timedelta(seconds=1)
         await hub.close()
         names = ["event_id", "sportsbook", "line", "odds_decimal", "last_seen_at", "is_active"]
-        sources = {game.event: id_ for (_, id_), game in hub.games.items()}
+        sources = {game.event: id_ for (_, id_), game in hub.applier.games.known.items()}
         return [(sources[event], *rest) for event, *rest in hub.engine.table().select(names).rows()]
 
     return sorted(asyncio.run(check()), key=str)

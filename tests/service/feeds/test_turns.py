@@ -11,7 +11,7 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.board.writer import Writer
-from oddsengine_service.feeds import hub as feeds_hub
+from oddsengine_service.feeds import applying, source_games
 from oddsengine_service.feeds.hub import Hub
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
@@ -76,8 +76,8 @@ def test_closing_does_not_wait_for_the_rest_of_a_payload() -> None:
 @pytest.mark.parametrize("whole", [False, True], ids=["events", "books"])
 def test_a_payload_in_turns_gives_the_board_of_one(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def board(work: int, quotes: int) -> tuple[pl.DataFrame, list[tuple[str, str | None]]]:
-        monkeypatch.setattr(feeds_hub, "_WORK", work)
-        monkeypatch.setattr(feeds_hub, "MOST_QUOTES", quotes)
+        monkeypatch.setattr(applying, "_WORK", work)
+        monkeypatch.setattr(applying, "MOST_QUOTES", quotes)
         hub = new_hub("one", "two")
         await hub.deliver("two", payload(games(30, 10), "draftkings"))
         await hub.deliver("one", payload(games(30), "fanduel"))
@@ -90,7 +90,7 @@ def test_a_payload_in_turns_gives_the_board_of_one(whole: bool, monkeypatch: pyt
         await hub.deliver("one", rest)
         await hub.close()
         return hub.engine.table().select(COLUMNS).sort(COLUMNS), [
-            (game.id, hub.games["one", game.id].event) for game in listed
+            (game.id, hub.applier.games.known["one", game.id].event) for game in listed
         ]
 
     at_once = asyncio.run(board(10**9, 10**9))
@@ -106,7 +106,7 @@ def test_an_event_with_many_prices_is_divided_by_book(whole: bool, monkeypatch: 
     books = [f"book {at}" for at in range(9)]
 
     async def board(quotes: int) -> tuple[pl.DataFrame, int]:
-        monkeypatch.setattr(feeds_hub, "MOST_QUOTES", quotes)
+        monkeypatch.setattr(applying, "MOST_QUOTES", quotes)
         hub, (first, second) = new_hub("one"), games(2)
         everything = [quote(game, book) for game in (first, second) for book in books]
         await hub.deliver("one", Payload([first, second], everything))
@@ -153,7 +153,7 @@ def test_prices_that_a_large_payload_quotes_again_are_not_removed(same: bool) ->
 
 
 def test_a_source_has_a_bounded_number_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds_hub, "MOST_GAMES", 10)
+    monkeypatch.setattr(source_games, "MOST_GAMES", 10)
 
     async def check() -> None:
         hub = new_hub("one", "two")
@@ -161,13 +161,13 @@ def test_a_source_has_a_bounded_number_of_games(monkeypatch: pytest.MonkeyPatch)
         await hub.deliver("one", payload(games(8)))
         await hub.deliver("one", payload(games(3)))
         await hub.deliver("one", payload(games(4, 8)))
-        kept = [event for source, event in hub.games if source == "one"]
+        kept = [event for source, event in hub.applier.games.known if source == "one"]
         assert sorted(kept) == sorted(["g0", "g1", "g2", *(f"g{at}" for at in range(5, 12))])  # g3, g4: longest ago
-        assert len([event for source, event in hub.games if source == "two"]) == 4
-        assert hub._matcher.decision("one", "g3") is None
-        assert hub._matcher.decision("two", "g3") is not None
+        assert len([event for source, event in hub.applier.games.known if source == "two"]) == 4
+        assert hub.applier._matcher.decision("one", "g3") is None
+        assert hub.applier._matcher.decision("two", "g3") is not None
         await hub.deliver("one", payload(games(14, 100)))
-        assert len([event for source, event in hub.games if source == "one"]) == 10
+        assert len([event for source, event in hub.applier.games.known if source == "one"]) == 10
         assert hub.tracks["one"].refused == {"more than 10 games in a payload": 4}
         await hub.close()
 

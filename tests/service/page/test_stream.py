@@ -76,7 +76,7 @@ def test_a_browser_listens_and_comes_back(browser: Browser, served: Served) -> N
     assert page.evaluate("errors") == 0
 
     assert served.app.loop is not None
-    served.app.loop.call_soon_threadsafe(served.hub.lines.end_all)
+    served.app.loop.call_soon_threadsafe(served.hub.subscribers.end_all)
     until(page, "errors > 0")
     served.step((), now + timedelta(seconds=2), complete=["fanduel"])  # while it is away
     until(page, "told.filter((each) => each.name === 'snapshot:complete').length === 2")

@@ -25,7 +25,8 @@ from oddsengine.sources.settings import FeedSettings
 from oddsengine_service import demo
 from oddsengine_service.board.futures import NodeFutures, stated_fields
 from oddsengine_service.board.writer import Writer
-from oddsengine_service.feeds.hub import MOST_QUOTES, Hub
+from oddsengine_service.feeds.applying import MOST_QUOTES
+from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.node import Node
 from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.wire.futures import Future, FutureLeg, FutureOdds

@@ -246,11 +246,11 @@ def test_a_closed_view_remembers_what_it_sent() -> None:
     engine, ev = Engine(), found(module.endpoints, "/opportunities/ev")
     now = datetime.fromisoformat("2026-02-08T12:00:00Z")
     here = node(engine)
-    here.views = Views(idle=0.0, ended=here.ended)
+    here.boards.views = Views(idle=0.0, ended=here.boards.ended)
     start = now + timedelta(hours=3)
     engine.step(quotes(now, start, PRICES), now)
     (row,) = answer(ev, here)["data"]
-    assert here.views.sweep() == 1
+    assert here.boards.views.sweep() == 1
     later = now + timedelta(minutes=2)
     engine.step(quotes(later, start, PRICES | {"fanduel": (2.0, 1.85)}), later)
     with pytest.raises(Problem) as problem:
@@ -269,8 +269,8 @@ class Board:
         self.engine, self.now = Engine(), datetime.fromisoformat("2026-02-08T12:00:00Z")
         self.start = self.now + timedelta(hours=HOURS_TO_START)
         self.node = node(self.engine)
-        self.node.ended = EndedRows(clock=lambda: self.time[0])
-        self.node.views = Views(ended=self.node.ended)
+        self.node.boards.ended = EndedRows(clock=lambda: self.time[0])
+        self.node.boards.views = Views(ended=self.node.boards.ended)
         self.change(*PRICES["fanduel"])
 
     def change(self, home: float, away: float, seconds: float = 5.0, **others: tuple[float, float]) -> None:

@@ -2,7 +2,6 @@
 
 import math
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
@@ -21,6 +20,7 @@ from oddsengine.query.fair import RowFair
 from oddsengine.query.movers import LEAST_BOOKS, find_movers, ordered
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
+from oddsengine_service.board.boards import Boards
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
@@ -146,7 +146,7 @@ def test_a_row_whose_moves_were_displaced_is_not_known(played: tuple[Engine, Rin
 
 def call(engine: Engine, ring: Ring | None, tier: str = "enterprise", **query: Any) -> dict[str, Any]:
     past = None if ring is None else SimpleNamespace(recent=ring)
-    node = SimpleNamespace(engine=engine, index=cache(Index), method="close", past=past)
+    node = SimpleNamespace(engine=engine, boards=Boards(engine, "close", {}), past=past)
     (endpoint,) = endpoints
     read, ignored = parse(urlencode(query).encode(), endpoint.query)
     rights = TIERS[tier]

@@ -5,7 +5,6 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
@@ -26,8 +25,9 @@ from oddsengine.catalog.reasons import CODES, NAMES, SENTENCES, UNCOMPARED, reas
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
 from oddsengine.live.engine import Engine
-from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor, Index
+from oddsengine.query import CURSOR_PATTERN, LATEST, SORTS, Cursor
 from oddsengine.tables.schema import check_odds
+from oddsengine_service.board.boards import Boards
 from oddsengine_service.board.views import Board
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
@@ -45,7 +45,7 @@ Body = dict[str, Any]
 
 def stand(engine: Engine) -> Any:
     """What an endpoint needs of a node."""
-    return SimpleNamespace(engine=engine, index=cache(Index))
+    return SimpleNamespace(engine=engine, boards=Boards(engine, "close", {}))
 
 
 def call(

@@ -841,7 +841,7 @@ def test_an_event_has_one_name() -> None:
 
 def test_views_are_found_again_and_few() -> None:
     node_ = node(world(3, 1, events=6))
-    views = node_.views = Views(3)
+    views = node_.boards.views = Views(3)
     first = views.at(node_.engine, frozenset({"draftkings", "fanduel"}))
     assert views.at(node_.engine, frozenset({"fanduel", "draftkings"})) is first
     for book in ("betmgm", "caesars", "bet365", "pinnacle"):

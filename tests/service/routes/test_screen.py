@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +14,7 @@ from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
+from oddsengine_service.board.boards import Boards
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
 from oddsengine_service.routes import odds, screen
@@ -26,7 +26,7 @@ Body = dict[str, Any]
 
 
 def call(engine: Engine, path: str, tier: str = "enterprise", method: str = "close", **query: Any) -> Body:
-    node = SimpleNamespace(engine=engine, index=cache(Index), method=method)
+    node = SimpleNamespace(engine=engine, boards=Boards(engine, method, {}))
     read, ignored = parse(urlencode(query).encode(), PATHS[path].query)
     rights = TIERS[tier]
     caller = Caller("account", "key", rights, rights.rate, 0, rights.features)

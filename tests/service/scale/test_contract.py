@@ -16,7 +16,7 @@ from support.nats_running import Servers, servers, wait_for
 from support.service_running import PATIENCE_S, TIER_IDS, Running
 
 from oddsengine_service.scale.roles import Member
-from oddsengine_service.stream import hub
+from oddsengine_service.stream import resuming
 
 
 def member_of(running: Running) -> Member:
@@ -170,14 +170,15 @@ def test_ids_of_a_stream_that_resumes_never_go_back(service: Behind, monkeypatch
             if {"gamestate:update", "odds:update"} <= names and ids[-1]:
                 break
     assert ids == sorted(ids)
-    monkeypatch.setattr(hub, "_REACH_S", 0.2)
+    monkeypatch.setattr(resuming, "REACH_S", 0.2)
     stream = service.gateway.service.api.hub
     assert stream is not None
-    ahead = f"{base}&last_event_id=evt_{stream.lines.global_seq(service.node.engine.number) + 1}.{subscription}"
+    global_seq = stream.subscribers.delivery.global_seq(service.node.engine.number) + 1
+    ahead = f"{base}&last_event_id=evt_{global_seq}.{subscription}"
     with service.gateway.client("enterprise") as client:
         refused = client.get(ahead)
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
-    monkeypatch.setattr(hub, "_REACH_S", PATIENCE_S)
+    monkeypatch.setattr(resuming, "REACH_S", PATIENCE_S)
     with ThreadPoolExecutor(1) as pool:
 
         def first_line() -> str:

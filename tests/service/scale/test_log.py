@@ -296,7 +296,7 @@ def test_a_take_over_keeps_every_event_id() -> None:
             games = [Game(i, "soccer", "alpine_cup", h, a, now + timedelta(hours=2)) for i, h, a in spelled[name]]
             await hub.deliver(name, Payload(games, [quote(game, name) for game in games]))
         await hub.close()
-        return {key: game.event for key, game in hub.games.items() if game.event is not None}
+        return {key: game.event for key, game in hub.applier.games.known.items() if game.event is not None}
 
     def nodes() -> Node:
         return Node(Engine(), None, None)  # type: ignore[arg-type]
@@ -316,7 +316,7 @@ def test_a_take_over_keeps_every_event_id() -> None:
             outbox.stored(len(entries))
         assert second.engine.state_hash() == first.engine.state_hash()
         taking_over = Hub(second, Matcher(), clock=lambda: now)
-        taking_over.adopt(follower.decisions.values())
+        taking_over.applier.adopt(follower.decisions.values())
         assert asyncio.run(deliver(taking_over, "two", "one")) == before
         assert second.engine.table()["event_id"].n_unique() == 2
         anew = asyncio.run(deliver(Hub(alone, Matcher(), clock=lambda: now), "two", "one"))

@@ -189,8 +189,8 @@ def test_a_connection_is_used_again(served: Served) -> None:
 def test_the_kernel_holds_little_for_a_stream(served: Served) -> None:
     client = Client(served.port, "/stream/odds", served.key("sharp"), event="none")
     assert client.ready.wait(PATIENCE_S)
-    (subscriber,) = served.hub.lines._subscribers
-    line = subscriber.transport.get_extra_info("socket")
+    (subscriber,) = served.hub.subscribers.open
+    line = subscriber.connection.transport.get_extra_info("socket")
     assert line.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in (40_000, 80_000)  # Linux counts its own needs too
     client.close()
     assert client.ended.wait(PATIENCE_S)

@@ -102,7 +102,7 @@ def test_handlers_hold_the_board_and_come_back(client: SharpAPI, served: Served)
             served.step([price("handled", "fanduel", "Home", 2.5)], now + timedelta(seconds=counts["heartbeat"]))
             if counts["heartbeat"] == 3:
                 assert served.app.loop is not None
-                served.app.loop.call_soon_threadsafe(served.hub.lines.end_all)
+                served.app.loop.call_soon_threadsafe(served.hub.subscribers.end_all)
         elif counts["connected"] == 2:
             served.step([price("handled", "betmgm", "Away", 2.0)], now + timedelta(seconds=20))
             counts["connected"] += 1

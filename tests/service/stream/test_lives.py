@@ -78,8 +78,8 @@ def fed(folder: Path, source: Sources) -> Iterator[tuple[int, str]]:
         wait_for(lambda: service.node.ready, 60)
         yield int(origin.rpartition(":")[2]), key
         assert service.api.hub is not None
-        bounds = service.api.hub.lines._bounds
-        assert (bounds.stalled, bounds.send_buffer) == (7.0, 50_000)
+        limits = service.api.hub.subscribers._limits
+        assert (limits.stalled, limits.send_buffer) == (7.0, 50_000)
     finally:
         server.should_exit = True
         thread.join(60)
@@ -149,15 +149,15 @@ def test_what_is_sent_to_many_is_encoded_once(served: Served, monkeypatch: pytes
         while len(clients) < many:
             clients.append(Client(served.port, "/stream/odds", served.key("sharp"), event="once"))
             assert clients[-1].ready.wait(PATIENCE_S)
-        lines = served.hub.lines
-        before, sent, made = encodings, lines.events, lines.made
+        delivery = served.hub.subscribers.delivery
+        before, sent, made = encodings, delivery.events, delivery.made
         for tick in range(5):
             odds = round(1.5 + (many + tick) / 100.0, 2)
             now += timedelta(seconds=1)
             served.step([price("once", "fanduel", side, odds) for side, _ in prices], now)
             wait_for(lambda o=odds: all({r["odds_decimal"] for r in c.odds.values()} == {o} for c in clients))  # type: ignore[misc]
-        assert lines.made - made == 5
-        assert lines.events - sent == 5 * many
+        assert delivery.made - made == 5
+        assert delivery.events - sent == 5 * many
         taken.append(encodings - before)
     assert taken[0] == taken[1] == 5 * 3  # two rows, and the event of both
     other = Client(served.port, "/stream/odds", served.key("sharp"), event="once", market="moneyline")

@@ -31,7 +31,7 @@ from support.stream_running import (
 )
 
 from oddsengine import catalog
-from oddsengine_service.stream import hub
+from oddsengine_service.stream import resuming
 
 STEPS = int(os.environ.get("REPLAY_STEPS", less(60, 30)))
 SECONDS = float(os.environ.get("REPLAY_SECONDS", "0"))
@@ -211,7 +211,7 @@ def test_nobody_who_resumes_is_shown_a_price_and_then_an_older_one(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However slow the machine is: streams may take as long as they need to get to where the board is."""
-    monkeypatch.setattr(hub, "_REACH_S", PATIENCE_S)
+    monkeypatch.setattr(resuming, "REACH_S", PATIENCE_S)
     start, going = moment(), True
     names = [(book, side) for book in ("betmgm", "fanduel", "caesars") for side in ("Home", "Away")]
     steps = 0

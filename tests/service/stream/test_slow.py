@@ -16,7 +16,7 @@ from support.socket_running import SocketClient
 from support.stream_running import PATIENCE_S, Client, Served, heard, lasting, moment, price, total, wait_for
 
 from oddsengine_service.http.request import BASE
-from oddsengine_service.stream.subscriber import ReaderLimits
+from oddsengine_service.stream.connection import ReaderLimits
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def follow(served: Served, kind: str, tier: str, before: Any = None, **query: An
 
 def pending(served: Served, tier: str) -> list[int]:
     """Bytes pending for the readers of an account."""
-    return [each.size for each in tuple(served.hub.lines._subscribers) if each.account == f"account-{tier}"]
+    return [each.connection.size for each in tuple(served.hub.subscribers.open) if each.account == f"account-{tier}"]
 
 
 class Moving:
@@ -93,19 +93,19 @@ class Moving:
 
     def until(self, true: Callable[[], Any]) -> None:
         """Step until something holds; whoever keeps up has one step before the next."""
-        lines = self.served.hub.lines
+        delivery = self.served.hub.subscribers.delivery
         while not true():
             assert self.tick < 500, "it did not come to be"
             self.step()
-            wait_for(lambda: lines.number == self.served.engine.number and not lines._queue)
+            wait_for(lambda: delivery.number == self.served.engine.number and not delivery._queue)
             wait_for(lambda: not any(pending(self.served, "enterprise")))
 
     def checked(self) -> None:
         """Wait until slow readers were looked at three times, while few prices change."""
-        lines, seen = self.served.hub.lines, set[float]()
+        checks, seen = self.served.hub.subscribers.checks, set[float]()
 
         def looked() -> bool:
-            seen.add(lines._check_at)
+            seen.add(checks.slow_at)
             now = self.begun + timedelta(seconds=self.tick, milliseconds=len(seen))
             self.served.step([price("another", "fanduel", "Home", 1.5 + time.monotonic() % 1.0)], now)
             return len(seen) > 3
@@ -115,7 +115,7 @@ class Moving:
     def until_cut(self) -> None:
         """Step until a reader is cut off, with time to look at slow readers after every step."""
         for _ in range(20):
-            if not self.served.hub.lines.cuts:
+            if not self.served.hub.subscribers.checks.cuts:
                 self.until(lambda at=self.tick: self.tick > at)  # type: ignore[misc]
                 self.checked()
 
@@ -138,7 +138,7 @@ def test_a_reader_that_pauses_gets_every_event(tmp_path: Path, kind: str) -> Non
         paused.reading.clear()
         moving.until(lambda: sum(pending(served, "sharp")) > 0.6 * MOST)
         moving.checked()
-        assert served.hub.lines.cuts == 0
+        assert served.hub.subscribers.checks.cuts == 0
         assert len(paused.names) < len(steady.names) / 2
         paused.reading.set()
         moving.agree(steady, paused)
@@ -159,15 +159,15 @@ def test_the_bounds_are_those_of_the_docs() -> None:
 def test_a_reader_with_too_much_pending_is_cut_off_and_resumes(tmp_path: Path, kind: str) -> None:
     with serving(tmp_path, stalled=1000.0, send_buffer=8192, reader_bytes=MOST) as served:
         moving = Moving(served)
-        lines = served.hub.lines
+        subscribers = served.hub.subscribers
         steady, slow = follow(served, kind, "pro"), follow(served, kind, "sharp")
         slow.reading.clear()
         moving.until(lambda: sum(pending(served, "sharp")) > MOST - (600 << 10))
         moving.checked()
-        assert lines.cuts == 0
+        assert subscribers.checks.cuts == 0
         moving.until_cut()
         wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
-        assert (lines.cuts, lines.streams) == (1, 2)
+        assert (subscribers.checks.cuts, subscribers.streams) == (1, 2)
         assert '"the client is too slow"' in served.logged.text
         assert MOST < int(re.findall(r'"waiting":(\d+)', served.logged.text)[0]) < 2 * MOST
         slow.reading.set()
@@ -185,19 +185,19 @@ def test_the_websockets_of_another_server_have_the_same_bounds(tmp_path: Path) -
     """What counts is what that server has not accepted."""
     with serving(tmp_path, plain=True, stalled=1000.0, reader_bytes=MOST) as served:
         moving = Moving(served)
-        lines = served.hub.lines
+        subscribers = served.hub.subscribers
         steady, paused = follow(served, "websocket", "pro"), follow(served, "websocket", "sharp")
         paused.reading.clear()
         moving.until(lambda: sum(pending(served, "sharp")) > 0.6 * MOST)
         moving.checked()
-        assert lines.cuts == 0
+        assert subscribers.checks.cuts == 0
         paused.reading.set()
         moving.agree(steady, paused)
         wait_for(lambda: paused.names.count("odds:update") == steady.names.count("odds:update"))
         paused.reading.clear()
-        moving.until(lambda: lines.cuts)
+        moving.until(lambda: subscribers.checks.cuts)
         wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
-        assert (lines.cuts, lines.streams) == (1, 2)
+        assert (subscribers.checks.cuts, subscribers.streams) == (1, 2)
         paused.reading.set()
         assert paused.ended.wait(PATIENCE_S)
         again = follow(served, "websocket", "sharp", paused)
@@ -217,15 +217,15 @@ def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
     """Not one of another account, though it has as much pending."""
     with serving(tmp_path, stalled=1000.0, send_buffer=8192, reader_bytes=1 << 30, account_bytes=4 << 20) as served:
         moving = Moving(served)
-        lines = served.hub.lines
+        subscribers = served.hub.subscribers
         largest, alone = follow(served, kind, "sharp"), follow(served, kind, "pro")
         small = [follow(served, other, "sharp", sportsbook="betmgm") for _ in range(2)]
         for client in (largest, alone, *small):
             client.reading.clear()
-        moving.until(lambda: sum(pending(served, "sharp")) > 4 << 20 or lines.cuts)
+        moving.until(lambda: sum(pending(served, "sharp")) > 4 << 20 or subscribers.checks.cuts)
         moving.until_cut()
         wait_for(lambda: len(pending(served, "sharp")) == 2)
-        assert (lines.cuts, lines.streams) == (1, 4)
+        assert (subscribers.checks.cuts, subscribers.streams) == (1, 4)
         assert '"the clients of the account are too slow"' in served.logged.text
         for client in (largest, alone, *small):
             client.reading.set()
@@ -234,7 +234,7 @@ def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
         assert again.resumed
         moving.step()
         moving.agree(alone, again, *small)
-        assert lines.cuts == 1
+        assert subscribers.checks.cuts == 1
         for client in (alone, again, *small):
             client.close()
 
@@ -243,19 +243,19 @@ def test_the_largest_reader_of_an_account_with_too_much_pending_is_cut_off(
 def test_the_largest_reader_of_a_node_with_too_much_pending_is_cut_off(tmp_path: Path, kind: str) -> None:
     with serving(tmp_path, stalled=1000.0, send_buffer=8192, node_bytes=less(2 << 20, 1 << 20)) as served:
         moving = Moving(served)
-        lines = served.hub.lines
+        subscribers = served.hub.subscribers
         largest, small = follow(served, kind, "sharp"), follow(served, kind, "pro", sportsbook="betmgm")
         for client in (largest, small):
             client.reading.clear()
-        moving.until(lambda: sum(pending(served, "sharp")) > less(2 << 20, 1 << 20) or lines.cuts)
+        moving.until(lambda: sum(pending(served, "sharp")) > less(2 << 20, 1 << 20) or subscribers.checks.cuts)
         moving.until_cut()
-        wait_for(lambda: lines.streams == 2)
+        wait_for(lambda: subscribers.streams == 2)
         assert (len(pending(served, "sharp")), len(pending(served, "pro"))) == (0, 1)
         assert '"the clients of the node are too slow"' in served.logged.text
         for client in (largest, small):
             client.reading.set()
         moving.agree(small)
-        assert lines.cuts == 1
+        assert subscribers.checks.cuts == 1
         small.close()
 
 
@@ -267,7 +267,7 @@ def test_a_steady_reader_is_not_cut_off_however_slow(tmp_path: Path) -> None:
         slow = Client(served.port, "/stream/odds", served.key("sharp"), bite=1024, pause=0.05, room=4096)
         assert slow.ready.wait(3 * PATIENCE_S)
         assert set(slow.odds) == set(in_rest(served))
-        assert served.hub.lines.cuts == 0
+        assert served.hub.subscribers.checks.cuts == 0
         slow.close()
 
 
@@ -293,15 +293,15 @@ def test_a_reader_that_stops_is_cut_off_and_nobody_else(tmp_path: Path, bounds: 
         good = [Client(served.port, "/stream/odds", served.key("enterprise")) for _ in range(3)]
         assert all(client.ready.wait(PATIENCE_S) for client in good)
         line = stopped(served, "sharp")
-        lines, limits = served.hub.lines, served.node.limits
+        subscribers, limits = served.hub.subscribers, served.node.limits
         for tick in range(1, 400):
             served.step(board(1.62 + tick % 35 / 100.0), now + timedelta(milliseconds=10 * tick))
             wait_for(lambda n=tick: all(client.names.count("odds:update") >= n for client in good))  # type: ignore[misc]
             if limits.streams("account-sharp") == 0:
                 break
-        wait_for(lambda: lines.cuts == 1)
+        wait_for(lambda: subscribers.checks.cuts == 1)
         wait_for(lambda: limits.streams("account-sharp") == 0)
-        assert lines.streams == 3
+        assert subscribers.streams == 3
         served.step(board(3.0), now + timedelta(seconds=60))
         wait_for(lambda: all({row["odds_decimal"] for row in c.odds.values()} == {3.0} for c in good))
         assert not any(client.faults for client in good)
@@ -318,8 +318,8 @@ def test_a_websocket_of_another_server_is_cut_off_if_it_accepts_nothing(tmp_path
         slow = follow(served, "websocket", "sharp")
         slow.reading.clear()
         # Bytes may be pending for a moment only: keep going until a step leaves as much as the sockets cannot hold.
-        moving.until(lambda: served.hub.lines.cuts or sum(pending(served, "sharp")) > 500_000)
-        wait_for(lambda: served.hub.lines.cuts == 1)
+        moving.until(lambda: served.hub.subscribers.checks.cuts or sum(pending(served, "sharp")) > 500_000)
+        wait_for(lambda: served.hub.subscribers.checks.cuts == 1)
         wait_for(lambda: served.node.limits.streams("account-sharp") == 0)
         assert '"the client is not reading"' in served.logged.text
         slow.reading.set()
@@ -363,5 +363,5 @@ def test_a_large_step_cuts_nobody_off(tmp_path: Path) -> None:
         moved = heard(client, "odds:update")
         assert moved["count"] == 2 * len(LINES)
         wait_for(lambda: {row["odds_decimal"] for row in client.odds.values()} == {1.95})
-        assert served.hub.lines.cuts == 0
+        assert served.hub.subscribers.checks.cuts == 0
         client.close()

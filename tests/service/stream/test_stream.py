@@ -414,10 +414,10 @@ def test_views_of_closed_streams_fall_asleep(
     served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
     """Half a minute later, if nobody reads them; however many opportunities are read at once."""
-    monkeypatch.setattr("oddsengine_service.stream.hub.PART", part)
+    monkeypatch.setattr("oddsengine_service.stream.watch.PART", part)
     now = moment()
     served.step(full_board(f"asleep-{part}"), now)
-    wait_for(lambda: not served.hub._watches)
+    wait_for(lambda: not served.hub.opportunities.watches.open)
     served.step((), now := now + timedelta(seconds=IDLE_S + 1))
     before = served.engine.views
     books = ["pinnacle,draftkings", "pinnacle,fanduel", "draftkings,fanduel"]
@@ -427,7 +427,7 @@ def test_views_of_closed_streams_fall_asleep(
     assert len(served.engine.views) == len(before) + len(held)
     for client in held:
         client.close()
-    wait_for(lambda: not served.hub._watches)
+    wait_for(lambda: not served.hub.opportunities.watches.open)
     served.step((), now + timedelta(seconds=RELEASED_S - 1))
     assert len(served.engine.views) == len(before) + len(held)
     served.step((), now + timedelta(seconds=RELEASED_S + 1))
@@ -437,16 +437,16 @@ def test_views_of_closed_streams_fall_asleep(
 def test_a_set_shared_with_another_account_counts_again_once_that_has_left(
     served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oddsengine_service.stream.hub.SHARE", 1)
+    monkeypatch.setattr("oddsengine_service.stream.watches.SHARE", 1)
     served.step(full_board("share"), moment())
-    wait_for(lambda: not served.hub._watches)
+    wait_for(lambda: not served.hub.opportunities.watches.open)
     first, second = ({"channel": "opportunities", "sportsbook": f"pinnacle,{one}"} for one in ("draftkings", "fanduel"))
     mine = listen("/stream", **first)
     assert mine.ready.wait(PATIENCE_S)
     other = listen("/stream", "sharp", **first, sport="basketball")
     assert other.ready.wait(PATIENCE_S)
     other.close()
-    wait_for(lambda: sum(group.members for group in served.hub._opportunities.values()) == 1)
+    wait_for(lambda: sum(group.members for group in served.hub.opportunities.groups.values()) == 1)
     refused = listen("/stream", **second)
     assert refused.ended.wait(PATIENCE_S)
     assert refused.samples["error"]["code"] == "too_many_streams"
@@ -456,9 +456,9 @@ def test_a_set_shared_with_another_account_counts_again_once_that_has_left(
 def test_an_account_holds_a_limited_number_of_opportunities(
     served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oddsengine_service.stream.hub.MOST_ROWS", 1)
+    monkeypatch.setattr("oddsengine_service.stream.watches.MOST_ROWS", 1)
     served.step(full_board("many"), moment())
-    wait_for(lambda: not served.hub._watches)
+    wait_for(lambda: not served.hub.opportunities.watches.open)
     first = listen("/stream", channel="opportunities", min_ev=-50, sportsbook="pinnacle,draftkings")
     assert first.ready.wait(PATIENCE_S)
     second = listen("/stream", channel="opportunities", min_ev=-50, sportsbook="pinnacle,fanduel")
@@ -595,18 +595,18 @@ def test_streams_opened_after_a_change_of_their_key_stay(tmp_path: Path, changed
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         silent.connect(("127.0.0.1", served.port))
         silent.sendall(f"GET {BASE}/stream/odds HTTP/1.1\r\nHost: x\r\nX-API-Key: {key.key}\r\n\r\n".encode())
-        wait_for(lambda: served.hub is not None and any(each.size for each in served.hub.lines._subscribers))
-        (older,) = served.hub.lines._subscribers
+        wait_for(lambda: served.hub is not None and any(each.connection.size for each in served.hub.subscribers.open))
+        (older,) = served.hub.subscribers.open
         if changed == "secret":
             key = served.keys.rotate(key.record.id)
         else:
             served.keys.retier(key.record.id, tier="sharp")
-        wait_for(lambda: older._ending)
+        wait_for(lambda: older.connection._ending)
         newer = Client(served.port, "/stream/odds", key.key, event="event 1")
         assert newer.ready.wait(PATIENCE_S)
         beats = newer.beats
         wait_for(lambda: newer.beats > beats + 4 or newer.ended.is_set())
-        assert older in served.hub.lines._subscribers
+        assert older in served.hub.subscribers.open
         assert not newer.ended.is_set()
         newer.close()
     served.stop()

@@ -204,8 +204,8 @@ def test_a_subscription_beyond_a_limit_is_refused_and_the_old_one_goes_on(
     now = moment()
     event = f"beyond-{limit}"
     served.step(full_board(event), now)
-    wait_for(lambda: served.hub is None or not served.hub._watches)
-    monkeypatch.setattr(f"oddsengine_service.stream.hub.{limit}", 1)
+    wait_for(lambda: served.hub is None or not served.hub.opportunities.watches.open)
+    monkeypatch.setattr(f"oddsengine_service.stream.watches.{limit}", 1)
     client = listen(served, **_at("draftkings", min_ev=-50))
     other = listen(served, **_at("draftkings", min_ev=-50))  # keeps the set when the first gives it up
     client.say("subscribe", channels=["ev", "odds"], filters={"sportsbooks": ["pinnacle", "fanduel"], "min_ev": -50})
@@ -231,8 +231,8 @@ def test_the_only_subscriber_of_a_set_may_replace_it_at_the_limit(
     served: Served, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     served.step(full_board(f"replaced-{limit}"), moment())
-    wait_for(lambda: served.hub is None or not served.hub._watches)
-    monkeypatch.setattr(f"oddsengine_service.stream.hub.{limit}", 1)
+    wait_for(lambda: served.hub is None or not served.hub.opportunities.watches.open)
+    monkeypatch.setattr(f"oddsengine_service.stream.watches.{limit}", 1)
     client = listen(served, **_at("draftkings", min_ev=-50))
     for book in ("fanduel", "draftkings", "betmgm"):
         client.subscribe("ev", sportsbooks=["pinnacle", book], min_ev=-50)
@@ -245,22 +245,22 @@ def test_the_only_subscriber_of_a_set_may_replace_it_at_the_limit(
 def test_sets_that_are_given_up_and_kept_by_others_count(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever takes over a set while it is being replaced leaves no room for its replacement."""
     served.step(full_board("kept"), moment())
-    wait_for(lambda: served.hub is None or not served.hub._watches)
-    monkeypatch.setattr("oddsengine_service.stream.hub.SHARE", 1)
+    wait_for(lambda: served.hub is None or not served.hub.opportunities.watches.open)
+    monkeypatch.setattr("oddsengine_service.stream.watches.SHARE", 1)
     client = listen(served, **_at("draftkings", min_ev=-50))
-    make, joined = served.hub._make, threading.Event()
+    make, joined = served.hub.opportunities._make, threading.Event()
 
     def late(making: Any) -> None:
         joined.wait(20)
         make(making)
 
-    monkeypatch.setattr(served.hub, "_make", late)
+    monkeypatch.setattr(served.hub.opportunities, "_make", late)
     client.say("subscribe", channels=["ev"], filters={"sportsbooks": ["pinnacle", "fanduel"], "min_ev": -50})
-    wait_for(lambda: served.hub._making)
+    wait_for(lambda: served.hub.opportunities.watches.pending)
     other = listen(served, **_at("draftkings", min_ev=-50))
     joined.set()
     assert told(client, "error")["code"] == "too_many_streams"
-    wait_for(lambda: len(served.hub._watches) == 1)
+    wait_for(lambda: len(served.hub.opportunities.watches.open) == 1)
     for each in (client, other):
         assert not each.faults, each.faults
         each.close()
@@ -423,7 +423,7 @@ def test_the_path_without_the_base_is_the_same(served: Served) -> None:
     client = SocketClient(served, path="/ws", channels="odds", event_id="none")
     assert client.ready.wait(20)
     assert client.names == ["connected", "subscribed", "snapshot:complete"]
-    assert not any(not group.filter.kinds for group in served.hub._opportunities.values())
+    assert not any(not group.filter.kinds for group in served.hub.opportunities.groups.values())
     client.close()
 
 
@@ -441,7 +441,7 @@ def test_a_reader_that_stops_is_cut_off_and_costs_others_nothing(tmp_path: Path)
     client = listen(served, channels="odds", event_id="busy")
     until = time.monotonic() + 60
     n = 0
-    while not served.hub.lines.cuts:
+    while not served.hub.subscribers.checks.cuts:
         assert time.monotonic() < until
         n += 1
         rows = [price("busy", book, "Home", 1.5 + n % 97 / 100) for book in ("betmgm", "fanduel")]

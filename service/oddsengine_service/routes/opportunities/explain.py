@@ -38,7 +38,7 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
     exists, sharp = reference(context, {})
     if not exists:
         books = frozenset()
-    method = query.get("devig_method") or ("power" if sharp else context.node.method)
+    method = query.get("devig_method") or ("power" if sharp else context.node.boards.method)
     table = context.board.table()
     table = table.filter(table["event_id"] == event)
     if table.is_empty():

@@ -128,7 +128,7 @@ def selected(context: Context) -> RequestedBooks:
 
 
 def _seen(context: Context) -> BoardIds:
-    return context.node.stats.at(context.board, None).ids
+    return context.node.boards.stats.at(context.board, None).ids
 
 
 def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, str | None]:
@@ -152,7 +152,7 @@ def reference(context: Context, unknown: dict[str, list[str]]) -> tuple[bool, st
 def opened(context: Context, kind: Kind, books: frozenset[str] | None, **view: Any) -> OpenRows:
     """The open opportunities of a kind in the view of a request."""
     wanted = {"kinds": (kind.name,), "stake": context.query.get("stake"), **view}
-    return context.node.views.at(context.board, books, context.caller.account, **wanted)
+    return context.node.boards.views.at(context.board, books, context.caller.account, **wanted)
 
 
 def listed(context: Context, own: _List) -> MatchingRows:
@@ -162,7 +162,7 @@ def listed(context: Context, own: _List) -> MatchingRows:
     if view is None or (books is not None and not books):
         return MatchingRows(None, np.empty(0, np.int64), context.board.now, unknown, books, {})
     snapshot = opened(context, kind, books, **view)
-    table = snapshot.table(kind.name, context.node.encodings[kind.name])
+    table = snapshot.table(kind.name, context.node.boards.encodings[kind.name])
     matched = matching(table, query, kind, snapshot.now)
     if query.get("group") == "best":
         matched = _best(table, matched)
@@ -192,7 +192,7 @@ def _job_kind(own: _List) -> Callable[[Context], Hashable]:
         if any(query.get(name) for name in _COSTLY) or query.get("format") == "csv":
             return None
         view = own.view(context, {}) or {}
-        return context.node.views.closed, *view.values(), *query.values(any_value)
+        return context.node.boards.views.closed, *view.values(), *query.values(any_value)
 
     return kind
 

@@ -99,7 +99,7 @@ def _answer(own: _Lookup, context: Context) -> Any:
 
     def row_at(threshold: float | None) -> Any:
         view = {**reference, own.kind.threshold.name: threshold}
-        encoding = context.node.encodings[own.kind.name]
+        encoding = context.node.boards.encodings[own.kind.name]
         found = opened(context, own.kind, books, **view).one(own.kind.name, encoding, ident)
         return None if found is None else rows_of(context, own.kind, found[0], [found[1]])[0]
 
@@ -142,7 +142,7 @@ def _last(context: Context, kind: Kind, ident: str, books: frozenset[str] | None
 
     It may be of another view than that of the request. Its bets and their best levels are the same in all of them.
     """
-    raw = context.node.ended.find(context.board, kind.name, ident)
+    raw = context.node.boards.ended.find(context.board, kind.name, ident)
     if raw is None:
         return None
     row = kind.row(msgspec.json.decode(raw))

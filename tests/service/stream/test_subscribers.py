@@ -16,9 +16,10 @@ from oddsengine_service.stream import sending
 from oddsengine_service.stream.events import SSE, Resumable, Wire
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.prices import BoardFrames, PriceGroup
-from oddsengine_service.stream.sending import Subscribers
+from oddsengine_service.stream.sending import GroupEvents
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.subscriber import Subscriber
+from oddsengine_service.stream.subscribers import Subscribers
 
 
 class Client:
@@ -41,18 +42,18 @@ class Client:
         return b"".join(self.bodies)
 
 
-def lines_and_group(wire: Wire, **bounds: int) -> tuple[Subscribers, PriceGroup]:
-    """Lines of a node without a server, and a group."""
+def subscribers_and_group(wire: Wire, **bounds: int) -> tuple[Subscribers, PriceGroup]:
+    """The subscribers of a node without a server, and a group."""
     node = Node(Engine(), None, None)  # type: ignore[arg-type]
-    group = PriceGroup(RowFilter(), RowForm(), node.index(node.engine), wire)
+    group = PriceGroup(RowFilter(), RowForm(), node.boards.index(node.engine), wire)
     return Subscribers(node, **bounds), group
 
 
-def admitted(lines: Subscribers, group: PriceGroup, wire: Wire, client: Client) -> Subscriber:
+def admitted(subscribers: Subscribers, group: PriceGroup, wire: Wire, client: Client) -> Subscriber:
     """A subscriber that has its snapshot of update 1."""
-    subscriber = lines.enter(client, "account", "key", lambda: True, wire, [])
-    lines.register(group, subscriber, 0)
-    lines.admit(subscriber, BoardFrames(1, [], b"data: complete\n\n"), [], 0, 1)
+    subscriber = subscribers.enter(client, "account", "key", lambda: True, wire, [])
+    subscribers.delivery.register(group, subscriber, 0)
+    subscribers.delivery.admit(subscriber, BoardFrames(1, [], b"data: complete\n\n"), [], 0, 1)
     return subscriber
 
 
@@ -61,26 +62,26 @@ def moved(row: str, value: int) -> bytes:
     return b'event: odds:update\ndata: {"id":"%b","n":%d}\n\n' % (row.encode(), value)
 
 
-def pause(lines: Subscribers) -> None:
+def pause(subscribers: Subscribers) -> None:
     """Let the next flush wait a little, so that events are queued."""
-    lines._flush_at = asyncio.get_running_loop().time() + 0.02
+    subscribers.rounds.next_at = asyncio.get_running_loop().time() + 0.02
 
 
 @pytest.mark.parametrize("wire", [SSE, Resumable("0a")])
 def test_a_reader_that_pauses_gets_every_event_in_order(wire: Wire) -> None:
     async def run() -> None:
-        lines, group = lines_and_group(wire, reader_bytes=1000)
+        subscribers, group = subscribers_and_group(wire, reader_bytes=1000)
         client = Client()
-        subscriber = admitted(lines, group, wire, client)
+        subscriber = admitted(subscribers, group, wire, client)
         client.open.clear()
         for number in range(2, 12):
-            lines.deliver([(group, number, [moved("a", number)])], number)
-            lines._flush()
-            lines._check_at = 0.0  # as if half a second had passed
-        assert subscriber.size > 400
-        pause(lines)
-        lines.deliver([(group, 12, [moved("a", 12)])], 12)
-        lines.deliver([], 13)
+            subscribers.delivery.deliver([GroupEvents(group, number, [moved("a", number)])], number)
+            subscribers.rounds.write()
+            subscribers.checks.slow_at = 0.0  # as if half a second had passed
+        assert subscriber.connection.size > 400
+        pause(subscribers)
+        subscribers.delivery.deliver([GroupEvents(group, 12, [moved("a", 12)])], 12)
+        subscribers.delivery.deliver([], 13)
         client.open.set()
         async with asyncio.timeout(20):
             while b'"n":12' not in client.text:
@@ -89,7 +90,7 @@ def test_a_reader_that_pauses_gets_every_event_in_order(wire: Wire) -> None:
         assert numbers == list(range(2, 13))
         ids = [int(line[8:].partition(b".")[0]) for line in client.text.splitlines() if line.startswith(b"id: evt_")]
         assert ids == sorted(ids)
-        assert not lines.cuts
+        assert not subscribers.checks.cuts
 
     asyncio.run(run())
 
@@ -97,72 +98,74 @@ def test_a_reader_that_pauses_gets_every_event_in_order(wire: Wire) -> None:
 class Stopped:
     """A client that takes one byte and then stops, in a task of its own, which ends when it is cut off."""
 
-    def __init__(self, lines: Subscribers, account: str, snapshot: int = 0) -> None:
-        self._lines, self._account, self._snapshot = lines, account, snapshot
+    def __init__(self, subscribers: Subscribers, account: str, snapshot: int = 0) -> None:
+        self._subscribers, self._account, self._snapshot = subscribers, account, snapshot
         self.subscriber: Subscriber
         self.task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
         client = Client()
         client.open.clear()
-        self.subscriber = self._lines.enter(client, self._account, "key", lambda: True, SSE, [])
-        self.subscriber.begin([b"x" * self._snapshot])
+        self.subscriber = self._subscribers.enter(client, self._account, "key", lambda: True, SSE, [])
+        self.subscriber.connection.begin([b"x" * self._snapshot])
         self.subscriber.waiting = None
         try:
             await asyncio.sleep(1000)
         finally:
-            self._lines.leave(self.subscriber)
+            self._subscribers.leave(self.subscriber)
 
     def send(self, size: int) -> None:
-        self._lines.send(b"x" * size, self.subscriber)
+        self._subscribers.delivery.send(b"x" * size, self.subscriber)
 
 
-def cut_off(lines: Subscribers, *readers: Stopped) -> list[bool]:
+def cut_off(subscribers: Subscribers, *readers: Stopped) -> list[bool]:
     """Which readers are gone after a round of writing at which they are checked."""
-    lines._check_at = 0.0
-    lines._flush()
-    return [reader.subscriber.gone for reader in readers]
+    subscribers.checks.slow_at = 0.0
+    subscribers.rounds.write()
+    return [reader.subscriber.connection.gone for reader in readers]
 
 
 def test_a_reader_with_more_than_its_bound_is_cut_off() -> None:
     async def run() -> None:
-        lines, _ = lines_and_group(SSE)
-        stopped, other = Stopped(lines, "a", snapshot=9 << 20), Stopped(lines, "a")
+        subscribers, _ = subscribers_and_group(SSE)
+        stopped, other = Stopped(subscribers, "a", snapshot=9 << 20), Stopped(subscribers, "a")
         await asyncio.sleep(0)
         for megabytes in range(1, 5):
             stopped.send(1 << 20)
             other.send(1 << 19)
-            assert cut_off(lines, stopped, other) == [False, False], megabytes
-        assert cut_off(lines, stopped, other) == [False, False]  # 4 MB are not too much
+            assert cut_off(subscribers, stopped, other) == [False, False], megabytes
+        assert cut_off(subscribers, stopped, other) == [False, False]  # 4 MB are not too much
         stopped.send(1)
-        assert cut_off(lines, stopped, other) == [False, False]  # the last byte is new
-        assert cut_off(lines, stopped, other) == [True, False]
-        assert stopped.subscriber.size == 0
+        assert cut_off(subscribers, stopped, other) == [False, False]  # the last byte is new
+        assert cut_off(subscribers, stopped, other) == [True, False]
+        assert stopped.subscriber.connection.size == 0
         await asyncio.wait([stopped.task])
-        assert (lines.streams, lines.cuts) == (1, 1)
+        assert (subscribers.streams, subscribers.checks.cuts) == (1, 1)
 
     asyncio.run(run())
 
 
 def test_a_large_step_is_not_too_much_before_its_readers_had_time_for_it() -> None:
     async def run() -> None:
-        lines, group = lines_and_group(SSE, reader_bytes=1000, account_bytes=1000, node_bytes=1000)
+        subscribers, group = subscribers_and_group(SSE, reader_bytes=1000, account_bytes=1000, node_bytes=1000)
         client = Client()
-        subscriber = admitted(lines, group, SSE, client)
-        lines.deliver([], 1)
+        subscriber = admitted(subscribers, group, SSE, client)
+        subscribers.delivery.deliver([], 1)
         await asyncio.sleep(0)
         for number in range(2, 6):
             client.open.clear()
             for rows in (3000, 1):  # the small step is not handed out before readers were looked at
-                lines.deliver([(group, number, [moved(f"row {at}", number) for at in range(rows)])], number)
-                lines._check_at = 0.0
-                lines._flush()
-            assert subscriber.size > 50_000
+                subscribers.delivery.deliver(
+                    [GroupEvents(group, number, [moved(f"row {at}", number) for at in range(rows)])], number
+                )
+                subscribers.checks.slow_at = 0.0
+                subscribers.rounds.write()
+            assert subscriber.connection.size > 50_000
             client.open.set()
             async with asyncio.timeout(20):
-                while subscriber.size:
+                while subscriber.connection.size:
                     await asyncio.sleep(0.001)
-        assert not lines.cuts
+        assert not subscribers.checks.cuts
 
     asyncio.run(run())
 
@@ -186,17 +189,17 @@ def test_a_large_step_is_not_too_much_before_its_readers_had_time_for_it() -> No
 )
 def test_the_readers_with_the_most_are_cut_off_until_the_rest_fits(bounds: dict[str, int], gone: list[bool]) -> None:
     async def run() -> None:
-        lines, _ = lines_and_group(SSE, **bounds)
+        subscribers, _ = subscribers_and_group(SSE, **bounds)
         sizes = {"a": (35_000, 15_000, 10_000, 30_000), "b": (40_000,)}
-        readers = [(Stopped(lines, account), size) for account, each in sizes.items() for size in each]
+        readers = [(Stopped(subscribers, account), size) for account, each in sizes.items() for size in each]
         await asyncio.sleep(0)
         for reader, size in readers:
             reader.send(size)
         stopped = [reader for reader, _ in readers]
-        assert cut_off(lines, *stopped) == [False] * 5
-        assert cut_off(lines, *stopped) == gone
-        assert cut_off(lines, *stopped) == gone
-        assert lines.cuts == sum(gone)
+        assert cut_off(subscribers, *stopped) == [False] * 5
+        assert cut_off(subscribers, *stopped) == gone
+        assert cut_off(subscribers, *stopped) == gone
+        assert subscribers.checks.cuts == sum(gone)
 
     asyncio.run(run())
 
@@ -211,12 +214,12 @@ def test_an_event_has_no_end_of_a_line_in_its_texts(end: str) -> None:
 @pytest.mark.parametrize("wire", [SSE, Resumable("0a")])
 def test_queued_events_are_sent_before_a_stream_ends(wire: Wire) -> None:
     async def run() -> None:
-        lines, group = lines_and_group(wire)
+        subscribers, group = subscribers_and_group(wire)
         client = Client()
-        admitted(lines, group, wire, client)
-        pause(lines)
-        lines.deliver([(group, 2, [moved("a", 2)])], 2)
-        lines.end_all()
+        admitted(subscribers, group, wire, client)
+        pause(subscribers)
+        subscribers.delivery.deliver([GroupEvents(group, 2, [moved("a", 2)])], 2)
+        subscribers.end_all()
         await asyncio.sleep(0.05)
         assert b'"n":2' in client.text
 
@@ -232,10 +235,10 @@ def test_a_round_of_writing_waits_for_a_step_but_not_for_long(
     running, may_end = threading.Event(), threading.Event()
 
     async def run() -> None:
-        lines, group = lines_and_group(SSE)
+        subscribers, group = subscribers_and_group(SSE)
         client = Client()
-        admitted(lines, group, SSE, client)
-        node = lines._node
+        admitted(subscribers, group, SSE, client)
+        node = subscribers.rounds._node
 
         def step() -> Update:
             running.set()
@@ -245,8 +248,8 @@ def test_a_round_of_writing_waits_for_a_step_but_not_for_long(
 
         done = node.write(node._published, step)
         await asyncio.to_thread(running.wait)
-        lines.deliver([(group, 2, [moved("a", 2)])], 2)
-        lines.deliver([(group, 3, [moved("b", 3)])], 3)
+        subscribers.delivery.deliver([GroupEvents(group, 2, [moved("a", 2)])], 2)
+        subscribers.delivery.deliver([GroupEvents(group, 3, [moved("b", 3)])], 3)
         async with asyncio.timeout(20):
             if longest < 1.0:
                 while b'"id":"b"' not in client.text:
@@ -267,11 +270,11 @@ def test_a_round_of_writing_waits_as_long_for_a_step_in_a_busy_event_loop() -> N
     """The time counts, not how often the loop had the time to look."""
 
     async def run() -> None:
-        lines, group = lines_and_group(SSE)
+        subscribers, group = subscribers_and_group(SSE)
         client = Client()
-        admitted(lines, group, SSE, client)
-        lines._node.stepping = True
-        lines.deliver([(group, 2, [moved("a", 2)])], 2)
+        admitted(subscribers, group, SSE, client)
+        subscribers.rounds._node.stepping = True
+        subscribers.delivery.deliver([GroupEvents(group, 2, [moved("a", 2)])], 2)
         turns = 0
         while b'"id":"a"' not in client.text:
             time.sleep(sending.GIVE_WAY_S)
@@ -286,11 +289,11 @@ def test_a_round_of_writing_lets_other_tasks_run(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sending, "_PART_S", 0.0)
 
     async def run() -> None:
-        lines, group = lines_and_group(SSE)
+        subscribers, group = subscribers_and_group(SSE)
         clients = [Client() for _ in range(5)]
         for client in clients:
-            admitted(lines, group, SSE, client)
-        lines.deliver([(group, 2, [moved("a", 2)])], 2)
+            admitted(subscribers, group, SSE, client)
+        subscribers.delivery.deliver([GroupEvents(group, 2, [moved("a", 2)])], 2)
         received = set[int]()
         async with asyncio.timeout(20):
             while 5 not in received:
