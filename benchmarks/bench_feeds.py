@@ -19,7 +19,7 @@ from synthetic import board as make_board
 
 import oddsengine as oe
 from oddsengine.feeds import Payload
-from oddsengine.feeds.node import InterfaceStream, read_page
+from oddsengine.feeds.node_api import InterfaceStream, read_page
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.live.engine import Engine
 

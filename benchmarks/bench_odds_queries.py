@@ -20,9 +20,9 @@ from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
-from oddsengine_service.routes.odds import endpoints
+from oddsengine_service.routes.odds_routes import endpoints
 from oddsengine_service.tiers import TIERS, Caller
-from oddsengine_service.wire.odds import odds as to_wire
+from oddsengine_service.wire.odds_response import odds as to_wire
 
 SIZES = (10_000, 100_000, 1_000_000)
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}

@@ -43,7 +43,7 @@ def serve(args: argparse.Namespace) -> None:
     from oddsengine_service import demo  # noqa: PLC0415
     from oddsengine_service.accounts.limits import Limits  # noqa: PLC0415
     from oddsengine_service.node import Node  # noqa: PLC0415
-    from oddsengine_service.stream.watch import PART, Watch  # noqa: PLC0415
+    from oddsengine_service.stream.watched_view import PART, Watch  # noqa: PLC0415
     from oddsengine_service.tiers import TIERS, Caller  # noqa: PLC0415
 
     class Everybody:

@@ -14,8 +14,8 @@ from oddsengine_service.http.request import BASE
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.routing import ENDPOINTS
-from oddsengine_service.ws.protocol import SocketProtocol
 from oddsengine_service.ws.session import PATHS
+from oddsengine_service.ws.ws_protocol import SocketProtocol
 
 
 class Host:

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 import oddsengine as oe
-from oddsengine.simulate.history import seasons
+from oddsengine.simulate.football_seasons import seasons
 
 if len(sys.argv) > 1:
     path = Path(sys.argv[1])

@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from oddsengine.backtesting import audit, calibrate, scan_history
     from oddsengine.backtesting.estimator import FairPrice
     from oddsengine.backtesting.graded import GRADED_SCHEMA, Graded, grade
-    from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, price_history
-    from oddsengine.backtesting.scan import SCAN_SCHEMA
+    from oddsengine.backtesting.history_scan import SCAN_SCHEMA
+    from oddsengine.backtesting.past_prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
     from oddsengine.commands.show import show
     from oddsengine.compiling.compilation import compile_kernels
     from oddsengine.compiling.loading import load_kernels
+    from oddsengine.detection.arbitrage_sizes import largest_arbitrages
     from oddsengine.detection.explain import Explanation, explain
     from oddsengine.detection.fair import FAIR_COLUMNS
     from oddsengine.detection.finders import (
@@ -55,13 +56,12 @@ if TYPE_CHECKING:
         rejected,
         why,
     )
-    from oddsengine.detection.ladders import largest_arbitrages
     from oddsengine.detection.model_input import check_model
     from oddsengine.detection.promos import PROMO_SCHEMA, find_promos
     from oddsengine.detection.question import prepare
-    from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+    from oddsengine.detection.result_columns import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
     from oddsengine.detection.windows import middle_probability
-    from oddsengine.feeds.reading import columns_of, read_odds
+    from oddsengine.feeds.price_files import columns_of, read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
     from oddsengine.live.delayed import NotYetError
     from oddsengine.live.engine import Engine
@@ -188,8 +188,8 @@ _MODULES = {
     "backtesting": "audit calibrate scan_history",
     "backtesting.estimator": "FairPrice",
     "backtesting.graded": "GRADED_SCHEMA Graded grade",
-    "backtesting.prices": "PRICE_HISTORY_SCHEMA price_history",
-    "backtesting.scan": "SCAN_SCHEMA",
+    "backtesting.past_prices": "PRICE_HISTORY_SCHEMA price_history",
+    "backtesting.history_scan": "SCAN_SCHEMA",
     "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",
     "commands.show": "show",
     "compiling.compilation": "compile_kernels",
@@ -199,13 +199,13 @@ _MODULES = {
     "detection.finders": (
         "Opportunities fair find_all find_arbitrage find_ev find_low_hold find_middles markets rejected why"
     ),
-    "detection.ladders": "largest_arbitrages",
+    "detection.arbitrage_sizes": "largest_arbitrages",
     "detection.model_input": "check_model",
     "detection.promos": "PROMO_SCHEMA find_promos",
     "detection.question": "prepare",
-    "detection.results": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
+    "detection.result_columns": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
     "detection.windows": "middle_probability",
-    "feeds.reading": "columns_of read_odds",
+    "feeds.price_files": "columns_of read_odds",
     "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",
     "live.delayed": "NotYetError",
     "live.engine": "Engine",

@@ -37,8 +37,8 @@ from oddsengine_service.mcp.tools import BY_NAME, answer, query
 from oddsengine_service.node import Node
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.site import EXAMPLES
-from oddsengine_service.v4.games import v4_id
-from oddsengine_service.wire.filters import Filter
+from oddsengine_service.v4.sports_and_events import v4_id
+from oddsengine_service.wire.saved_filters import Filter
 
 SEED, EVENTS, SECONDS = 7, 6, 20
 _SHOWN = 2  # entries of a list or object

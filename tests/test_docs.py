@@ -25,7 +25,7 @@ from support.shown import assert_shown
 
 import oddsengine
 import oddsengine_cli as cli
-from oddsengine.feeds import contract
+from oddsengine.feeds import venue_contracts
 from oddsengine.sources import KINDS, FeedSettings
 from oddsengine_cli import COMMANDS, parser
 from oddsengine_service import settings
@@ -409,11 +409,11 @@ def test_the_benchmarks_that_are_named_exist() -> None:
         assert all(f'"{word}"' in text for word in arguments if not word.isdigit()), command
 
 
-@pytest.mark.parametrize("kind", contract.venues())
+@pytest.mark.parametrize("kind", venue_contracts.venues())
 def test_a_kind_with_a_contract_says_when_it_was_checked_and_whether_it_was_tried(kind: str) -> None:
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     (found,) = [match for text in texts for match in re.findall(rf"(?ms)^##? `{kind}`$(.*?)(?=^## |\Z)", text)]
-    words, table = " ".join(found.split()), contract.load(kind)
+    words, table = " ".join(found.split()), venue_contracts.load(kind)
     assert table.checked.isoformat() in words
     assert ("never tried" in words) != table.tried
 

@@ -7,7 +7,7 @@ close; `reporting` builds tables; `fitting` fits the estimator's constants to a 
 
 from oddsengine.backtesting.fitting import Fit, calibrate
 from oddsengine.backtesting.grading import SHOWN_SCHEMA, THRESHOLDS
+from oddsengine.backtesting.history_scan import SCAN_SCHEMA, scan_history
 from oddsengine.backtesting.reporting import Audit, audit
-from oddsengine.backtesting.scan import SCAN_SCHEMA, scan_history
 
 __all__ = ["SCAN_SCHEMA", "SHOWN_SCHEMA", "THRESHOLDS", "Audit", "Fit", "audit", "calibrate", "scan_history"]

@@ -8,7 +8,7 @@ import polars as pl
 from oddsengine.board.facts import Facts
 from oddsengine.board.names import Names
 from oddsengine.columns import SECOND, Longs
-from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.layout import BOOK_BITS, LIVE, ON, SUSPENDED
 from oddsengine.live.engine import Engine
 

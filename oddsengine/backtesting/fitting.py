@@ -25,7 +25,7 @@ from oddsengine.backtesting.cells import cell, clustered_variance
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.grading import ids_of
 from oddsengine.backtesting.replay import engine_of, source, steps
-from oddsengine.catalog.fair import OTHER, FairTable
+from oddsengine.catalog.fair_constants import OTHER, FairTable
 from oddsengine.columns import Floats
 from oddsengine.history.closing_consensus import closing_logits, located, votes_at
 from oddsengine.live.engine import Engine
@@ -76,7 +76,7 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from oddsengine.simulate.history import seasons
+    >>> from oddsengine.simulate.football_seasons import seasons
     >>> season = pathlib.Path(tempfile.mkdtemp(), "E0.csv")
     >>> rows = next(seasons(1)).data.splitlines(keepends=True)
     >>> _ = season.write_bytes(b"".join(rows[:81]))  # the first 80 games

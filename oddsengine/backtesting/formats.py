@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.board.links import LINKS
+from oddsengine.board.row_links import LINKS
 from oddsengine.columns import Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar

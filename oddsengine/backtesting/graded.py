@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.bets import RESULTS, UNKNOWN, Bets, HistoryEvents, find_events, on_events, read_bets
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.grading import (
     TOO_FEW,
@@ -29,6 +28,7 @@ from oddsengine.backtesting.grading import (
     placed_before,
     why_no_close,
 )
+from oddsengine.backtesting.placed_bets import RESULTS, UNKNOWN, Bets, HistoryEvents, find_events, on_events, read_bets
 from oddsengine.backtesting.replay import engine_of, source, span, steps
 from oddsengine.backtesting.summary import aligned, counts, event_codes, percent, returned
 from oddsengine.columns import Floats
@@ -169,7 +169,8 @@ def grade(
     bets
         A frame, a list of dicts, or a CSV, JSON or Parquet file. Each has a market, a selection, odds in any format,
         and its event: `event_id`, the teams, or words such as ``Celtics @ Lakers``. Optional: the book, line, stake
-        (1), the day or start of the game, `placed_at`, and `result`. `oddsengine.backtesting.bets` has the details.
+        (1), the day or start of the game, `placed_at`, and `result`. `oddsengine.backtesting.placed_bets` has the
+        details.
     history
         As for `backtest`: a frame, a path, a tape, or seasons of football-data.co.uk (``"E0.csv"``).
     results
@@ -196,7 +197,7 @@ def grade(
 
     Examples
     --------
-    >>> from oddsengine.simulate.history import seasons
+    >>> from oddsengine.simulate.football_seasons import seasons
     >>> import oddsengine as oe, pathlib, tempfile
     >>> season = pathlib.Path(tempfile.mkdtemp(), "E0.csv")
     >>> _ = season.write_bytes(next(seasons(1)).data)

@@ -17,12 +17,12 @@ from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import SECOND, Longs, Words
-from oddsengine.detection import books as naming
+from oddsengine.detection import book_names as naming
 from oddsengine.feeds.football_data import is_season
-from oddsengine.feeds.reading import files_of, read_odds
+from oddsengine.feeds.price_files import files_of, read_odds
 from oddsengine.identity.groups import intern
 from oddsengine.identity.layout import BOOK_BITS
-from oddsengine.identity.wording import WORDING
+from oddsengine.identity.raw_labels import WORDING
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View

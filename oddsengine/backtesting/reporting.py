@@ -14,7 +14,7 @@ from oddsengine.backtesting.delays import Delay, read_delays
 from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices
 from oddsengine.backtesting.replay import check_books, engine_of, source
 from oddsengine.backtesting.shown import collect_shown
-from oddsengine.catalog.fair import FLAGS
+from oddsengine.catalog.fair_constants import FLAGS
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME
 from oddsengine.detection.question import included

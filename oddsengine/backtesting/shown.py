@@ -11,8 +11,8 @@ from oddsengine.backtesting.delays import Delay, Later, Taken
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.replay import steps
 from oddsengine.board.open import NEW, Hits
-from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS
+from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.history.closing_consensus import located
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update

@@ -9,7 +9,7 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.changes import TIMED
+from oddsengine.board.changed_markets import TIMED
 from oddsengine.board.rows import MOVED, SEEN, Rows
 from oddsengine.board.units import DIRTY, Units
 from oddsengine.columns import LATEST, NO_TIME, SECOND, Bytes, Ints

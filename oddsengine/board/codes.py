@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.columns import Ints, grown
-from oddsengine.detection.ids import hash_books, hash_text
+from oddsengine.detection.opportunity_ids import hash_books, hash_text
 from oddsengine.identity.layout import BOOK_BITS, MOST_SUBJECTS, too_many
 from oddsengine.identity.traits import MarketKind
 

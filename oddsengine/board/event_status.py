@@ -15,7 +15,7 @@ from oddsengine._jit import kernel
 from oddsengine.board.names import Names
 from oddsengine.board.rows import Rows
 from oddsengine.columns import NO_TIME, SECOND, Bytes, Ints, Longs
-from oddsengine.detection.ids import hash_text
+from oddsengine.detection.opportunity_ids import hash_text
 from oddsengine.identity.layout import BOOK_BITS, LIVE, ON
 
 STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")

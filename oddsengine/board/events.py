@@ -9,7 +9,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.codes import Codes, Copyable, GrowingColumn, HashedCodes
 from oddsengine.columns import Ints, Longs
-from oddsengine.identity.wording import Game, crossed, leading, leading_league, other_games
+from oddsengine.identity.raw_labels import Game, crossed, leading, leading_league, other_games
 
 
 class Votes(Copyable):

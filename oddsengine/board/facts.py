@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from oddsengine.board.links import LINKS, SEPARATOR, depth_columns, link_column, own_parts, typed
 from oddsengine.board.names import Names
+from oddsengine.board.row_links import LINKS, SEPARATOR, depth_columns, link_column, own_parts, typed
 from oddsengine.board.rows import REJECTED, Rows
 from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
-from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FLAP, LIVE, SUSPENDED
-from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.identity.raw_labels import WORDING, Wording
 from oddsengine.maths.odds import quoted_american
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.schema import ODDS_SCHEMA

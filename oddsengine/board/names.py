@@ -16,15 +16,15 @@ from oddsengine import catalog
 from oddsengine.board.codes import Books, Codes, Copyable, HashedCodes, RankedCodes, Subjects
 from oddsengine.board.events import Events
 from oddsengine.board.market_tables import MarketTables
+from oddsengine.board.terms import Meaning, Reading, Term, Terms, meanings, term_hashes
 from oddsengine.board.units import UnitCodes
-from oddsengine.board.wordings import Meaning, Reading, Term, Terms, meanings, term_hashes
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Longs, Words
-from oddsengine.detection.ids import Hashes, ladders
+from oddsengine.detection.opportunity_ids import Hashes, ladders
 from oddsengine.identity.groups import Groups, checksum, distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, UNREAD, kind_and_verdict, pack
+from oddsengine.identity.raw_labels import Game, Wording, crossed, game
 from oddsengine.identity.traits import MarketKind
-from oddsengine.identity.wording import Game, Wording, crossed, game
 from oddsengine.pricing.model import ModelPrices
 
 _OTHER_GAME = CODES["other_game"]

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.board.changes import IN_LADDERS, IN_MARKETS
+from oddsengine.board.changed_markets import IN_LADDERS, IN_MARKETS
 from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words, grown
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.search import FIGURES, LEGS
@@ -309,7 +309,7 @@ class OpenTable:
         """Determine the effect of a search over some units (ascending) for some views.
 
         `views` are their rows, -1 for a suspended view; `who` is each hit's index in `views`. `reach` is, by slot
-        of a first leg, the scope of the search; see `board.changes`.
+        of a first leg, the scope of the search; see `board.changed_markets`.
         """
         self.prepare(units)
         ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)

@@ -18,13 +18,13 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.links import LEVELS_AT, LIMIT, LINKS, joined
 from oddsengine.board.names import Names
+from oddsengine.board.row_links import LEVELS_AT, LIMIT, LINKS, joined
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.columns import NO_TIME, SECOND, Bytes, Floats, Ints, Longs
 from oddsengine.identity.layout import LIVE, MISMATCH, SUSPENDED
-from oddsengine.identity.table import times
-from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.identity.raw_labels import WORDING, Wording
+from oddsengine.identity.table_identity import times
 from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
 from oddsengine.tables.frames import IntoFrame, to_polars

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.board.depth import Depth
 from oddsengine.board.flap import SECONDS, Levels, full, look_at
-from oddsengine.board.links import depth_columns
+from oddsengine.board.row_depth import Depth
+from oddsengine.board.row_links import depth_columns
 from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words, dtype_of
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
 from oddsengine.columns import Words, dtype_of
-from oddsengine.identity.wording import Wording
+from oddsengine.identity.raw_labels import Wording
 
 _QUOTE_DTYPES = [np.dtype(dtype_of(column)).newbyteorder("<") for column in CodedQuotes.__annotations__.values()]
 _ID = np.dtype(dtype_of(Words)).newbyteorder("<")

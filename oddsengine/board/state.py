@@ -20,12 +20,12 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.ageing import age, rouse
-from oddsengine.board.changes import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
+from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
 from oddsengine.board.facts import Before, Facts
 from oddsengine.board.flap import Levels
-from oddsengine.board.links import without_depth
 from oddsengine.board.names import Names
+from oddsengine.board.row_links import without_depth
 from oddsengine.board.rows import (
     COLUMNS,
     LATE,
@@ -62,7 +62,7 @@ from oddsengine.identity.layout import (
     UnitColumns,
     gather,
 )
-from oddsengine.identity.wording import Wording
+from oddsengine.identity.raw_labels import Wording
 from oddsengine.pricing.close import BookLogits, Times, minutes, starts
 from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.momentum import LadderSamples, Memory

@@ -26,8 +26,9 @@ terms. It must be called before the first lookup; own.py shows the format.
 """
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
-from oddsengine.catalog.fair import FLAGS as EV_FLAGS
-from oddsengine.catalog.fair import (
+from oddsengine.catalog.data_files import CatalogError
+from oddsengine.catalog.fair_constants import FLAGS as EV_FLAGS
+from oddsengine.catalog.fair_constants import (
     FairTable,
     amended_fair_table,
     chosen_fair_table,
@@ -36,7 +37,6 @@ from oddsengine.catalog.fair import (
     fair_table,
     read_fair_table,
 )
-from oddsengine.catalog.files import CatalogError
 from oddsengine.catalog.leagues import League, league, leagues
 from oddsengine.catalog.links import BetLink, allowed, hosts, link, link_states, localised
 from oddsengine.catalog.listings import Listing, listing, listings
@@ -61,13 +61,13 @@ from oddsengine.catalog.markets import (
     twinned,
     twins,
 )
-from oddsengine.catalog.names import normalise, normalised
-from oddsengine.catalog.numbers import numerical_id
+from oddsengine.catalog.numerical_ids import numerical_id
 from oddsengine.catalog.own import forget, load
 from oddsengine.catalog.places import PLACE_PATTERN, Places, books_in, place, places, takes_bets
+from oddsengine.catalog.settlement_rules import CASES, Settlement, Terms, terms
+from oddsengine.catalog.spelling import normalise, normalised
 from oddsengine.catalog.sports import ScoreShapes, Shape, Sport, sport, sports
 from oddsengine.catalog.teams import Team, certain_team, team, team_aliases, team_name, teams
-from oddsengine.catalog.terms import CASES, Settlement, Terms, terms
 from oddsengine.catalog.thresholds import Thresholds, changed, shipped, thresholds
 
 __all__ = [

@@ -6,8 +6,8 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from oddsengine.catalog import files
-from oddsengine.catalog.names import plain
+from oddsengine.catalog import data_files
+from oddsengine.catalog.spelling import plain
 
 _PLACE = re.compile(r"(.+)_([a-z]{2})")
 REGIONS = ("US", "UK", "EU", "AU", "GLOBAL")
@@ -57,7 +57,7 @@ class Book(NamedTuple):
 def books() -> Mapping[str, Book]:
     """Return books by id, best reference first."""
     table = {}
-    for id_, entry in files.amended("books", files.toml("books.toml")).items():
+    for id_, entry in data_files.amended("books", data_files.toml("books.toml")).items():
         entry["aliases"] = tuple(entry.get("aliases", ()))
         entry["regions"] = tuple(entry.get("regions", ()))
         table[id_] = Book(id_, **entry)
@@ -69,7 +69,7 @@ def _by_alias() -> Mapping[str, Book]:
     owners: dict[str, str] = {}
     for each in books().values():
         names = (plain(word) for word in (each.id, *each.aliases, each.name))
-        files.claimed(owners, names, each.id, "books")
+        data_files.claimed(owners, names, each.id, "books")
     return {name: books()[id_] for name, id_ in owners.items()}
 
 

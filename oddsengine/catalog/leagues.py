@@ -5,8 +5,8 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from oddsengine.catalog import files
-from oddsengine.catalog.names import slug
+from oddsengine.catalog import data_files
+from oddsengine.catalog.spelling import slug
 from oddsengine.catalog.sports import sport, sports
 
 
@@ -24,7 +24,7 @@ class League(NamedTuple):
 def leagues() -> Mapping[str, League]:
     """Return leagues by id."""
     table = {}
-    for id_, entry in files.amended("leagues", files.entries("leagues.csv")).items():
+    for id_, entry in data_files.amended("leagues", data_files.entries("leagues.csv")).items():
         table[id_] = League(id_, **{**entry, "aliases": tuple(entry.get("aliases", ()))})
     return MappingProxyType(table)
 
@@ -44,7 +44,7 @@ def _by_sport() -> Mapping[str, Mapping[str, League]]:
     """Map each sport to the spellings of its leagues. Explicit names take precedence over derived ones."""
     owners: dict[str, dict[str, str]] = {id_: {} for id_ in sports()}
     for each in leagues().values():
-        files.claimed(owners[each.sport], _names(each), each.id, f"leagues of {each.sport}")
+        data_files.claimed(owners[each.sport], _names(each), each.id, f"leagues of {each.sport}")
     alike: dict[tuple[str, str], list[str]] = {}
     for each in leagues().values():
         alike.setdefault((each.sport, slug(each.name)), []).append(each.id)

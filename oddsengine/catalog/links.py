@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 from oddsengine.catalog.books import book
 
 KINDS = ("outcome", "event", "home")
@@ -53,12 +53,12 @@ def fault(key: str, template: str) -> str:
 
 @cache
 def _source() -> dict[str, Any]:
-    return files.toml("links.toml")
+    return data_files.toml("links.toml")
 
 
 @cache
 def _templates() -> Mapping[str, Mapping[str, Any]]:
-    return MappingProxyType(files.amended("links", _source()["books"]))
+    return MappingProxyType(data_files.amended("links", _source()["books"]))
 
 
 @cache

@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 from oddsengine.catalog.markets import FULL_GAME, MarketType, market_type
 
 
@@ -39,13 +39,14 @@ def _of_stat(counted: str, line: str) -> _Text:
 @cache
 def _texts() -> Mapping[str, _Text]:
     """Map market types without period to their texts."""
-    groups = files.toml("markets.toml")["parts"]
+    groups = data_files.toml("markets.toml")["parts"]
     table = {
-        f"player_{row['stat']}": _of_stat(row["counted"], row["example"]) for row in files.read_csv("player_stats.csv")
+        f"player_{row['stat']}": _of_stat(row["counted"], row["example"])
+        for row in data_files.read_csv("player_stats.csv")
     }
-    for row in files.read_csv("market_texts.csv"):
-        parts = tuple(part for group in files.split_list(row["parts"]) for part in groups[group])
-        table[row["id"]] = _Text(row["name"], row["description"], files.split_list(row["examples"]), parts)
+    for row in data_files.read_csv("market_texts.csv"):
+        parts = tuple(part for group in data_files.split_list(row["parts"]) for part in groups[group])
+        table[row["id"]] = _Text(row["name"], row["description"], data_files.split_list(row["examples"]), parts)
     return table
 
 

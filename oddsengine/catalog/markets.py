@@ -5,8 +5,8 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from oddsengine.catalog import files
-from oddsengine.catalog.names import normalise, plain
+from oddsengine.catalog import data_files
+from oddsengine.catalog.spelling import normalise, plain
 from oddsengine.catalog.sports import Shape, sport
 
 FULL_GAME = "full_game"
@@ -60,15 +60,15 @@ class MarketType(NamedTuple):
 
 @cache
 def _source() -> dict[str, Any]:
-    return files.toml("markets.toml")
+    return data_files.toml("markets.toml")
 
 
 @cache
 def _stats() -> Mapping[str, str]:
     """Map stats and aliases to stats."""
     table: dict[str, str] = {}
-    for row in files.read_csv("player_stats.csv"):
-        table |= dict.fromkeys((row["stat"], *files.split_list(row["aliases"])), row["stat"])
+    for row in data_files.read_csv("player_stats.csv"):
+        table |= dict.fromkeys((row["stat"], *data_files.split_list(row["aliases"])), row["stat"])
     return table
 
 
@@ -81,7 +81,7 @@ def families() -> Mapping[str, Family]:
         others = {name: value for name, value in entry.items() if name not in ("outcomes", "line")}
         set_id = entry["outcomes"]
         table[id_] = Family(id_, set_id, tuple(sets[set_id]), entry.get("line", False), **others)
-    for row in files.read_csv("player_stats.csv"):
+    for row in data_files.read_csv("player_stats.csv"):
         line = row["outcomes"] == "over_under"
         table[f"player_{row['stat']}"] = Family(
             f"player_{row['stat']}",
@@ -126,11 +126,11 @@ def _types() -> Mapping[str, MarketType]:
     """Return every name that is known without decomposition, including those of an own file."""
     shipped = _shipped()
     table = dict(shipped)
-    for name, entry in files.amended("markets", {}).items():
+    for name, entry in data_files.amended("markets", {}).items():
         parts = normalise(name).split()
         kind, period = _resolve(normalise(entry["means"]).split(), shipped)
         if kind is None or not parts:
-            raise files.CatalogError(
+            raise data_files.CatalogError(
                 f"markets.{name}.means must be a market type of the catalog, got {entry['means']!r}"
             )
         table["_".join(parts)] = kind._replace(period=period)
@@ -143,8 +143,8 @@ def _shipped() -> dict[str, MarketType]:
         table[f"player_{stat}"] = _of_family(families()[f"player_{canonical}"], f"player_{canonical}")
         if stat.startswith(_ROLES):
             table[stat] = table[f"player_{stat}"]
-    for row in files.read_csv("market_types.csv"):
-        table |= dict.fromkeys((row["name"], *files.split_list(row["aliases"])), _named(row))
+    for row in data_files.read_csv("market_types.csv"):
+        table |= dict.fromkeys((row["name"], *data_files.split_list(row["aliases"])), _named(row))
     return table
 
 
@@ -258,7 +258,7 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
 def _published() -> Mapping[str, str]:
     """Map families to the market type they are published under: the first one without a narrower meaning."""
     table = {id_: id_ for id_, family in families().items() if family.is_prop}
-    for row in files.read_csv("market_types.csv"):
+    for row in data_files.read_csv("market_types.csv"):
         if not (row["team_side"] or row["line"] or row["period"]):
             table.setdefault(row["family"], row["name"])
     return table
@@ -307,7 +307,7 @@ def published_name(name: str, sport_id: str = "", stat_category: str = "", segme
 
 @cache
 def _bases() -> frozenset[str]:
-    return frozenset(row["name"] for row in files.read_csv("market_types.csv"))
+    return frozenset(row["name"] for row in data_files.read_csv("market_types.csv"))
 
 
 def meaning(sport_id: str, name: str, stat_category: str, segment: str) -> MarketType:

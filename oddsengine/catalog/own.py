@@ -37,18 +37,18 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 from oddsengine.catalog.books import CURRENCIES, REGIONS, TIERS, book
-from oddsengine.catalog.files import CatalogError
+from oddsengine.catalog.data_files import CatalogError
 from oddsengine.catalog.leagues import league
 from oddsengine.catalog.links import TEMPLATES, allowed, fault, host_fault
 from oddsengine.catalog.markets import families, market_type
-from oddsengine.catalog.names import normalise, plain
 from oddsengine.catalog.places import fault as place_fault
 from oddsengine.catalog.places import places
+from oddsengine.catalog.settlement_rules import AFTER, ALLOWED, PAYS, PROPS, WITHIN, shipped_terms, terms
+from oddsengine.catalog.spelling import normalise, plain
 from oddsengine.catalog.sports import sports
 from oddsengine.catalog.teams import team
-from oddsengine.catalog.terms import AFTER, ALLOWED, PAYS, PROPS, WITHIN, shipped_terms, terms
 from oddsengine.catalog.thresholds import Thresholds
 from oddsengine.catalog.thresholds import fault as threshold_fault
 
@@ -182,7 +182,7 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
         "sports": _ids("sports.toml", sports),
         "leagues": _ids("leagues"),
         "families": _ids("markets.toml or player_stats.csv", lambda: (*families(), PROPS)),
-        "periods": _ids("markets.toml", lambda: files.toml("markets.toml")["periods"]),
+        "periods": _ids("markets.toml", lambda: data_files.toml("markets.toml")["periods"]),
         **{case: _one_of(*words) for case, words in ALLOWED.items()},
         "postponed": _limited("within", WITHIN, "hours"),
         "retirement": _limited("after", AFTER, "sets"),
@@ -203,12 +203,12 @@ _REQUIRED = {
 
 def _shipped(section: str) -> Mapping[str, Any]:
     if section in ("leagues", "teams"):
-        return files.entries(f"{section}.csv")
+        return data_files.entries(f"{section}.csv")
     if section in ("books", "places"):
-        return files.toml(f"{section}.toml")
+        return data_files.toml(f"{section}.toml")
     if section == "terms":
         return shipped_terms()
-    table: dict[str, Any] = files.toml("links.toml")["books"] if section == "links" else {}
+    table: dict[str, Any] = data_files.toml("links.toml")["books"] if section == "links" else {}
     return table
 
 
@@ -269,7 +269,7 @@ def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return dict(tables)
 
 
-def _checked(tables: Mapping[str, Any]) -> files.Changes:
+def _checked(tables: Mapping[str, Any]) -> data_files.Changes:
     """Check a whole file, except for conflicts between entries."""
     for section, content in tables.items():
         if section not in (*_FIELDS, "thresholds"):
@@ -323,17 +323,17 @@ def load(path: str | Path) -> None:
         raise CatalogError(f"{where}: not valid TOML: {error}") from error
     except CatalogError as error:
         raise CatalogError(f"{where}: {error}") from None
-    before, used = files.own.changes, set(files.own.used)
+    before, used = data_files.own.changes, set(data_files.own.used)
     if changes == before:
         return
     if late := sorted(used & {*changes, *before}):
         raise CatalogError(f"{where}: cannot be loaded any more: {', '.join(late)} of the catalog are already in use")
-    files.own.changes = changes
+    data_files.own.changes = changes
     try:
         _read_all()
     except CatalogError as error:
         forget()
-        files.own.changes, files.own.used = before, used
+        data_files.own.changes, data_files.own.used = before, used
         raise CatalogError(f"{where}: {error}") from None
 
 
@@ -344,4 +344,4 @@ def forget() -> None:
             for entry in vars(module).values():
                 if hasattr(entry, "cache_clear"):
                     entry.cache_clear()
-    files.own.changes, files.own.used = {}, set()
+    data_files.own.changes, data_files.own.used = {}, set()

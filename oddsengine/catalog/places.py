@@ -9,7 +9,7 @@ from datetime import date
 from functools import cache
 from typing import Any, NamedTuple
 
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 from oddsengine.catalog.books import book, books
 from oddsengine.catalog.links import link_states
 
@@ -68,7 +68,7 @@ def place(text: str) -> str:
 
 @cache
 def _entries() -> Mapping[str, Mapping[str, Any]]:
-    return files.amended("places", files.toml("places.toml"))
+    return data_files.amended("places", data_files.toml("places.toml"))
 
 
 @cache

@@ -5,8 +5,8 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from oddsengine.catalog import files
-from oddsengine.catalog.names import plain
+from oddsengine.catalog import data_files
+from oddsengine.catalog.spelling import plain
 
 
 class Shape(NamedTuple):
@@ -88,7 +88,7 @@ def _sport(id_: str, entry: Mapping[str, Any]) -> Sport:
 @cache
 def sports() -> Mapping[str, Sport]:
     """Return sports by id."""
-    return MappingProxyType({id_: _sport(id_, entry) for id_, entry in files.toml("sports.toml").items()})
+    return MappingProxyType({id_: _sport(id_, entry) for id_, entry in data_files.toml("sports.toml").items()})
 
 
 @cache
@@ -101,7 +101,7 @@ def _by_alias() -> Mapping[str, Sport]:
 def _by_league() -> Mapping[str, Sport | None]:
     """Map ids and aliases of leagues to their sports; None if two sports share one."""
     table: dict[str, Sport | None] = {}
-    for id_, entry in files.amended("leagues", files.entries("leagues.csv")).items():
+    for id_, entry in data_files.amended("leagues", data_files.entries("leagues.csv")).items():
         within = sports()[entry["sport"]]
         for name in (id_, *entry.get("aliases", ())):
             table[plain(name)] = within if table.get(plain(name), within) is within else None

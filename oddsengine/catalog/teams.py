@@ -5,9 +5,9 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 from oddsengine.catalog.leagues import league, leagues
-from oddsengine.catalog.names import normalise
+from oddsengine.catalog.spelling import normalise
 from oddsengine.catalog.sports import sport
 
 
@@ -35,7 +35,9 @@ def _team(id_: str, entry: Mapping[str, object]) -> Team:
 @cache
 def teams() -> tuple[Team, ...]:
     """Return every team of the catalog."""
-    return tuple(_team(id_, entry) for id_, entry in files.amended("teams", files.entries("teams.csv")).items())
+    return tuple(
+        _team(id_, entry) for id_, entry in data_files.amended("teams", data_files.entries("teams.csv")).items()
+    )
 
 
 @cache
@@ -43,7 +45,7 @@ def _tables() -> Mapping[str, Mapping[str, str]]:
     owners: dict[str, dict[str, str]] = {}
     for each in teams():
         names = map(normalise, (each.name, *each.aliases))
-        files.claimed(owners.setdefault(each.sport, {}), names, each.id, f"teams of {each.sport}")
+        data_files.claimed(owners.setdefault(each.sport, {}), names, each.id, f"teams of {each.sport}")
     canonical = {each.id: normalise(each.name) for each in teams()}
     tables = {id_: {name: canonical[owner] for name, owner in names.items()} for id_, names in owners.items()}
     return MappingProxyType({id_: MappingProxyType(names) for id_, names in tables.items()})
@@ -76,7 +78,7 @@ def _by_league() -> Mapping[str, Mapping[str, Team]]:
     owners: dict[str, dict[str, str]] = {}
     for each in teams():
         names = map(normalise, (each.name, *each.aliases, *each.in_league))
-        files.claimed(owners.setdefault(each.league, {}), names, each.id, f"teams of {each.league}")
+        data_files.claimed(owners.setdefault(each.league, {}), names, each.id, f"teams of {each.league}")
     by_id = {each.id: each for each in teams()}
     return {id_: {name: by_id[owner] for name, owner in names.items()} for id_, names in owners.items()}
 

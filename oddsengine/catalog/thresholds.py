@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from oddsengine.bounds import is_number
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 
 
 class Thresholds(NamedTuple):
@@ -127,7 +127,7 @@ def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
 def shipped() -> Thresholds:
     """Read the thresholds the package ships with."""
     flat: dict[str, Any] = {}
-    for name, value in files.toml("guards.toml").items():
+    for name, value in data_files.toml("guards.toml").items():
         if isinstance(value, dict):
             flat |= {f"{name}_{key}": entry for key, entry in value.items()}
         else:
@@ -144,7 +144,7 @@ def thresholds() -> Thresholds:
     >>> thresholds().arbitrage_cap
     0.1
     """
-    files.own.used.add("thresholds")
-    own = files.own.changes.get("thresholds", {})
+    data_files.own.used.add("thresholds")
+    own = data_files.own.changes.get("thresholds", {})
     flat = {f"{table}_{key}": value for table, entries in own.items() for key, value in entries.items()}
     return changed(shipped(), flat)

@@ -10,7 +10,7 @@ from typing import Any
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
 from oddsengine.commands.output import echo
-from oddsengine.feeds.reading import read_odds
+from oddsengine.feeds.price_files import read_odds
 from oddsengine.plot import calibration
 from oddsengine.plot.figure import library
 from oddsengine.progress import Progress

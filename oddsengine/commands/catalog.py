@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import oddsengine.catalog as known
-from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, terminal
 from oddsengine.commands.report import csv_text
+from oddsengine.commands.text_tables import Column, table
 
 _ENTRY = re.compile(r"(?P<key>\w+) = [^#]+#\s*(?P<meaning>.*)")
 

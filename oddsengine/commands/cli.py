@@ -13,17 +13,17 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine.backtesting.bets import BET_COLUMNS
+from oddsengine.backtesting.placed_bets import BET_COLUMNS
 from oddsengine.catalog import place
 from oddsengine.commands import (
     audit,
-    backup,
+    backup_command,
     catalog,
-    clv,
-    feeds,
+    clv_command,
+    feed_commands,
     grade,
     init,
-    keys,
+    key_commands,
     mcp,
     prebuild,
     price,
@@ -32,9 +32,9 @@ from oddsengine.commands import (
     tape,
     watch,
 )  # fmt: skip
-from oddsengine.commands.layout import printable
 from oddsengine.commands.report import kind_words
-from oddsengine.feeds.reading import ODDS_FORMATS
+from oddsengine.commands.text_tables import printable
+from oddsengine.feeds.price_files import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.tables.column_names import check_columns
@@ -476,7 +476,7 @@ def _add_dest(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_clv(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=clv.clv_command)
+    parser.set_defaults(run=clv_command.clv_command)
     parser.add_argument("--data", metavar="FOLDER", help="data folder of a node (default: from the settings)")
     parser.add_argument("--tape", metavar="TAPE", help="replay this tape instead")
     parser.add_argument("--archive", metavar="DEST", help="replay this archive instead: a folder or a URL")
@@ -566,7 +566,7 @@ _CHECKED = "exit status: 0 if every feed is ok, otherwise 1"
 
 
 def _add_feeds(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=feeds.feeds_command)
+    parser.set_defaults(run=feed_commands.feeds_command)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
         ("check", "fetch once from each feed and report what it delivers"),
@@ -612,7 +612,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_keys(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=keys.keys_command)
+    parser.set_defaults(run=key_commands.keys_command)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="create a key and print it; it cannot be shown again")
     create.add_argument(
@@ -659,7 +659,7 @@ def _add_backup(parser: argparse.ArgumentParser) -> None:
         "and tapes. The node may be running. To restore it, stop the node, unpack it into an empty data folder, add "
         "the pepper, and start the node."
     )
-    parser.set_defaults(run=backup.backup_command)
+    parser.set_defaults(run=backup_command.backup_command)
     parser.add_argument("file", metavar="FILE", help="the archive; - is standard output")
     _add_shared(parser, "--config")
 

@@ -4,7 +4,7 @@ import argparse
 import os
 
 from oddsengine.commands.output import service_needed
-from oddsengine.feeds.reading import read_odds
+from oddsengine.feeds.price_files import read_odds
 from oddsengine.tables.sample import SAMPLE_BOARD
 
 

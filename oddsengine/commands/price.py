@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from oddsengine.bounds import check_number
-from oddsengine.commands.layout import Column, table
 from oddsengine.commands.output import bold, echo, terminal
 from oddsengine.commands.report import csv_text, decimal
+from oddsengine.commands.text_tables import Column, table
 from oddsengine.detection.windows import middle_probability, middle_value
 from oddsengine.maths import calculators
 from oddsengine.maths.arbitrage import arbitrage_stakes, hold, round_stakes

@@ -16,10 +16,10 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine.commands.layout import Column
-from oddsengine.commands.layout import table as text_table
+from oddsengine.commands.text_tables import Column
+from oddsengine.commands.text_tables import table as text_table
 from oddsengine.detection.kinds import KINDS, Kind
-from oddsengine.detection.results import number, outcome
+from oddsengine.detection.result_columns import number, outcome
 from oddsengine.maths.odds import format_american
 from oddsengine.maths.rounding import exact, reported_digits
 from oddsengine.staking.same_bets import same_bets

@@ -17,8 +17,6 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import GUARDS, NAMES
-from oddsengine.commands.layout import Column
-from oddsengine.commands.layout import table as layout_table
 from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import (
     EV,
@@ -34,11 +32,13 @@ from oddsengine.commands.report import (
     table_text,
     with_same_bets,
 )
-from oddsengine.detection.books import absent, refused
+from oddsengine.commands.text_tables import Column
+from oddsengine.commands.text_tables import table as layout_table
+from oddsengine.detection.book_names import absent, refused
 from oddsengine.detection.empty import no_valid_row
 from oddsengine.detection.explain import explain
 from oddsengine.detection.finders import find_all, games_missed, markets, rejected, why_no_ev
-from oddsengine.feeds.reading import STANDARD_INPUT, columns_of, files_of, read_odds
+from oddsengine.feeds.price_files import STANDARD_INPUT, columns_of, files_of, read_odds
 from oddsengine.tables.files import write_table
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine.tables.schema import OddsTable, OddsWarning
@@ -92,7 +92,7 @@ def _fetched(arguments: argparse.Namespace) -> OddsTable:
         from oddsengine.sources import KINDS  # noqa: PLC0415  needs the extra `feeds`
         from oddsengine.sources.failure import FetchError  # noqa: PLC0415
         from oddsengine.sources.fetching import fetch  # noqa: PLC0415
-        from oddsengine.sources.settings import from_text  # noqa: PLC0415
+        from oddsengine.sources.source_settings import from_text  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
     for source, own in settings.items():

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-from oddsengine.commands.layout import Column, printable
 from oddsengine.commands.output import bold, terminal, wrapped
 from oddsengine.commands.report import (
     EV,
@@ -18,6 +17,7 @@ from oddsengine.commands.report import (
     table_text,
     with_same_bets,
 )
+from oddsengine.commands.text_tables import Column, printable
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.kinds import KINDS
 from oddsengine.staking.same_bets import GROUPED_BY

@@ -22,7 +22,7 @@ from oddsengine._cache import PREBUILT, Folders, _replace, first_writable
 from oddsengine._installation import VARIABLE, interpreted, lasting, unsupported
 from oddsengine.compiling import loading as warm
 from oddsengine.detection.finders import find_all, markets, rejected
-from oddsengine.feeds.reading import read_odds
+from oddsengine.feeds.price_files import read_odds
 from oddsengine.guards import verdicts as guards
 from oddsengine.live.engine import Engine
 from oddsengine.pricing import momentum

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.columns import SECOND
-from oddsengine.detection import arbitrage, ev
+from oddsengine.detection import arbitrages, ev
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, set_aside
 from oddsengine.pricing.close import SUSPECT
@@ -136,8 +136,8 @@ def best_found(question: Question) -> str:
     edge = hits.edge[~ev.over_cap(most, hits)]
     if edge.size:
         said += f"; the best price has an EV of {100.0 * edge.max():.2f} %"
-    arbs = arbitrage.find_hits(most)
-    total = arbs.legs.total[~arbitrage.over_cap(most, arbs)]
+    arbs = arbitrages.find_hits(most)
+    total = arbs.legs.total[~arbitrages.over_cap(most, arbs)]
     if total.size:
         said += f"; all outcomes of a market, at the best prices of two books or more, pay {100.0 / total.min():.2f} %"
     return said

@@ -7,10 +7,10 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Bools, Bytes, Floats, Ints, Longs, Words, spans
-from oddsengine.detection import ids, tails, terms
+from oddsengine.detection import opportunity_ids, settlement_differences, tails
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Question
-from oddsengine.detection.results import EV_SCHEMA, TEXTS
+from oddsengine.detection.result_columns import EV_SCHEMA, TEXTS
 from oddsengine.detection.search import Located, Opened, Search
 from oddsengine.detection.sweep import ages, best_legs, edges, sharp_edges
 from oddsengine.maths import value
@@ -47,7 +47,7 @@ def find_hits(search: Search) -> EvPrices:
     v, swept = search.view, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.thresholds["min_ev"] - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
-    named = ids.of_prices("ev", v.groups, search.hashes, market, hits.row)
+    named = opportunity_ids.of_prices("ev", v.groups, search.hashes, market, hits.row)
     return EvPrices(*hits, hits.fair * v.net[hits.row] - 1.0, named)
 
 
@@ -72,7 +72,7 @@ def located(question: Question, hits: EvPrices) -> Located:
     """Ids, markets and legs of what was found."""
     row = hits.row[:, None]
     market = question.view.groups.market[row].astype(np.int64)
-    return Located(ids.hexadecimal(hits.id), market, row, 1.0 / question.view.net[row])
+    return Located(opportunity_ids.hexadecimal(hits.id), market, row, 1.0 / question.view.net[row])
 
 
 def at_most(question: Question, hits: EvPrices, max_ev: float | None) -> EvPrices:
@@ -97,7 +97,7 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     facts = board.market_facts(question, hits.row, base)
     shared, sister = _sisters(question, hits.row, edge)
     push = _pushes(question, market)
-    tie = terms.tie_probability(question, hits.row)
+    tie = settlement_differences.tie_probability(question, hits.row)
     arb = _arbs(question, market)
     close = _close(question, hits, market)
     sharp_book = question.labels.books[board.references(question, market, hits.row)]
@@ -107,7 +107,7 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     else:
         chance = close.confidence
     columns: dict[str, Any] = {
-        "id": ids.hexadecimal(hits.id),
+        "id": opportunity_ids.hexadecimal(hits.id),
         "ev_percentage": percent,
         "no_vig_odds": board.nullable(decimal_to_american(1.0 / hits.fair)),
         "fair_probability": hits.fair,

@@ -16,10 +16,10 @@ from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.kinds import KINDS, Kind, loosest, thresholds
 from oddsengine.detection.question import Question, Sharp, prepare
-from oddsengine.detection.results import accepted, outcome
+from oddsengine.detection.result_columns import accepted, outcome
+from oddsengine.detection.settlement_differences import listed
 from oddsengine.detection.sweep import ages, market_fair
-from oddsengine.detection.terms import listed
-from oddsengine.identity.twins import with_twins
+from oddsengine.identity.equivalents import with_twins
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method

@@ -30,13 +30,13 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.bounds import check_number
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
-from oddsengine.detection import arbitrage, empty, ev, kinds, low_hold, middles, missed
+from oddsengine.detection import arbitrages, empty, ev, kinds, low_hold, middles, missed
 from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.model_input import IntoModel, modelled
 from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
-from oddsengine.detection.results import MARKETS_SCHEMA, REJECTED_SCHEMA
+from oddsengine.detection.result_columns import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
@@ -222,7 +222,7 @@ def find_arbitrage(
     prepared = prepare(odds, guards, now)
     wants = kinds.thresholds(min_profit=min_profit, max_profit=max_profit)
     question = board.ask(prepared, books, sharp, method, commission, wants, stake=stake)
-    found = arbitrage.build_rows(question, arbitrage.find_hits(question))
+    found = arbitrages.build_rows(question, arbitrages.find_hits(question))
     _warn(found.height, question)
     return found
 

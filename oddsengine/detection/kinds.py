@@ -16,9 +16,9 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.bounds import check_number
 from oddsengine.columns import Bools, Floats
-from oddsengine.detection import arbitrage, ev, low_hold, middles
+from oddsengine.detection import arbitrages, ev, low_hold, middles
 from oddsengine.detection.question import INCLUDED, Question, some_of
-from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+from oddsengine.detection.result_columns import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.detection.search import Located, Opened, Search
 from oddsengine.detection.sweep import Thresholds
 
@@ -331,8 +331,8 @@ EV = Kind(
     },
 )  # fmt: skip
 ARBITRAGE = Kind(
-    "arbitrage", ARBITRAGE_SCHEMA, arbitrage.find_hits, arbitrage.build_rows, arbitrage.opened, arbitrage.located,
-    arbitrage.over_cap, "profit_cap",
+    "arbitrage", ARBITRAGE_SCHEMA, arbitrages.find_hits, arbitrages.build_rows, arbitrages.opened, arbitrages.located,
+    arbitrages.over_cap, "profit_cap",
     thresholds=(
         Threshold("min_profit", 0.5, np.inf, least=-99.0, steps=(0.5, 0.0, -2.0, -10.0, -99.0), fallback=-2.0),
         MAX_PROFIT,

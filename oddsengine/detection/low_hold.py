@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 from oddsengine.columns import Bools, Floats, Ints, Longs, Words
-from oddsengine.detection import ids, terms
+from oddsengine.detection import opportunity_ids, settlement_differences
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Question
-from oddsengine.detection.results import HOLD_SIDE, LOW_HOLD_SCHEMA
+from oddsengine.detection.result_columns import HOLD_SIDE, LOW_HOLD_SCHEMA
 from oddsengine.detection.search import Cases, Located, Opened, Search, cases
 from oddsengine.detection.search import opened as open_cases
 from oddsengine.detection.sweep import break_even, market_fair, on_main_lines, sharing, shown_hash, unconfirmed
@@ -34,7 +34,7 @@ def opened(search: Search, hits: Cases, moved: Bools) -> Opened:
 
 def located(_: Question, hits: Cases) -> Located:
     """Ids, markets and legs of what was found."""
-    return Located(ids.hexadecimal(hits.legs.id), hits.market[:, None], hits.legs.rows, hits.legs.cost)
+    return Located(opportunity_ids.hexadecimal(hits.legs.id), hits.market[:, None], hits.legs.rows, hits.legs.cost)
 
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
@@ -59,7 +59,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     leg = np.repeat(np.arange(row.size), np.diff(ends)[legs.rows.T.ravel() >= 0])
     sides = _sides(question, row, legs.cost[case, side], market_fair(v, market)[case, side], leg, sharers)
     columns: dict[str, Any] = {
-        "id": ids.hexadecimal(legs.id),
+        "id": opportunity_ids.hexadecimal(legs.id),
         "line": board.market_lines(question, market),
         "hold_percentage": hold[order],
         "all_books": board.books_of(question, case[leg], sharers, market.size),
@@ -70,7 +70,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
             {"LIVE_GAME": live, "POTENTIALLY_STALE_ODDS": old, "VERY_STALE_ODDS": very, "UNCONFIRMED": doubt}
         ),
         "unconfirmed": doubt,
-        **terms.columns(question, legs),
+        **settlement_differences.columns(question, legs),
         **facts,
     }
     return board.frame(columns, schema, base)

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words, spans
-from oddsengine.detection import ids, tails, terms
+from oddsengine.detection import opportunity_ids, settlement_differences, tails
 from oddsengine.detection import question as board
 from oddsengine.detection.question import Question
-from oddsengine.detection.results import MIDDLE_SIDE, MIDDLES_SCHEMA
+from oddsengine.detection.result_columns import MIDDLE_SIDE, MIDDLES_SCHEMA
 from oddsengine.detection.search import BestPrices, Located, Opened, Search
 from oddsengine.detection.sweep import ages, break_even, market_fair, pair_legs, unconfirmed
 from oddsengine.identity.groups import distinct
@@ -69,7 +69,7 @@ def find_hits(search: Search) -> Middles:
     if not keep.size:
         return _none()
     who, low, high, rows, tail = who[keep], low[keep], high[keep], legs.rows[keep], tail[keep]
-    named = ids.of_pairs("middle", g, search.hashes, low, high, rows)
+    named = opportunity_ids.of_pairs("middle", g, search.hashes, low, high, rows)
     generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
     worth = middle.MiddleValue(*(column[keep] for column in worth))
     best = BestPrices(rows, legs.odds[keep], legs.total[keep], named)
@@ -125,7 +125,7 @@ def opened(search: Search, hits: Middles, _: Bools) -> Opened:
 def located(_: Question, hits: Middles) -> Located:
     """Ids, markets and legs of what was found."""
     markets = np.stack([hits.low, hits.high], axis=1)
-    return Located(ids.hexadecimal(hits.legs.id), markets, hits.legs.rows, hits.legs.cost)
+    return Located(opportunity_ids.hexadecimal(hits.legs.id), markets, hits.legs.rows, hits.legs.cost)
 
 
 def _generous(v: FairPrices, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
@@ -214,7 +214,7 @@ def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
     numbers = _numbers(question, hit.low, middle.window(over_line, under_line))
     sides = _sides(question, hit)
     columns: dict[str, Any] = {
-        "id": ids.hexadecimal(hit.legs.id),
+        "id": opportunity_ids.hexadecimal(hit.legs.id),
         "side1": sides.head(gap.size),
         "side2": sides.tail(gap.size),
         "middle_size": gap,
@@ -240,7 +240,7 @@ def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
             }
         ),
         "unconfirmed": doubt,
-        **terms.columns(question, hit.legs),
+        **settlement_differences.columns(question, hit.legs),
         **facts,
     }
     return board.frame(columns, schema, base)

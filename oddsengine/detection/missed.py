@@ -21,9 +21,9 @@ from oddsengine import catalog
 from oddsengine.catalog.reasons import NAMES
 from oddsengine.columns import SECOND
 from oddsengine.detection.question import PreparedTable
-from oddsengine.identity.table import times
+from oddsengine.identity.table_identity import times
 from oddsengine.matching import THRESHOLD
-from oddsengine.matching.index import League, Spelling, fit
+from oddsengine.matching.known_games import League, Spelling, fit
 from oddsengine.matching.schedule import WINDOW
 from oddsengine.tables.column_names import event_ids, teams_of
 from oddsengine.tables.schema import OddsTable, row_column

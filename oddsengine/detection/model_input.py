@@ -19,12 +19,12 @@ from oddsengine.catalog import thresholds
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.detection import question as board
-from oddsengine.detection.ids import hash_text, hash_texts
+from oddsengine.detection.opportunity_ids import hash_text, hash_texts
 from oddsengine.detection.question import PreparedTable
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.table import identify
-from oddsengine.identity.wording import crossed, normalised_team, numbered_side, team_word
+from oddsengine.identity.raw_labels import crossed, normalised_team, numbered_side, team_word
+from oddsengine.identity.table_identity import identify
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.column_names import Columns

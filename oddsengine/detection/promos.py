@@ -1,9 +1,9 @@
 """Offers on a board: the bets that keep most of a free bet, or lose least of a bet that an offer requires.
 
 A bet of the promotion at one book is hedged by the best prices of all other outcomes at other books, so that the same
-is kept whichever wins. A bet that has twins (see `identity.twins`) is hedged in the market that keeps most: a back of
-the home side by the draw and the away side, or by the away side with half a goal. With net odds d of the bet and h of
-the others,
+is kept whichever wins. A bet that has twins (see `identity.equivalents`) is hedged in the market that keeps most: a
+back of the home side by the draw and the away side, or by the away side with half a goal. With net odds d of the bet
+and h of the others,
 
     free bet F, stake not returned   kept = F (d - 1) (1 - sum of 1 / h)
     free bet F, stake returned       kept = F d (1 - sum of 1 / h)
@@ -21,12 +21,12 @@ from oddsengine import catalog
 from oddsengine.bounds import check_number
 from oddsengine.catalog.reasons import ACCEPTED, Guards
 from oddsengine.columns import Floats, Ints
-from oddsengine.detection import books as naming
+from oddsengine.detection import book_names as naming
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
-from oddsengine.identity.twins import with_twins
+from oddsengine.identity.equivalents import with_twins
 from oddsengine.pricing.references import book_list
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame

@@ -18,15 +18,15 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.columns import NO_TIME, NONE, Bools, Floats, Ints, Longs, Words
-from oddsengine.detection import books as naming
-from oddsengine.detection import ids
-from oddsengine.detection.results import RESULT_NAMES, TEXTS
+from oddsengine.detection import book_names as naming
+from oddsengine.detection import opportunity_ids
+from oddsengine.detection.result_columns import RESULT_NAMES, TEXTS
 from oddsengine.detection.search import Search, own_legs
 from oddsengine.detection.sweep import Scope, Thresholds, ages, view
 from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import distinct
-from oddsengine.identity.table import Identity, identify, times
+from oddsengine.identity.table_identity import Identity, identify, times
 from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
@@ -358,18 +358,21 @@ def event_hashes(prepared: PreparedTable) -> Words:
     g = prepared.identity.groups
     _, at, event_of = np.unique(g.event, return_index=True, return_inverse=True)
     first = g.row[g.rows[g.segments[g.markets[at]]]]  # a price of each event
-    return ids.hash_texts(prepared.table["event_id"][first].to_list())[event_of]
+    return opportunity_ids.hash_texts(prepared.table["event_id"][first].to_list())[event_of]
 
 
-def hashes(prepared: PreparedTable, event: Words | None = None) -> ids.Hashes:
+def hashes(prepared: PreparedTable, event: Words | None = None) -> opportunity_ids.Hashes:
     """Hashes from which the ids of a table's opportunities are computed; `event` from `event_hashes`."""
     identity = prepared.identity
     g = identity.groups
     event = event_hashes(prepared) if event is None else event
-    kind = ids.hash_texts(f"{k.period}/{k.family}" for k in identity.kinds)
+    kind = opportunity_ids.hash_texts(f"{k.period}/{k.family}" for k in identity.kinds)
     subjects, subject_of = np.unique(g.subject, return_inverse=True)
-    texts = ids.hash_texts(subject(identity, int(s)) for s in subjects)
-    return ids.Hashes(ids.ladders(event, g.live, kind[g.kind], texts[subject_of]), ids.hash_books(identity.books))
+    texts = opportunity_ids.hash_texts(subject(identity, int(s)) for s in subjects)
+    return opportunity_ids.Hashes(
+        opportunity_ids.ladders(event, g.live, kind[g.kind], texts[subject_of]),
+        opportunity_ids.hash_books(identity.books),
+    )
 
 
 def subject(identity: Identity, subject: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.detection import tails
-from oddsengine.detection.ids import Hashes, of_markets
+from oddsengine.detection.opportunity_ids import Hashes, of_markets
 from oddsengine.detection.sweep import (
     PAIR,
     Candidates,

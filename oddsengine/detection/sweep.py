@@ -44,7 +44,7 @@ from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import Verdicts, main_markets
 from oddsengine.identity.groups import Groups, first_gap, step
-from oddsengine.identity.table import Identity
+from oddsengine.identity.table_identity import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, SUSPECT

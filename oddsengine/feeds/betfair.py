@@ -28,12 +28,12 @@ from oddsengine.feeds.betfair_format import (
     meaning,
     message_decoder,
 )
-from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import decode, moment
-from oddsengine.feeds.depth import Ladder, crossed, price_of
-from oddsengine.feeds.names import THREE_WAY, against, league, side_of, teams_of
+from oddsengine.feeds.feed_names import THREE_WAY, against, league, side_of, teams_of
+from oddsengine.feeds.order_books import Ladder, crossed, price_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.tracking import StreamRows
+from oddsengine.feeds.venue_contracts import values_of
 from oddsengine.tables.levels import MIN_BET, MOST_DELAY
 
 BOOK = "betfair_exchange"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, plain, valid_items
-from oddsengine.feeds.names import THREE_WAY, MarketName, market
+from oddsengine.feeds.feed_names import THREE_WAY, MarketName, market
 
 # Event types: https://docs.developer.betfair.com, listEventTypes.
 SPORTS = {

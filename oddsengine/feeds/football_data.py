@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from oddsengine.feeds.names import league
+from oddsengine.feeds.feed_names import league
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.tables.casts import TIME
 

@@ -12,7 +12,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import plain
-from oddsengine.feeds.node import read_document, removed_ids
+from oddsengine.feeds.node_api import read_document, removed_ids
 from oddsengine.feeds.payload import FeedError, Payload
 from oddsengine.feeds.scores import ARRIVAL, FINAL, ScoreReading
 

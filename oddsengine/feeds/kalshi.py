@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import moment
-from oddsengine.feeds.depth import levels_of, own_fee
+from oddsengine.feeds.feed_names import against
 from oddsengine.feeds.kalshi_books import KalshiBooks
 from oddsengine.feeds.kalshi_fees import OLDEST_LIST, FeeRule, KalshiFees
 from oddsengine.feeds.kalshi_format import (
@@ -56,9 +55,10 @@ from oddsengine.feeds.kalshi_series import (
     SeriesMarket,
     meaning,
 )
-from oddsengine.feeds.names import against
+from oddsengine.feeds.order_books import levels_of, own_fee
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import StreamRows
+from oddsengine.feeds.venue_contracts import values_of
 from oddsengine.tables.levels import BET_STEP, MIN_BET
 
 _OPEN = "active"

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from oddsengine.feeds.names import THREE_WAY, MarketName, market
+from oddsengine.feeds.feed_names import THREE_WAY, MarketName, market
 
 WINNER, SPREAD, TOTAL, TEAM_TOTAL, PROP, SCORER, YES_NO, LISTED, UNKNOWN = (
     "winner", "spread", "total", "team_total", "prop", "scorer", "yes_no", "listed", ""

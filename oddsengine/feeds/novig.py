@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items
-from oddsengine.feeds.depth import Ladder, ladder, own_fee, price_of
-from oddsengine.feeds.names import league, market, teams_of, with_line
+from oddsengine.feeds.feed_names import league, market, teams_of, with_line
+from oddsengine.feeds.order_books import Ladder, ladder, own_fee, price_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.turns import GamePieces, ListedGames, Received, Turn
+from oddsengine.feeds.venue_contracts import values_of
 from oddsengine.tables.levels import BET_STEP, MIN_BET
 
 BOOK = "novig"

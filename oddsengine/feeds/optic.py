@@ -14,7 +14,7 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
-from oddsengine.feeds.names import aggregated_book, league, market, side_of
+from oddsengine.feeds.feed_names import aggregated_book, league, market, side_of
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds, Pair, StreamRows
 

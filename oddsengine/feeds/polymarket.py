@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from oddsengine.feeds.decoding import number, ordering_stamp, plain
-from oddsengine.feeds.depth import levels_of
+from oddsengine.feeds.order_books import levels_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.polymarket_events import (
     SOURCE,

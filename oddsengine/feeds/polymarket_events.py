@@ -23,8 +23,8 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import Level, Name, Text, decode_strictly, number, plain, valid_items
-from oddsengine.feeds.depth import own_fee
-from oddsengine.feeds.names import MarketName, against, market
+from oddsengine.feeds.feed_names import MarketName, against, market
+from oddsengine.feeds.order_books import own_fee
 from oddsengine.feeds.payload import Game
 from oddsengine.tables.levels import BET_DELAY, MOST_DELAY
 

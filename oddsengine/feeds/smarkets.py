@@ -18,12 +18,12 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
-from oddsengine.feeds.depth import Ladder, better, crossed, ladder, price_of
-from oddsengine.feeds.names import MarketName, against, league, market, outcome_of, teams_of, with_line
+from oddsengine.feeds.feed_names import MarketName, against, league, market, outcome_of, teams_of, with_line
+from oddsengine.feeds.order_books import Ladder, better, crossed, ladder, price_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.turns import GamePieces, ListedGames, Received, Turn
+from oddsengine.feeds.venue_contracts import values_of
 from oddsengine.tables.levels import BET_DELAY
 
 BOOK = "smarkets"

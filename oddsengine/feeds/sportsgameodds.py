@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, moment, number, plain, valid_items
-from oddsengine.feeds.names import MarketName, aggregated_book, league, market
+from oddsengine.feeds.feed_names import MarketName, aggregated_book, league, market
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
+from oddsengine.feeds.venue_contracts import values_of
 
 SOURCE = "SportsGameOdds"
 LEAGUES = {

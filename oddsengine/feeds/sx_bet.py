@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.feeds.contract import values_of
 from oddsengine.feeds.decoding import Level, Name, Text, inside, moment, number, plain, valid_items, whole
-from oddsengine.feeds.depth import Ladder, ladder, price_of
-from oddsengine.feeds.names import THREE_WAY, MarketName, against, league, market, outcome_of, side_of, with_line
+from oddsengine.feeds.feed_names import THREE_WAY, MarketName, against, league, market, outcome_of, side_of, with_line
+from oddsengine.feeds.order_books import Ladder, ladder, price_of
 from oddsengine.feeds.payload import Game, Payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received, Turn
+from oddsengine.feeds.venue_contracts import values_of
 
 BOOK = "sx_bet"
 SOURCE = "SX Bet"

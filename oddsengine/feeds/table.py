@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from oddsengine.feeds.names import market
+from oddsengine.feeds.feed_names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import READABLE, read_table

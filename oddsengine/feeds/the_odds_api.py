@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.catalog.futures import split
+from oddsengine.catalog.futures_catalog import split
 from oddsengine.feeds.decoding import (
     Level,
     Name,
@@ -31,7 +31,15 @@ from oddsengine.feeds.decoding import (
     plain,
     valid_items,
 )
-from oddsengine.feeds.names import THREE_WAY, MarketName, against, aggregated_book, market, side_of, sport_and_league
+from oddsengine.feeds.feed_names import (
+    THREE_WAY,
+    MarketName,
+    against,
+    aggregated_book,
+    market,
+    side_of,
+    sport_and_league,
+)
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.the_odds_api_names import OUTCOMES

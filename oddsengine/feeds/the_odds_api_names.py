@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from oddsengine import catalog
-from oddsengine.catalog import futures
-from oddsengine.catalog.names import plain
-from oddsengine.feeds.names import sport_and_league
+from oddsengine.catalog import futures_catalog
+from oddsengine.catalog.spelling import plain
+from oddsengine.feeds.feed_names import sport_and_league
 
 SPORT_KEYS: Mapping[str, str] = {
     "afl": "aussierules_afl", "ahl": "icehockey_ahl", "argentina_primera_division": "soccer_argentina_primera_division",
@@ -146,8 +146,8 @@ def outright_key(sport: str, league: str, kind: str) -> str:
 
 
 def _kind_of(key: str) -> tuple[str, str, str]:
-    within, league, name = futures.split(key)
-    return within, league, futures.kind(name).id
+    within, league, name = futures_catalog.split(key)
+    return within, league, futures_catalog.kind(name).id
 
 
 def book_key(book: str, regions: tuple[str, ...] = ()) -> str:

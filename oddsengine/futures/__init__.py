@@ -10,8 +10,8 @@ winners (de-vigging with several winners), evaluation (guards, fair prices, hold
 from oddsengine.futures.board import FUTURES_SCHEMA, FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
 from oddsengine.futures.fields import FieldsError, FuturesField, parse_fields
+from oddsengine.futures.futures_frames import Futures, find_futures
 from oddsengine.futures.identity import FuturesMarket, price_id
-from oddsengine.futures.results import Futures, find_futures
 from oddsengine.futures.sheets import Sheet
 
 __all__ = [

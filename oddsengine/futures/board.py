@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as kinds
+from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.futures.fields import Field, FuturesField, fields_by_market
 from oddsengine.futures.identity import FuturesMarket, FuturesWording, UnreadableError, identify_price
 from oddsengine.futures.sheets import Sheet, sheets_of

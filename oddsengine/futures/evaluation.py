@@ -39,9 +39,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as kinds
+from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.columns import Bools, Floats, Longs
-from oddsengine.detection.ids import hash_text, hexadecimal
+from oddsengine.detection.opportunity_ids import hash_text, hexadecimal
 from oddsengine.detection.sweep import break_even
 from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as kinds
+from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.futures.identity import (
     ANY_OTHER,
     FuturesMarket,

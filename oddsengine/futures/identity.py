@@ -16,10 +16,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as kinds
-from oddsengine.detection.ids import hash_text, hexadecimal
+from oddsengine.catalog import futures_catalog as kinds
+from oddsengine.detection.opportunity_ids import hash_text, hexadecimal
 from oddsengine.identity.groups import mix
-from oddsengine.matching import names, words
+from oddsengine.matching import name_likeness, words
 
 ANY_OTHER = "Any other"
 _OTHERS = frozenset({
@@ -72,7 +72,7 @@ def contestant(sport: str, league: str, text: str) -> str:
         return ANY_OTHER
     if sport in words.PERSONS:
         return " ".join(text.split())
-    return names.catalog_team(sport, league, text) or " ".join(text.split())
+    return name_likeness.catalog_team(sport, league, text) or " ".join(text.split())
 
 
 @lru_cache(maxsize=1 << 16)

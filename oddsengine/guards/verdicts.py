@@ -53,7 +53,7 @@ from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.table import Identity, times
+from oddsengine.identity.table_identity import Identity, times
 from oddsengine.identity.traits import Traits
 from oddsengine.identity.traits import traits as look_up
 from oddsengine.tables.schema import OddsTable

@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 
 from oddsengine.columns import NO_TIME
-from oddsengine.history.lines import EventMoves, PricedEvent, changed_prices, nothing
+from oddsengine.history.movements import EventMoves, PricedEvent, changed_prices, nothing
 from oddsengine.identity.layout import LIVE, SUSPENDED
-from oddsengine.identity.wording import WORDING
+from oddsengine.identity.raw_labels import WORDING
 from oddsengine.tape import Tape, engine_for
-from oddsengine.tape.rows import COLUMNS, PIECE, SCHEMA, QuoteBuffer, quote_rows
+from oddsengine.tape.quote_rows import COLUMNS, PIECE, SCHEMA, QuoteBuffer, quote_rows
 
 __all__ = [
     "Archive", "ArchiveError", "CompactionResult", "QuoteBuffer", "archived", "check", "compact", "moves", "rows_of",

@@ -2,7 +2,7 @@
 
 A table and a live board use the same sort. Each row has a *term* (a wording with its line) and a book; `pack` encodes
 what a term means as sort keys, and `gather` sorts the rows of units by them. On the board, terms and units are kept
-(`board.names`, `board.units`); for a table they are made once (`identity.table`).
+(`board.names`, `board.units`); for a table they are made once (`identity.table_identity`).
 
 A unit contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads of
 one period (with its totals if the distribution of the margin depends on them), or one other kind of market.
@@ -26,10 +26,10 @@ from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words
+from oddsengine.identity.equivalents import Rules, linked
 from oddsengine.identity.groups import Groups, first_gap, intern
+from oddsengine.identity.raw_labels import DRAW, MAYBE_DRAW, moneyline
 from oddsengine.identity.traits import MarketKind
-from oddsengine.identity.twins import Rules, linked
-from oddsengine.identity.wording import DRAW, MAYBE_DRAW, moneyline
 
 BOOK_BITS = 16
 BOOK_MASK = (1 << BOOK_BITS) - 1

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from oddsengine.catalog import FairTable
 from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.key import ViewKey
-from oddsengine.live.reading import Readable
+from oddsengine.live.readable import Readable
 from oddsengine.live.replica import ReadState, Replica
 from oddsengine.live.view import IDLE_S, View
 from oddsengine.tables.timestamps import time_of

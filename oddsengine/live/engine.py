@@ -30,13 +30,13 @@ from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp, prepare
 from oddsengine.identity.layout import BOOK_BITS
-from oddsengine.identity.wording import Wording
+from oddsengine.identity.raw_labels import Wording
 from oddsengine.live import writes
 from oddsengine.live.active import ActiveViews
 from oddsengine.live.copies import Copies
 from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.key import ViewKey
-from oddsengine.live.reading import Readable
+from oddsengine.live.readable import Readable
 from oddsengine.live.recorder import Recorder
 from oddsengine.live.replica import ReadState, Replica
 from oddsengine.live.searcher import Findings, Searcher

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.board.changes import ladders_with, loosen, scope
+from oddsengine.board.changed_markets import ladders_with, loosen, scope
 from oddsengine.board.facts import Columns, Facts
 from oddsengine.board.open import OpenTable
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Bytes, Ints, Longs, Words, spans
-from oddsengine.detection.ids import Hashes
 from oddsengine.detection.kinds import KINDS, Kind
+from oddsengine.detection.opportunity_ids import Hashes
 from oddsengine.detection.question import Question, repeated
 from oddsengine.detection.sweep import Candidates, Scope, Thresholds
 from oddsengine.detection.tails import Forms, curves
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups, distinct
 from oddsengine.identity.layout import BOOK_BITS, UnitColumns
-from oddsengine.identity.table import Identity
+from oddsengine.identity.table_identity import Identity
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.close import EVERY_ROW, CloseInput

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine.board.changes import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
+from oddsengine.board.changed_markets import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
 from oddsengine.board.names import Names
 from oddsengine.board.open import Difference, Hits
 from oddsengine.board.rows import REJECTED

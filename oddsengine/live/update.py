@@ -19,11 +19,11 @@ from oddsengine.board.quotes import Quotes
 from oddsengine.board.rows import LIVENESS, MOVED, NEW, PRICE, SEEN, STATUS, UNKNOWN
 from oddsengine.board.state import AppliedBatch, Batch, Board
 from oddsengine.columns import Bytes, Ints, Longs, Words
-from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import KINDS, Kind
+from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.groups import distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
-from oddsengine.identity.wording import WORDING
+from oddsengine.identity.raw_labels import WORDING
 from oddsengine.live.replica import ReadState
 from oddsengine.live.searcher import Findings, SearchResult
 from oddsengine.live.view import View

@@ -17,8 +17,8 @@ from oddsengine.board.names import Names
 from oddsengine.board.open import OpenSet
 from oddsengine.columns import Words
 from oddsengine.detection.finders import Opportunities
-from oddsengine.detection.ids import hexadecimal
 from oddsengine.detection.kinds import BUILT_IN, KINDS, Kind
+from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.detection.question import Question, empty
 from oddsengine.detection.sweep import Thresholds
 from oddsengine.live.key import ViewKey

@@ -5,7 +5,7 @@ from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.columns import Bytes, Ints, Longs
 from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.wording import Wording
+from oddsengine.identity.raw_labels import Wording
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState, Write
 from oddsengine.pricing.momentum import LadderSamples, Memory

@@ -14,14 +14,16 @@ from typing import NamedTuple
 
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
-from oddsengine.matching import ids, names
-from oddsengine.matching.index import LONGEST, GameEntry, GameIndex, League, MatchedEvent, fit, to_utc
+from oddsengine.matching import event_ids, name_likeness
+from oddsengine.matching.known_games import LONGEST, GameEntry, GameIndex, League, MatchedEvent, fit, to_utc
 from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
 from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 
 THRESHOLD = 0.8  # above: the same pair
 DOUBT = 0.55  # below: different pairs; between: quarantined
-CITY = round(0.7 * names.VAGUE + 0.3 * names.SURE, 4)  # one full name, and a word shared by several teams
+CITY = round(
+    0.7 * name_likeness.VAGUE + 0.3 * name_likeness.SURE, 4
+)  # one full name, and a word shared by several teams
 MOST_OF_SOURCE = 24  # games of one source between two teams within the window
 _MOST = 200  # games of all sources between two teams, each within the window of another
 _BETTER = 0.05  # minimum advantage over the second best
@@ -275,7 +277,7 @@ class Matcher:
                 self._compare(other, list(self._index.around(other, DOUBT)))
         elif max(map(len, entry.spelling)) > LONGEST:
             self._wait(entry, 0.0, f"a name of more than {LONGEST} characters")
-        elif names.pending(entry.game.home) or names.pending(entry.game.away):
+        elif name_likeness.pending(entry.game.home) or name_likeness.pending(entry.game.away):
             two = entry.game.home or entry.game.away
             self._wait(entry, 0.0, "a team is not known yet" if two else "no game of two")
         elif entry.start is None:
@@ -402,7 +404,7 @@ class Matcher:
 
     def _only(self, entry: GameEntry, doubts: list[tuple[float, GameEntry]]) -> MatchedEvent | None:
         """Return the only event around that time that matches one full name and a word of the other."""
-        if not names.has_mascots(*entry.league) or any(score < CITY or o.event is None for score, o in doubts):
+        if not name_likeness.has_mascots(*entry.league) or any(score < CITY or o.event is None for score, o in doubts):
             return None
         events = {other.event for _, other in doubts}
         if len(events) != 1 or not any(gap(entry.dated, other.dated) <= CLOSE for _, other in doubts):
@@ -466,8 +468,8 @@ class Matcher:
         index, game = self._index, entry.game
         if not id_:
             assert entry.start is not None
-            stem = ids.event_id(game._replace(sport=entry.league[0]), entry.league[1], entry.start)
-            id_ = ids.free(stem, index.used, self._numbers)
+            stem = event_ids.event_id(game._replace(sport=entry.league[0]), entry.league[1], entry.start)
+            id_ = event_ids.free(stem, index.used, self._numbers)
         if entry.start is not None:
             index.used[id_] = entry.start
         event = MatchedEvent(id_, *entry.league, game.home, game.away, index.count())

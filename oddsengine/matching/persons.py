@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from oddsengine import catalog
-from oddsengine.catalog.names import slug
+from oddsengine.catalog.spelling import slug
 from oddsengine.matching import words
 from oddsengine.matching.postings import NameForm, Word
 

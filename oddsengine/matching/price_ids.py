@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from oddsengine.identity.wording import WORDING
+from oddsengine.identity.raw_labels import WORDING
 
 Price = tuple[str, tuple[Any, ...]]  # book, wording and line
 

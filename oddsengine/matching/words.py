@@ -3,9 +3,9 @@
 `catalog/team_words.toml` has the lists, and what each is for.
 """
 
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 
-_SOURCE = files.toml("team_words.toml")
+_SOURCE = data_files.toml("team_words.toml")
 
 
 def _set(name: str) -> frozenset[str]:

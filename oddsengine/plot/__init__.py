@@ -9,8 +9,8 @@ can be told apart with any kind of colour vision. Times are UTC, odds decimal.
 That happens when the first figure is drawn.
 """
 
-from oddsengine.plot.opportunities import edges, lifetimes, stakes
-from oddsengine.plot.prices import board, ladder, movement
-from oddsengine.plot.results import bankroll, calibration, models
+from oddsengine.plot.audit_plots import bankroll, calibration, models
+from oddsengine.plot.opportunity_plots import edges, lifetimes, stakes
+from oddsengine.plot.price_plots import board, ladder, movement
 
 __all__ = ["bankroll", "board", "calibration", "edges", "ladder", "lifetimes", "models", "movement", "stakes"]

@@ -13,8 +13,8 @@ from oddsengine import catalog
 from oddsengine.backtesting.strategy import Backtest
 from oddsengine.backtesting.summary import lines
 from oddsengine.maths import scoring
+from oddsengine.plot.audit_plots import bet_points, draw_bankroll, draw_calibration, draw_drawdown
 from oddsengine.plot.figure import BLUE, GREEN, GREY, ORANGE, RED, Z, neutral, new_figure, plain
-from oddsengine.plot.results import bet_points, draw_bankroll, draw_calibration, draw_drawdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

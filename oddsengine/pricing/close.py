@@ -66,7 +66,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
-from oddsengine.catalog.fair import FLAGS, OTHER, FairTable
+from oddsengine.catalog.fair_constants import FLAGS, OTHER, FairTable
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity.groups import Groups

@@ -23,16 +23,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.identity.raw_labels import WORDING, Wording
 from oddsengine.live.engine import Engine
-from oddsengine.query.changes import LastChanges, RowChanges, TermFilter, UpdateChanges, book_ids
-from oddsengine.query.fair import RowFair
+from oddsengine.query.board_terms import TermIndex, TermTexts
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, RowFilter
 from oddsengine.query.index import Index
 from oddsengine.query.movers import ORDERS, Movers, find_movers, ordered
 from oddsengine.query.reader import BoardEvent, BoardReader, LegPrice, Marks, OddsRows, OwnTexts
+from oddsengine.query.row_changes import LastChanges, RowChanges, TermFilter, UpdateChanges, book_ids
+from oddsengine.query.row_values import RowFair
 from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
-from oddsengine.query.terms import TermIndex, TermTexts
 from oddsengine.tables.timestamps import timestamps
 
 

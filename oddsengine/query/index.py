@@ -19,13 +19,13 @@ from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS, ON
 from oddsengine.identity.traits import book_charges
-from oddsengine.live.reading import Readable
+from oddsengine.live.readable import Readable
 from oddsengine.live.update import Update
+from oddsengine.query.board_terms import TermIndex
 from oddsengine.query.filter import LATEST
-from oddsengine.query.lines import LineSets
+from oddsengine.query.main_lines import LineSets
 from oddsengine.query.reader import BoardReader, Marks
-from oddsengine.query.scan import first_starts, sort_rows, update_keys
-from oddsengine.query.terms import TermIndex
+from oddsengine.query.row_kernels import first_starts, sort_rows, update_keys
 
 _Slots = tuple[Ints, dict[str, list[str]]]
 _CHUNK = 500  # terms read at a time while the writer waits

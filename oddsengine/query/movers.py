@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Floats, Longs
-from oddsengine.query.fair import RowFair
+from oddsengine.query.row_values import RowFair
 
 LEAST_BOOKS = 3
 ORDERS = ("move", "spread")

@@ -16,21 +16,21 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import Facts
-from oddsengine.board.links import SEPARATOR
+from oddsengine.board.row_links import SEPARATOR
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
-from oddsengine.identity.wording import Wording
+from oddsengine.identity.raw_labels import Wording
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
 from oddsengine.pricing.commission import Charges, charge, offered
-from oddsengine.query.fair import RowFair, fair_of_rows
+from oddsengine.query.board_terms import TermIndex, TermTexts
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
-from oddsengine.query.lines import NOT_COMPUTED, MainLines, units_of
-from oddsengine.query.scan import best_prices, between, page_between, row_states, scan
-from oddsengine.query.terms import TermIndex, TermTexts
+from oddsengine.query.main_lines import NOT_COMPUTED, MainLines, units_of
+from oddsengine.query.row_kernels import best_prices, between, page_between, row_states, scan
+from oddsengine.query.row_values import RowFair, fair_of_rows
 from oddsengine.query.values import team_names
 from oddsengine.tables.levels import levels_of_text
 

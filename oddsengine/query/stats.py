@@ -14,12 +14,12 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.board.event_status import IN_PLAY, STATUSES
 from oddsengine.board.events import Votes
-from oddsengine.board.links import LINKS, SEPARATOR
 from oddsengine.board.names import Names
+from oddsengine.board.row_links import LINKS, SEPARATOR
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
-from oddsengine.identity.wording import Wording
-from oddsengine.live.reading import Readable
+from oddsengine.identity.raw_labels import Wording
+from oddsengine.live.readable import Readable
 from oddsengine.query.values import league_id, sport_id, team_id, team_names
 
 _MOST_CACHED = 24  # cached statistics of a node

@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import Any
 
 from oddsengine import catalog
-from oddsengine.catalog import names
+from oddsengine.catalog import spelling
 
 Text = str | None
-slug = names.slug
+slug = spelling.slug
 
 
 @lru_cache(maxsize=16384)

@@ -8,10 +8,10 @@ price format), `screens` (displayed prices), `wording` and `calendar` (names and
 `surebets` (true arbitrages), `scoreboards` (scores as reported by books), `world` (time).
 """
 
-from oddsengine.simulate.games import Chances
 from oddsengine.simulate.hazards import HAZARDS, Phantom
+from oddsengine.simulate.simulated_games import Chances
+from oddsengine.simulate.simulated_labels import Place
 from oddsengine.simulate.surebets import TrueArbitrage
-from oddsengine.simulate.wording import Place
 from oddsengine.simulate.world import FeedBatch, World
 
 __all__ = ["HAZARDS", "Chances", "FeedBatch", "Phantom", "Place", "TrueArbitrage", "World"]

@@ -5,10 +5,10 @@ from datetime import datetime
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.catalog.names import slug
+from oddsengine.catalog.spelling import slug
 from oddsengine.columns import Floats, Longs
-from oddsengine.simulate.leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYERS, SimulatedLeague
-from oddsengine.simulate.wording import Fixture
+from oddsengine.simulate.simulated_labels import Fixture
+from oddsengine.simulate.simulated_leagues import FIRST_NAMES, LAST_NAMES, LEAGUES, PLAYERS, SimulatedLeague
 
 _DAY = 86400.0
 _BEGIN = (0.1, 8.0)  # hours after the opening at which a day's games start

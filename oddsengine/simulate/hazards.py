@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Longs
-from oddsengine.simulate.desks import Desk, american
-from oddsengine.simulate.games import LIVE, UPCOMING, SimulatedGames
-from oddsengine.simulate.leagues import (
+from oddsengine.simulate.providers import Desk, american
+from oddsengine.simulate.simulated_games import LIVE, UPCOMING, SimulatedGames
+from oddsengine.simulate.simulated_labels import OVER, Fixture, Place, Row, meaning
+from oddsengine.simulate.simulated_leagues import (
     AWAY_TOTAL,
     FIRST_PROP,
     HOME_TOTAL,
@@ -22,7 +23,6 @@ from oddsengine.simulate.leagues import (
     SPREAD,
     TOTAL,
 )
-from oddsengine.simulate.wording import OVER, Fixture, Place, Row, meaning
 
 _SHARE = 0.004  # share of screens that each hazard affects at a time
 _LASTS = (90.0, 900.0)  # s

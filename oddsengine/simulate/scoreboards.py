@@ -13,9 +13,9 @@ import numpy as np
 
 from oddsengine.columns import Floats, Longs
 from oddsengine.feeds.scores import FINAL, ScoreReading
-from oddsengine.simulate.desks import Desk
-from oddsengine.simulate.games import ENDED, LIVE, SimulatedGames
-from oddsengine.simulate.wording import Fixture
+from oddsengine.simulate.providers import Desk
+from oddsengine.simulate.simulated_games import ENDED, LIVE, SimulatedGames
+from oddsengine.simulate.simulated_labels import Fixture
 
 _SHARE = 0.5  # of the books that quote in play
 _QUICK = (0.4, 1.6)  # s: delay of a sharp book

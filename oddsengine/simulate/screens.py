@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Floats, Longs, spans
-from oddsengine.simulate.desks import Desk, Habits, Opinions, quoted
-from oddsengine.simulate.games import CENTRE, LIVE, OFFSETS, WIDTH, SimulatedGames
-from oddsengine.simulate.leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
+from oddsengine.simulate.providers import Desk, Habits, Opinions, quoted
+from oddsengine.simulate.simulated_games import CENTRE, LIVE, OFFSETS, WIDTH, SimulatedGames
+from oddsengine.simulate.simulated_leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
 
 _COVERED = 0.9  # share of secondary ladders quoted by a book that quotes them at all
 _UNLIKELY = 0.05  # lines with a less likely side are not shown

@@ -8,8 +8,8 @@ import numpy as np
 
 from oddsengine import catalog
 from oddsengine.columns import Bools, Floats, Longs
-from oddsengine.simulate.leagues import MONEYLINE
-from oddsengine.simulate.wording import Place
+from oddsengine.simulate.simulated_labels import Place
+from oddsengine.simulate.simulated_leagues import MONEYLINE
 
 Offer = tuple[int, float, float]  # row, net odds, time seen
 

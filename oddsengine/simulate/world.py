@@ -12,15 +12,15 @@ from oddsengine.bounds import check_number
 from oddsengine.columns import Bools, Longs
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
-from oddsengine.simulate.desks import DEFAULT_BOOKS, Habits, Opinions, american, desk
-from oddsengine.simulate.games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
-from oddsengine.simulate.ladders import add_levels
-from oddsengine.simulate.leagues import LEAGUES
+from oddsengine.simulate.providers import DEFAULT_BOOKS, Habits, Opinions, american, desk
 from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Screens
+from oddsengine.simulate.simulated_games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
+from oddsengine.simulate.simulated_labels import Place, Row
+from oddsengine.simulate.simulated_leagues import LEAGUES
+from oddsengine.simulate.simulated_levels import add_levels
 from oddsengine.simulate.surebets import HonestPrices, TrueArbitrage, best
-from oddsengine.simulate.wording import Place, Row
 
 START = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -17,25 +17,25 @@ except ImportError as error:
 
 from oddsengine.feeds.the_odds_api_names import SPORT_KEYS
 from oddsengine.sources import (
-    betfair,
+    betfair_client,
     documents,
-    kalshi,
-    matchbook,
-    node,
-    novig,
-    odds_api_io,
-    optic,
-    polymarket,
-    settings,
-    smarkets,
-    sportsgameodds,
-    sx_bet,
-    the_odds_api,
+    kalshi_client,
+    matchbook_client,
+    node_client,
+    novig_client,
+    odds_api_io_client,
+    optic_client,
+    polymarket_client,
+    smarkets_client,
+    source_settings,
+    sportsgameodds_client,
+    sx_bet_client,
+    the_odds_api_client,
 )
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import (
+from oddsengine.sources.source_settings import (
     BetfairSettings,
     DocumentSettings,
     FeedSettings,
@@ -73,39 +73,43 @@ class SourceKind(NamedTuple):
 
 KINDS = {
     "the_odds_api": SourceKind(
-        settings.TheOddsApiSettings, the_odds_api.TheOddsApiSource, variables={"key_env": "ODDS_API_KEY"},
+        source_settings.TheOddsApiSettings, the_odds_api_client.TheOddsApiSource, variables={"key_env": "ODDS_API_KEY"},
         leagues=SPORT_KEYS,
     ),
-    "interface": SourceKind(settings.InterfaceSettings, node.source, variables={"key_env": "ODDSENGINE_API_KEY"}),
-    "optic": SourceKind(settings.OpticSettings, optic.OpticSource, variables={"key_env": "OPTICODDS_API_KEY"}),
+    "interface": SourceKind(source_settings.InterfaceSettings, node_client.source,
+        variables={"key_env": "ODDSENGINE_API_KEY"}),
+    "optic": SourceKind(source_settings.OpticSettings, optic_client.OpticSource,
+        variables={"key_env": "OPTICODDS_API_KEY"}),
     "betfair": SourceKind(
-        settings.BetfairSettings, betfair.BetfairSource,
+        source_settings.BetfairSettings, betfair_client.BetfairSource,
         variables={
             "key_env": "BETFAIR_APP_KEY", "session_env": "BETFAIR_SESSION", "user_env": "BETFAIR_USER",
             "password_env": "BETFAIR_PASSWORD",
         },
     ),
     "polymarket": SourceKind(
-        settings.PolymarketSettings, polymarket.PolymarketSource, leagues=polymarket.LEAGUE_CODES
+        source_settings.PolymarketSettings, polymarket_client.PolymarketSource, leagues=polymarket_client.LEAGUE_CODES
     ),
-    "betfair_history": SourceKind(settings.BetfairHistorySettings, betfair.BetfairFiles, historical=True),
-    "football_data": SourceKind(settings.FootballDataSettings, documents.football_data, historical=True),
-    "table": SourceKind(settings.TableSettings, documents.table),
+    "betfair_history": SourceKind(source_settings.BetfairHistorySettings, betfair_client.BetfairFiles, historical=True),
+    "football_data": SourceKind(source_settings.FootballDataSettings, documents.football_data, historical=True),
+    "table": SourceKind(source_settings.TableSettings, documents.table),
     "kalshi": SourceKind(
-        settings.KalshiSettings, kalshi.KalshiSource,
-        variables={"key_env": "KALSHI_KEY_ID", "private_key_env": "KALSHI_PRIVATE_KEY_FILE"}, leagues=kalshi.SERIES,
+        source_settings.KalshiSettings, kalshi_client.KalshiSource,
+        variables={"key_env": "KALSHI_KEY_ID", "private_key_env": "KALSHI_PRIVATE_KEY_FILE"},
+        leagues=kalshi_client.SERIES,
     ),
-    "sx_bet": SourceKind(settings.SxBetSettings, sx_bet.source, variables={"key_env": "SX_BET_API_KEY"}),
-    "smarkets": SourceKind(settings.SmarketsSettings, smarkets.source),
-    "matchbook": SourceKind(settings.MatchbookSettings, matchbook.source),
-    "novig": SourceKind(settings.NovigSettings, novig.source),
+    "sx_bet": SourceKind(source_settings.SxBetSettings, sx_bet_client.source, variables={"key_env": "SX_BET_API_KEY"}),
+    "smarkets": SourceKind(source_settings.SmarketsSettings, smarkets_client.source),
+    "matchbook": SourceKind(source_settings.MatchbookSettings, matchbook_client.source),
+    "novig": SourceKind(source_settings.NovigSettings, novig_client.source),
     "sportsgameodds": SourceKind(
-        settings.SportsGameOddsSettings, sportsgameodds.source, variables={"key_env": "SPORTS_GAME_ODDS_API_KEY"},
-        leagues=sportsgameodds.LEAGUES,
+        source_settings.SportsGameOddsSettings, sportsgameodds_client.source,
+        variables={"key_env": "SPORTS_GAME_ODDS_API_KEY"},
+        leagues=sportsgameodds_client.LEAGUES,
     ),
     "odds_api_io": SourceKind(
-        settings.OddsApiIoSettings, odds_api_io.source, variables={"key_env": "ODDS_API_IO_KEY"},
-        leagues=odds_api_io.LEAGUES,
+        source_settings.OddsApiIoSettings, odds_api_io_client.source, variables={"key_env": "ODDS_API_IO_KEY"},
+        leagues=odds_api_io_client.LEAGUES,
     ),
 }  # fmt: skip
 
@@ -149,7 +153,7 @@ def read_feed(section: SettingsTable, name: str) -> FeedSettings:
             raise section.error(f"has a wrong name: {error}") from None
     for key in ("url", "login_url", "catalogue_url", "books_url", "stream_url"):
         schemes = ("ws", "wss") if key == "stream_url" else ("http", "https", "tls", "tcp")
-        if (url := getattr(feed, key, "")) and not settings.has_address(url, schemes):
+        if (url := getattr(feed, key, "")) and not source_settings.has_address(url, schemes):
             first, second, *_ = schemes
             raise section.refused(
                 key, url, f"a URL that starts with {first}:// or {second}://, with a port up to 65535"

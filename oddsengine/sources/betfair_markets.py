@@ -11,7 +11,7 @@ from typing import Any
 from oddsengine.feeds.betfair_format import Catalogue, event_types, market_types
 from oddsengine.feeds.decoding import moment
 from oddsengine.sources.failure import REFUSED, Failure
-from oddsengine.sources.settings import BetfairSettings
+from oddsengine.sources.source_settings import BetfairSettings
 
 _LISTED = 1000  # the most markets of a response, if none of its parts has a weight
 _PARTS = ("EVENT", "COMPETITION", "RUNNER_DESCRIPTION", "MARKET_START_TIME")  # these have none

@@ -22,7 +22,7 @@ from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import DocumentSettings, TableSettings
+from oddsengine.sources.source_settings import DocumentSettings, TableSettings
 from oddsengine.sources.web import Web
 
 Read = Callable[[bytes, str], list[Payload]]  # a document and its name

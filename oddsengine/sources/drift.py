@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from oddsengine.feeds import contract
+from oddsengine.feeds import venue_contracts
 from oddsengine.feeds.contract_types import NEW_FIELD, Difference, FieldType
-from oddsengine.sources.settings import FeedSettings
+from oddsengine.sources.source_settings import FeedSettings
 
 LARGE = 100_000  # bytes; what takes so long to read is done in a thread
 _FIRST = 100  # answers of each kind
@@ -34,7 +34,7 @@ class Drift:
     """
 
     def __init__(self, kind: str) -> None:
-        self._contract = contract.find(kind)
+        self._contract = venue_contracts.find(kind)
         self._looked: Counter[str] = Counter()
         self._due: dict[str, float] = {}
         self.seen: Counter[Difference] = Counter()
@@ -80,7 +80,7 @@ def venue_of(feed: FeedSettings) -> str:
 
     Examples
     --------
-    >>> from oddsengine.sources.settings import TheOddsApiSettings
+    >>> from oddsengine.sources.source_settings import TheOddsApiSettings
     >>> given = dict(name="a", kind="the_odds_api", key_env="KEY", sports=("nba",))
     >>> venue_of(TheOddsApiSettings(**given)), venue_of(TheOddsApiSettings(**given, url="https://parlay-api.com"))
     ('the_odds_api', '')
@@ -90,7 +90,7 @@ def venue_of(feed: FeedSettings) -> str:
     return feed.kind if len(set(hosts) - {"127.0.0.1", "localhost"}) <= 1 else ""
 
 
-def _differences(table: contract.Contract, kind: FieldType, body: bytes, turn: int) -> list[Difference]:
+def _differences(table: venue_contracts.Contract, kind: FieldType, body: bytes, turn: int) -> list[Difference]:
     try:
         return table.unknown(kind, msgspec.json.decode(body), turn)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -19,10 +19,10 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds import Game, Payload
-from oddsengine.feeds.contract import needs_of
 from oddsengine.feeds.decoding import past
 from oddsengine.feeds.display import displayable
-from oddsengine.feeds.reading import quotes_table
+from oddsengine.feeds.price_files import quotes_table
+from oddsengine.feeds.venue_contracts import needs_of
 from oddsengine.matching import Matcher, PlayerNames, Price, PriceIds, placed_quotes, price_of
 from oddsengine.progress import Progress
 from oddsengine.sources import KINDS, read_feed
@@ -37,7 +37,7 @@ from oddsengine.sources.failure import (
 )
 from oddsengine.sources.receiver import Source
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import SettingsError, SettingsTable, is_list
+from oddsengine.sources.source_settings import SettingsError, SettingsTable, is_list
 from oddsengine.tables.schema import OddsTable, OddsWarning
 from oddsengine.tables.timestamps import aware
 

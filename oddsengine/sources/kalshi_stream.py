@@ -25,8 +25,8 @@ from websockets.asyncio.client import ClientConnection
 
 from oddsengine.feeds.kalshi import ENDING
 from oddsengine.sources.failure import Failure
-from oddsengine.sources.settings import KalshiSettings, SettingsError
 from oddsengine.sources.sockets import opened
+from oddsengine.sources.source_settings import KalshiSettings, SettingsError
 
 _BOOKS, _STATUSES = "orderbook_delta", "market_lifecycle_v2"
 _MARKETS = 400  # of one subscription, and of one command

@@ -15,11 +15,11 @@ from oddsengine import catalog
 from oddsengine.feeds import Payload
 from oddsengine.feeds.turns import Received
 from oddsengine.sources.failure import RATE_LIMITED, Failure
-from oddsengine.sources.freshness import too_slow
+from oddsengine.sources.polling_checks import too_slow
 from oddsengine.sources.receiver import Receiver
 from oddsengine.sources.retry import Backoff, keep_trying, parsed
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import FeedSettings, PolledSettings
+from oddsengine.sources.source_settings import FeedSettings, PolledSettings
 from oddsengine.sources.web import Web
 
 MOST_PAGES = 200

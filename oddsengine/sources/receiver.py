@@ -5,7 +5,7 @@ from typing import Protocol
 
 from oddsengine.feeds import Payload
 from oddsengine.sources.failure import Failure
-from oddsengine.sources.settings import FeedSettings
+from oddsengine.sources.source_settings import FeedSettings
 
 
 class Receiver(Protocol):

@@ -14,7 +14,7 @@ from oddsengine.feeds import FeedError
 from oddsengine.sources.drift import LARGE
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.receiver import Receiver
-from oddsengine.sources.settings import FeedSettings
+from oddsengine.sources.source_settings import FeedSettings
 
 LONGEST_WAIT = 3600.0  # maximum, even if a source asks for more
 _MOST_DOUBLINGS = 32

@@ -8,8 +8,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure, of_status
-from oddsengine.sources.recording import Connection, wire
-from oddsengine.sources.settings import FeedSettings
+from oddsengine.sources.source_recording import Connection, wire
+from oddsengine.sources.source_settings import FeedSettings
 
 
 @asynccontextmanager

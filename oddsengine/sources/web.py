@@ -17,9 +17,9 @@ import httpx2
 from oddsengine.sources.codings import ACCEPTED, decoder_of
 from oddsengine.sources.failure import TIMEOUT, UNREACHABLE, Failure, of_status
 from oddsengine.sources.receiver import Receiver
-from oddsengine.sources.recording import Answer, pieces, query_of, wire
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import FeedSettings
+from oddsengine.sources.source_recording import Answer, pieces, query_of, wire
+from oddsengine.sources.source_settings import FeedSettings
 
 _AGENT = "oddsengine"
 _SHOWN = 200  # bytes of an error body that are logged

@@ -44,7 +44,7 @@ from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import Floats, Ints, Longs
-from oddsengine.identity.table import Identity, identify
+from oddsengine.identity.table_identity import Identity, identify
 from oddsengine.maths import middle
 from oddsengine.staking.growth import shrink
 from oddsengine.tables.schema import OddsError, OddsTable

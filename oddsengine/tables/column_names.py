@@ -47,7 +47,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     ANY_FORMAT: ("price",),
     # Of models: see `oddsengine.detection.model_input`.
     "probability": ("prob",),
-    # Of bets: see `oddsengine.backtesting.bets`.
+    # Of bets: see `oddsengine.backtesting.placed_bets`.
     "placed_at": ("placed", "date_placed", "time_placed", "bet_placed", "bet_date"),
     "event_date": ("date", "game_date", "match_date", "day"),
     "event_name": ("matchup",),

@@ -17,9 +17,9 @@ from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.serialisation import batch_of_fields, no_quotes
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
-from oddsengine.detection.ids import hexadecimal
+from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
-from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.identity.raw_labels import WORDING, Wording
 from oddsengine.live.key import ViewKey
 
 MAGIC, VERSION = b"tape", 1

@@ -23,7 +23,7 @@ from oddsengine_service.http.responses import CachedResponse, warning_of
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.pool import OutgoingPool, Pool
-from oddsengine_service.stream.hub import StreamHub
+from oddsengine_service.stream.stream_hub import StreamHub
 
 HEALTH_RATE = 50  # computed per second; beyond it the last response is reused
 

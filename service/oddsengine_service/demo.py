@@ -15,15 +15,15 @@ from oddsengine.futures import FuturesField
 from oddsengine.live.engine import Engine
 from oddsengine.query import BoardStats
 from oddsengine.simulate import FeedBatch, World
-from oddsengine.simulate.futures import FuturesSeason
-from oddsengine.simulate.splits import EVERY_S, SOURCES, splits
-from oddsengine_service.board.futures import NodeFutures
-from oddsengine_service.board.splits import Splits
+from oddsengine.simulate.simulated_futures import FuturesSeason
+from oddsengine.simulate.simulated_splits import EVERY_S, SOURCES, splits
+from oddsengine_service.board.futures_board import NodeFutures
+from oddsengine_service.board.split_store import Splits
 from oddsengine_service.board.writer import StalledError
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
-from oddsengine_service.wire.games import Teams
-from oddsengine_service.wire.splits import SplitsGiven
+from oddsengine_service.wire.games_response import Teams
+from oddsengine_service.wire.splits_response import SplitsGiven
 
 SEED = 7
 EVENTS, DAYS = 60, 7  # games of a day, and days until a new simulation starts

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from oddsengine_service.feeds.status import DEGRADED, DOWN, OK, STARTING, SourceStatus
 from oddsengine_service.node import Node
-from oddsengine_service.stream.hub import StreamHub
+from oddsengine_service.stream.stream_hub import StreamHub
 
 _STREAMS = (
     (GaugeMetricFamily, "oddsengine_streams", "Streams that are open", "streams"),

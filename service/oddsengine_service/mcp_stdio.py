@@ -18,7 +18,7 @@ from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.api import Api
 from oddsengine_service.http.request import BASE
-from oddsengine_service.mcp.server import build
+from oddsengine_service.mcp.mcp_server import build
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node

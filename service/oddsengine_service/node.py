@@ -25,9 +25,9 @@ from oddsengine_service.accounts.records import FILE as RECORDS
 from oddsengine_service.accounts.records import Records
 from oddsengine_service.board.boards import Boards
 from oddsengine_service.board.freshness import Freshness
-from oddsengine_service.board.futures import NodeFutures
-from oddsengine_service.board.games import GameBoard
-from oddsengine_service.board.splits import Splits
+from oddsengine_service.board.futures_board import NodeFutures
+from oddsengine_service.board.game_store import GameBoard
+from oddsengine_service.board.split_store import Splits
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.status import Feeds
@@ -39,7 +39,7 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings, SettingsError, secret
 from oddsengine_service.wire.encodings import encodings
-from oddsengine_service.wire.splits import SplitsGiven
+from oddsengine_service.wire.splits_response import SplitsGiven
 
 VERSION = "v1"
 

@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 
 from oddsengine.history.closing import Store
 from oddsengine.matching import Decision, Matcher
-from oddsengine_service.wire.splits import SplitsGiven
+from oddsengine_service.wire.splits_response import SplitsGiven
 
 AccountDay = tuple[str, int]  # account, UTC day since 1970
 

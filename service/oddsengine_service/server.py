@@ -30,10 +30,9 @@ from oddsengine_service.app import application
 from oddsengine_service.bettors import bets
 from oddsengine_service.bettors.alerts import Alerts, ShareError
 from oddsengine_service.bettors.targets import Sender
-from oddsengine_service.board.futures import stated_fields
+from oddsengine_service.board.futures_board import stated_fields
 from oddsengine_service.board.writer import StalledError
 from oddsengine_service.clock import Clock
-from oddsengine_service.fair import EVERY_S, FairFile
 from oddsengine_service.feeds.build import sources
 from oddsengine_service.feeds.check import quarantine, state_file
 from oddsengine_service.feeds.hub import Hub
@@ -52,13 +51,14 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.memory import collect_rarely, share_arenas, trim
 from oddsengine_service.monitoring.metrics import Listener, Metrics
 from oddsengine_service.node import Node, open_node
+from oddsengine_service.node_constants import EVERY_S, FairFile
 from oddsengine_service.replication import ALONE, Replication
-from oddsengine_service.routes.filters import LISTS
+from oddsengine_service.routes.filter_routes import LISTS
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.settings import ArchiveSettings, Settings, SettingsError, make_folder, secret, with_sources
 from oddsengine_service.site import Site
-from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
 from oddsengine_service.ws.session import PATHS
+from oddsengine_service.ws.ws_protocol import MOST_MESSAGE, SocketProtocol
 
 _SWITCH = 0.0005  # seconds; how soon a computing thread yields to the event loop
 _LAG_EVERY = 0.25  # seconds between two measurements of the event loop's lag

@@ -26,7 +26,7 @@ from msgspec import Meta
 from oddsengine import catalog
 from oddsengine.sources import KINDS, FeedSettings, declared, read_feed
 from oddsengine.sources import SettingsError as SettingsError  # noqa: PLC0414  what `load` raises
-from oddsengine.sources.settings import (
+from oddsengine.sources.source_settings import (
     PREFIX,
     Count,
     Seconds,

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from oddsengine.backtesting.bets import Event, find_events, on_events, read_bets
+from oddsengine.backtesting.placed_bets import Event, find_events, on_events, read_bets
 from oddsengine.tables.column_names import teams_of
 from oddsengine.tables.schema import OddsError
 

@@ -14,7 +14,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting.graded import GRADED_SCHEMA
 from oddsengine.backtesting.grading import bet_gains
-from oddsengine.simulate.history import seasons
+from oddsengine.simulate.football_seasons import seasons
 
 START = datetime(2026, 2, 9, 0, 30, tzinfo=UTC)
 BOOKS = ("pinnacle", "draftkings", "betmgm", "caesars", "fanduel")

@@ -14,7 +14,7 @@ from support.one_sided import NOW, market
 import oddsengine as oe
 import oddsengine_cli as cli
 from oddsengine import catalog
-from oddsengine.catalog.fair import fair_content
+from oddsengine.catalog.fair_constants import fair_content
 
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "betonline")
 BOTH = BOOKS[:2]  # quote both sides of the four other players

@@ -10,7 +10,7 @@ import pytest
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.backtesting.prices import PRICE_HISTORY_SCHEMA, described, rows_of, with_ends
+from oddsengine.backtesting.past_prices import PRICE_HISTORY_SCHEMA, described, rows_of, with_ends
 
 _BOOKS = ["pinnacle", "betonline", "draftkings", "fanduel"]
 KEY = ("event_id", "sportsbook", "market_type", "selection", "line", "selection_type")

@@ -16,7 +16,7 @@ from oddsengine.backtesting.replay import source, steps
 from oddsengine.backtesting.strategy import Backtest, Strategy, Trader, backtest
 from oddsengine.backtesting.summary import lines
 from oddsengine.feeds import football_data
-from oddsengine.simulate.history import seasons
+from oddsengine.simulate.football_seasons import seasons
 from oddsengine.staking.outcomes import settled
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.board.depth import Depth
-from oddsengine.board.links import CHARGES, LADDER, LEVELS_AT, RULES, SEPARATOR
+from oddsengine.board.row_depth import Depth
+from oddsengine.board.row_links import CHARGES, LADDER, LEVELS_AT, RULES, SEPARATOR
 from oddsengine.tables.levels import levels_text
 
 levels = st.lists(st.tuples(st.sampled_from([1.5, 2.0, 2.2]), st.sampled_from([0.0, 5.0, 70.0])), max_size=4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oddsengine.board.names import Names
-from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.identity.raw_labels import WORDING, Wording
 
 
 def wording(line: float | None = None, **texts: str) -> Wording:

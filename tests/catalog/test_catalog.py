@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.effort import less
 
 from oddsengine import catalog
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 
 # Each file's schema: what an entry may hold, and of which type.
 BOOK = {
@@ -50,7 +50,7 @@ def slug(text: str) -> bool:
 
 
 def test_books_keep_to_the_schema() -> None:
-    entries = files.toml("books.toml")
+    entries = data_files.toml("books.toml")
     for id_, entry in entries.items():
         check(entry, BOOK, id_)
         assert slug(id_), id_
@@ -132,7 +132,7 @@ def check_scores(entry: dict[str, Any], where: str) -> None:
 
 
 def test_sports_keep_to_the_schema() -> None:
-    entries = files.toml("sports.toml")
+    entries = data_files.toml("sports.toml")
     for id_, entry in entries.items():
         check(entry, SPORT, id_)
         check_scores(entry, id_)
@@ -175,7 +175,7 @@ def test_a_league_takes_from_its_sport_what_it_does_not_say() -> None:
 
 
 def test_markets_keep_to_the_schema() -> None:
-    source = files.toml("markets.toml")
+    source = data_files.toml("markets.toml")
     sections = "outcomes words categories modifiers periods parts fractions families twins unusable"
     assert set(source) == set(sections.split())
     sides = {side for names in source["outcomes"].values() for side in names}
@@ -202,8 +202,8 @@ def test_markets_keep_to_the_schema() -> None:
 
 
 def test_market_names_keep_to_the_schema() -> None:
-    source = files.toml("markets.toml")
-    stats, types = files.read_csv("player_stats.csv"), files.read_csv("market_types.csv")
+    source = data_files.toml("markets.toml")
+    stats, types = data_files.read_csv("player_stats.csv"), data_files.read_csv("market_types.csv")
     props = {f"player_{row['stat']}" for row in stats}
     for row in stats:
         assert row["outcomes"] in {"over_under", "yes_no"}, row
@@ -220,8 +220,8 @@ def test_market_names_keep_to_the_schema() -> None:
         assert bool(row["yes"]) == bool(row["no"]), row
         if row["line"]:
             assert float(row["line"]) * 2 == int(float(row["line"]) * 2), row
-    named = [name for row in types for name in (row["name"], *files.split_list(row["aliases"]))]
-    counted = [name for row in stats for name in (row["stat"], *files.split_list(row["aliases"]))]
+    named = [name for row in types for name in (row["name"], *data_files.split_list(row["aliases"]))]
+    counted = [name for row in stats for name in (row["stat"], *data_files.split_list(row["aliases"]))]
     assert all(slug(name) for name in named + counted)
     assert distinct(named)
     assert distinct(counted)
@@ -445,7 +445,7 @@ def test_words_name_outcomes() -> None:
 
 
 def test_thresholds_are_those_of_the_file() -> None:
-    source = files.toml("guards.toml")
+    source = data_files.toml("guards.toml")
     limits = catalog.thresholds()._asdict()
     for name, kind in catalog.Thresholds.__annotations__.items():
         assert type(limits[name]) is kind, name

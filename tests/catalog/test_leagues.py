@@ -3,21 +3,21 @@
 import pytest
 
 from oddsengine import catalog
-from oddsengine.catalog import files
-from oddsengine.simulate.leagues import LEAGUES
+from oddsengine.catalog import data_files
+from oddsengine.simulate.simulated_leagues import LEAGUES
 
 
 def test_leagues_keep_to_the_schema() -> None:
-    rows = files.read_csv("leagues.csv")
+    rows = data_files.read_csv("leagues.csv")
     assert len({row["id"] for row in rows}) == len(rows)
     for row in rows:
         assert row["id"] == catalog.normalise(row["id"]).replace(" ", "_"), row
         assert row["name"], row
         assert row["country"], row
         assert row["sport"] in catalog.sports(), row
-        assert all(alias == catalog.normalise(alias).replace(" ", "_") for alias in files.split_list(row["aliases"])), (
-            row
-        )
+        assert all(
+            alias == catalog.normalise(alias).replace(" ", "_") for alias in data_files.split_list(row["aliases"])
+        ), row
 
 
 def test_every_name_of_a_league_is_its_own() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine import catalog
-from oddsengine.catalog import files, links
+from oddsengine.catalog import data_files, links
 
-SOURCE = files.toml("links.toml")
+SOURCE = data_files.toml("links.toml")
 
 
 def test_links_keep_to_the_schema() -> None:

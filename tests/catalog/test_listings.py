@@ -1,24 +1,24 @@
 """Market types as listed: each has its words, and the words fit what the engine makes of it."""
 
 from oddsengine import catalog
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 
 
 def test_texts_keep_to_the_schema() -> None:
-    groups = files.toml("markets.toml")["parts"]
-    rows = files.read_csv("market_texts.csv")
+    groups = data_files.toml("markets.toml")["parts"]
+    rows = data_files.read_csv("market_texts.csv")
     assert len({row["id"] for row in rows}) == len(rows)
     assert len({row["name"] for row in rows}) == len(rows)
     for row in rows:
         assert row["name"], row
         assert row["description"].endswith("."), row
-        assert files.split_list(row["examples"]), row
-        assert set(files.split_list(row["parts"])) <= groups.keys(), row
+        assert data_files.split_list(row["examples"]), row
+        assert set(data_files.split_list(row["parts"])) <= groups.keys(), row
 
 
 def test_every_usable_type_has_words_and_no_other() -> None:
-    used = {row["name"] for row in files.read_csv("market_types.csv") if not row["family"].startswith("!")}
-    assert used == {row["id"] for row in files.read_csv("market_texts.csv")}
+    used = {row["name"] for row in data_files.read_csv("market_types.csv") if not row["family"].startswith("!")}
+    assert used == {row["id"] for row in data_files.read_csv("market_texts.csv")}
 
 
 def test_listings_are_what_their_ids_mean() -> None:

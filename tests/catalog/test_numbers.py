@@ -5,7 +5,7 @@ from pathlib import Path
 
 import oddsengine
 from oddsengine import catalog
-from oddsengine.catalog.numbers import DOMAINS, missing
+from oddsengine.catalog.numerical_ids import DOMAINS, missing
 
 FILE = Path(oddsengine.__file__).parent / "catalog" / "numbers.csv"
 FROZEN_LINES, FROZEN = 1191, "27a3f7352176bd946ce8642b2594514f4927138170f6764bf2a4d0f4e26ba37c"
@@ -19,7 +19,7 @@ def test_published_lines_are_frozen() -> None:
 
 
 def test_every_id_of_the_catalog_has_a_number() -> None:
-    assert missing() == [], "append what `python -m oddsengine.catalog.numbers` prints"
+    assert missing() == [], "append what `python -m oddsengine.catalog.numerical_ids` prints"
 
 
 def test_numbers_are_dense_and_used_once() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from oddsengine import catalog
-from oddsengine.catalog import files, own
+from oddsengine.catalog import data_files, own
 
 FULL = """
 [books.corner_shop]
@@ -139,7 +139,7 @@ def test_a_file_that_is_wrong_says_where_and_leaves_the_catalog(tmp_path: Path, 
     assert str(tmp_path / "catalog.toml") in str(caught.value)
     assert said in str(caught.value)
     assert (" must be " in str(caught.value)) == (", got " in str(caught.value))
-    assert not files.own.changes
+    assert not data_files.own.changes
     assert catalog.book("before") == catalog.Book("before", "before")
     assert catalog.league("epl", "soccer").id == "england_premier_league"
 
@@ -171,4 +171,4 @@ def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
     catalog.book("draftkings")
     load(tmp_path, "")
     load(tmp_path, "[books]")
-    assert not files.own.changes
+    assert not data_files.own.changes

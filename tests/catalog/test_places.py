@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from oddsengine import catalog
-from oddsengine.catalog import files
+from oddsengine.catalog import data_files
 from oddsengine.catalog.places import fault
 
 
@@ -17,7 +17,7 @@ def fresh() -> Iterator[None]:
     catalog.forget()
 
 
-SHIPPED = files.toml("places.toml")
+SHIPPED = data_files.toml("places.toml")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -8,7 +8,7 @@ import pytest
 
 from oddsengine import catalog
 from oddsengine.catalog import own
-from oddsengine.catalog.terms import shipped_terms
+from oddsengine.catalog.settlement_rules import shipped_terms
 
 
 @pytest.fixture(autouse=True)

@@ -34,12 +34,12 @@ from oddsengine import (
     write_table,
 )
 from oddsengine.commands import output
-from oddsengine.commands.layout import Column, table, width_of
 from oddsengine.commands.report import csv_text, format_time, plain
-from oddsengine.detection.results import bet
+from oddsengine.commands.text_tables import Column, table, width_of
+from oddsengine.detection.result_columns import bet
 from oddsengine.maths.calculators import parlay
 from oddsengine.simulate import World
-from oddsengine.simulate.history import seasons
+from oddsengine.simulate.football_seasons import seasons
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import COMMANDS, main
 

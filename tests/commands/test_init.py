@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oddsengine.sources import KINDS, read_feed
-from oddsengine.sources.settings import SettingsTable
+from oddsengine.sources.source_settings import SettingsTable
 from oddsengine_cli import main
 
 

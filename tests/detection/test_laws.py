@@ -35,7 +35,7 @@ from support.rows import (
 
 import oddsengine
 from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
-from oddsengine.detection import arbitrage
+from oddsengine.detection import arbitrages
 from oddsengine.detection import question as board
 from oddsengine.detection.kinds import thresholds
 from oddsengine.identity.groups import mix
@@ -164,7 +164,7 @@ def test_one_book_has_no_arbitrage(plan: Plan, data: st.DataObject) -> None:
 def best_sums(odds: pl.DataFrame) -> dict[int, float]:
     """The sum of the best arbitrage of every market, or what comes nearest to one."""
     question = board.ask(board.prepare(odds, [], MOMENT), None, None, "power", None, thresholds(min_profit=-60.0))
-    _, markets, best = arbitrage.find_hits(question)
+    _, markets, best = arbitrages.find_hits(question)
     g = question.view.groups
     keys = mix(question.hashes.ladder[g.ladder[markets]], g.threshold[markets].astype("i8"))
     return dict(zip(keys.tolist(), best.total.tolist(), strict=True))

@@ -12,7 +12,7 @@ from naive.terms import worst
 from oddsengine import catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.catalog import Settlement, Terms
 from oddsengine.detection.explain import explain
-from oddsengine.detection.terms import LegTerms, _number, differing, results
+from oddsengine.detection.settlement_differences import LegTerms, _number, differing, results
 
 PAYS = st.sampled_from(["void", "half", "fair"])
 WITHIN = st.sampled_from(["day", "week", "ever", 24, 36, 48, 168, 336])

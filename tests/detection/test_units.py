@@ -20,11 +20,11 @@ from support.rows import total
 
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, Longs
-from oddsengine.detection import arbitrage, ev, ids, low_hold, middles
+from oddsengine.detection import arbitrages, ev, low_hold, middles, opportunity_ids
 from oddsengine.detection import question as board
 from oddsengine.detection import sweep as detect
-from oddsengine.detection.ids import Hashes
 from oddsengine.detection.kinds import thresholds
+from oddsengine.detection.opportunity_ids import Hashes
 from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Scope, Thresholds
@@ -132,7 +132,7 @@ def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Kn
     market = g.market[hits.row].astype(np.int64)
     seen = hits.seen.astype(np.float64)
     put("ev", market, hits.row, hits.id, hits.fair, hits.width, hits.gap, seen, hits.edge)
-    cases: Mapping[str, Cases] = {"arb": arbitrage.find_hits(search), "low": low_hold.find_hits(search)}
+    cases: Mapping[str, Cases] = {"arb": arbitrages.find_hits(search), "low": low_hold.find_hits(search)}
     for kind, case in cases.items():
         put(kind, case.market, case.legs.rows, case.legs.id, case.legs.total)
     pairs = middles.find_hits(search)
@@ -299,7 +299,7 @@ def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int,
     event, kind, subject, book = (np.array(column, np.uint64) for column in zip(*table, strict=True))
     n = event.size
     live = np.zeros(n, np.uint8)
-    hashes = Hashes(ids.ladders(event, live, kind, subject), book)
+    hashes = Hashes(opportunity_ids.ladders(event, live, kind, subject), book)
     ints = np.arange(n, dtype=np.int32)
     lines, sides = np.full(n, threshold, np.int32), np.full(n, side, np.int32)
     none, few = np.empty(0, np.int32), np.empty(0, np.int64)
@@ -310,13 +310,13 @@ def test_ids_are_hashes_of_columns(table: list[tuple[int, ...]], threshold: int,
     at = np.arange(n)
     market = mix(event, live, kind, subject, lines.astype(np.int64))
     leg = mix(book, sides)
-    words = {name: np.full(n, ids.hash_text(name), np.uint64) for name in ("ev", "arb", "middle")}
-    one = ids.of_prices("ev", g, hashes, at, ints)
+    words = {name: np.full(n, opportunity_ids.hash_text(name), np.uint64) for name in ("ev", "arb", "middle")}
+    one = opportunity_ids.of_prices("ev", g, hashes, at, ints)
     assert one.tolist() == mix(words["ev"], market, leg).tolist()
     legs = np.stack([ints, np.full(n, -1, np.int32), ints], axis=1)
-    more = ids.of_markets("arb", g, hashes, at, legs)
+    more = opportunity_ids.of_markets("arb", g, hashes, at, legs)
     assert more.tolist() == mix(words["arb"], market, leg, 0, leg, 0, 0, 0, 0, 0).tolist()
-    pairs = ids.of_pairs("middle", g, hashes, at, at[::-1].copy(), legs)
+    pairs = opportunity_ids.of_pairs("middle", g, hashes, at, at[::-1].copy(), legs)
     assert pairs.tolist() == mix(words["middle"], market, market[::-1], leg, 0, leg, 0, 0, 0, 0, 0).tolist()
 
 
@@ -341,7 +341,7 @@ def worths(search: Search) -> dict[str, dict[tuple[int, int], float]]:
     """What a search finds, by kind: of each caller and id, the figure that its threshold is about."""
     hits, arbs, lows, pairs = (
         ev.find_hits(search),
-        arbitrage.find_hits(search),
+        arbitrages.find_hits(search),
         low_hold.find_hits(search),
         middles.find_hits(search),
     )

@@ -25,7 +25,7 @@ from feeds.test_samples import (
 
 from oddsengine.feeds import Payload, football_data
 from oddsengine.feeds.betfair import BetfairMarkets
-from oddsengine.feeds.node import InterfaceStream
+from oddsengine.feeds.node_api import InterfaceStream
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.live.engine import Engine

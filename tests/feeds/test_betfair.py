@@ -15,7 +15,7 @@ from support.contract_payloads import UNHEARD_OF, mutated, payloads, unheard_of
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.betfair_format import Catalogue, read_catalogue
-from oddsengine.feeds.contract import load
+from oddsengine.feeds.venue_contracts import load
 
 CONTRACT = load("betfair")
 

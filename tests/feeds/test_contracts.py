@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support.contract_payloads import UNHEARD_OF, payloads, unheard_of
 from support.contracts import ContractCheck
 
-from oddsengine.feeds.contract import Request, load, read, venues
 from oddsengine.feeds.contract_types import NEW_FIELD, NEW_VALUE, OTHER, ContractError, parse
+from oddsengine.feeds.venue_contracts import Request, load, read, venues
 from oddsengine.sources import KINDS
 
 HEAD = """

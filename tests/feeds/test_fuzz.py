@@ -21,7 +21,7 @@ from support.effort import less
 from oddsengine.board.names import Names
 from oddsengine.board.quotes import QuoteReader
 from oddsengine.feeds import FeedError, Payload, football_data, table
-from oddsengine.feeds.sse import EventParser
+from oddsengine.feeds.sse_parser import EventParser
 from oddsengine.live.engine import Engine
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)

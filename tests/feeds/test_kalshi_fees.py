@@ -31,9 +31,9 @@ from support.kalshi import (
 from support.local_servers import iso
 
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.feeds.kalshi import KalshiMarkets
+from oddsengine.feeds.venue_contracts import load
 
 CONTRACT, SERIES = load("kalshi"), "KXNFLTOTAL"
 

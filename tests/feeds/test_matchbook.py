@@ -10,9 +10,9 @@ from support.contract_payloads import mutated, payloads, unheard_of
 from support.matchbook import RESULT, START, TOTAL, event, market, page, runner, sports_list
 
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.matchbook import MatchbookPrices, next_offset, read_sports
 from oddsengine.feeds.turns import Received
+from oddsengine.feeds.venue_contracts import load
 
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)

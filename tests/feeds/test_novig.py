@@ -11,9 +11,9 @@ from support.novig import START, book, event, market, page, spread, total, winne
 
 import oddsengine as oe
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.novig import NovigPrices, next_place, read_events, read_markets
 from oddsengine.feeds.turns import ListedGames, Received
+from oddsengine.feeds.venue_contracts import load
 
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)

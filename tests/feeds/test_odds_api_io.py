@@ -10,9 +10,9 @@ from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 from support.odds_api_io import START, event, listed, market
 
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.odds_api_io import OddsApiIo, read_events
 from oddsengine.feeds.turns import Received
+from oddsengine.feeds.venue_contracts import load
 
 NOW = START - timedelta(hours=2)
 CONTRACT = load("odds_api_io")

@@ -7,8 +7,8 @@ from hypothesis import given
 from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.optic import OpticOdds
+from oddsengine.feeds.venue_contracts import load
 
 CONTRACT = load("optic")
 FIRST: dict[str, Any] = FIXTURES["data"][0]

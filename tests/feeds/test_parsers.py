@@ -41,9 +41,9 @@ from oddsengine import Engine
 from oddsengine.feeds import FeedError, Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.betfair_format import SPORTS, event_types, market_types, meaning, read_catalogue
-from oddsengine.feeds.node import InterfaceStream, read_page
+from oddsengine.feeds.node_api import InterfaceStream, read_page
 from oddsengine.feeds.optic import FORMATS, OpticOdds
-from oddsengine.feeds.sse import EventParser, ServerSentEvent
+from oddsengine.feeds.sse_parser import EventParser, ServerSentEvent
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Turn

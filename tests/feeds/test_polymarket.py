@@ -15,12 +15,12 @@ from support.polymarket import NFL, book, change, event, levels, match, offer, t
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load, values_of
 from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.feeds.decoding import number
 from oddsengine.feeds.polymarket import PolymarketMarkets
 from oddsengine.feeds.polymarket_events import League, read_events, read_leagues, read_page
-from oddsengine.feeds.reading import quotes_table
+from oddsengine.feeds.price_files import quotes_table
+from oddsengine.feeds.venue_contracts import load, values_of
 from oddsengine.live.engine import Engine
 from oddsengine.tables.schema import OddsTable, OddsWarning
 

@@ -14,7 +14,7 @@ from oddsengine.feeds import Payload, football_data, table
 from oddsengine.feeds.betfair import BetfairMarkets
 from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.matchbook import MatchbookPrices, read_sports
-from oddsengine.feeds.node import InterfaceStream, read_page
+from oddsengine.feeds.node_api import InterfaceStream, read_page
 from oddsengine.feeds.odds_api_io import OddsApiIo
 from oddsengine.feeds.optic import OpticOdds
 from oddsengine.feeds.polymarket import PolymarketMarkets

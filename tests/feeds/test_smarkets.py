@@ -12,10 +12,10 @@ from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 from support.smarkets import OVER_UNDER, RESULT, START, Smarkets, contract, event, market, quotes
 
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.smarkets import SmarketsPrices, next_page, read_events, read_markets
 from oddsengine.feeds.turns import Received
-from oddsengine.sources.settings import SmarketsSettings
+from oddsengine.feeds.venue_contracts import load
+from oddsengine.sources.source_settings import SmarketsSettings
 
 NOW = START - timedelta(hours=2)
 SEEN = NOW - timedelta(seconds=1)

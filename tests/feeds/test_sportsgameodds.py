@@ -10,9 +10,9 @@ from support.contract_payloads import UNHEARD_OF, lost_rows, mutated
 from support.sportsgameodds import START, event, odd, page, price
 
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.sportsgameodds import SportsGameOdds, next_cursor
 from oddsengine.feeds.turns import Received
+from oddsengine.feeds.venue_contracts import load
 
 NOW = START - timedelta(hours=2)
 CONTRACT = load("sportsgameodds")

@@ -12,9 +12,9 @@ from support.sx_bet import START, book, league_list, market, page, soccer, sport
 
 import oddsengine as oe
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.sx_bet import SxBetMarkets, SxListing, next_key, read_leagues, read_markets
 from oddsengine.feeds.turns import Received
+from oddsengine.feeds.venue_contracts import load
 from oddsengine.maths.depth import fill
 
 NOW = START - timedelta(hours=2)

@@ -9,8 +9,8 @@ from support.contract_payloads import mutated
 from support.local_servers import game
 
 from oddsengine.feeds import Payload
-from oddsengine.feeds.contract import load
 from oddsengine.feeds.the_odds_api import RequestScope, ScoresParser, TheOddsApi
+from oddsengine.feeds.venue_contracts import load
 
 CONTRACT = load("the_odds_api")
 NOW = datetime(2026, 11, 29, 18, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import pytest
 
 from oddsengine import catalog
-from oddsengine.feeds.names import market, sport_and_league
+from oddsengine.feeds.feed_names import market, sport_and_league
 from oddsengine.feeds.the_odds_api_names import (
     REGIONS,
     SPORT_KEYS,

@@ -15,7 +15,7 @@ from support.forking import ran
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.catalog import futures as kinds
+from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.futures import (
     FUTURES_SCHEMA,
@@ -29,7 +29,7 @@ from oddsengine.futures import (
 from oddsengine.futures.identity import FuturesWording, UnreadableError, identify_price
 from oddsengine.futures.winners import fair
 from oddsengine.maths.devig import DEVIG_METHODS, devig
-from oddsengine.simulate.futures import FuturesSeason
+from oddsengine.simulate.simulated_futures import FuturesSeason
 from oddsengine.tables.schema import OddsError
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -774,7 +774,7 @@ def test_a_board_that_is_written_can_be_read_meanwhile() -> None:
 import threading
 from datetime import UTC, datetime
 from oddsengine.futures import FuturesBoard
-from oddsengine.simulate.futures import FuturesSeason
+from oddsengine.simulate.simulated_futures import FuturesSeason
 
 now = datetime(2026, 11, 1, 12, tzinfo=UTC)
 board, written = FuturesBoard().apply(FuturesSeason(7, "nba", 2026).quotes(now), now), threading.Event()

@@ -17,8 +17,8 @@ import oddsengine as oe
 from oddsengine import Engine, catalog, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.board.events import Games, Votes
 from oddsengine.board.names import Names
-from oddsengine.board.wordings import Terms
-from oddsengine.identity.wording import other_games
+from oddsengine.board.terms import Terms
+from oddsengine.identity.raw_labels import other_games
 from oddsengine.query import BoardStats
 
 LAKERS, CELTICS, BULLS, KNICKS = "Los Angeles Lakers", "Boston Celtics", "Chicago Bulls", "New York Knicks"

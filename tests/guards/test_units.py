@@ -25,7 +25,7 @@ from oddsengine.columns import NO_TIME, Bytes, Longs
 from oddsengine.guards import verdicts as guards
 from oddsengine.guards.verdicts import Verdicts, guard, judge, main_lines
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.table import Identity, identify, times
+from oddsengine.identity.table_identity import Identity, identify, times
 from oddsengine.tables.schema import check_odds
 
 Bools = npt.NDArray[np.bool_]

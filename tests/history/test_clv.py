@@ -30,10 +30,10 @@ from oddsengine.tables.timestamps import micros
 from oddsengine.tape import TapeWriter
 from oddsengine_cli import main
 from oddsengine_service.accounts.database import DatabaseError
-from oddsengine_service.history.closing import FILE, Closings, opened
+from oddsengine_service.history.closing_store import FILE, Closings, opened
 from oddsengine_service.history.past import Past
 from oddsengine_service.scale.closings import PendingClosings, store
-from oddsengine_service.scale.log import LogMessage
+from oddsengine_service.scale.shard_log import LogMessage
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 Row = dict[str, Any]

@@ -20,11 +20,11 @@ from support.hazards import Row
 
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, NAMES
-from oddsengine.feeds.reading import read_odds
-from oddsengine.identity import wording as identity
-from oddsengine.identity.table import Identity, identify
+from oddsengine.feeds.price_files import read_odds
+from oddsengine.identity import raw_labels as identity
+from oddsengine.identity.raw_labels import WORDING, parts_of_rows, selection, thresholds
+from oddsengine.identity.table_identity import Identity, identify
 from oddsengine.identity.traits import MarketKind
-from oddsengine.identity.wording import WORDING, parts_of_rows, selection, thresholds
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine.tables.schema import OddsTable, check_odds
 

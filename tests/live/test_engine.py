@@ -22,8 +22,8 @@ from support.live_strategies import DISAGREEMENTS, Feed, Step, feed, moment, row
 from support.rows import LA_LIGA, MOMENT, NBA, NHL, moneyline, prop, spread, total, whatever_is_found
 
 import oddsengine as oe
-from oddsengine.board.links import LINKS
-from oddsengine.detection.ids import hash_text
+from oddsengine.board.row_links import LINKS
+from oddsengine.detection.opportunity_ids import hash_text
 from oddsengine.live import snapshot
 from oddsengine.live.engine import IDLE_S, Engine
 from oddsengine.live.update import Update

@@ -12,8 +12,8 @@ import oddsengine as oe
 from oddsengine.board.codes import Books, Codes, HashedCodes
 from oddsengine.board.events import Events, Votes
 from oddsengine.board.names import Names
+from oddsengine.board.terms import Terms
 from oddsengine.board.units import UnitCodes
-from oddsengine.board.wordings import Terms
 from oddsengine.live.copies import Copies
 from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.engine import Engine

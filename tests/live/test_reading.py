@@ -28,7 +28,7 @@ from oddsengine.live import searcher
 from oddsengine.live.delayed import DelayedBoard, NotYetError
 from oddsengine.live.engine import IDLE_S, Engine
 from oddsengine.live.key import ViewKey
-from oddsengine.live.reading import Readable
+from oddsengine.live.readable import Readable
 from oddsengine.live.recorder import Recorder
 from oddsengine.live.update import Update
 from oddsengine.live.view import View

@@ -23,7 +23,7 @@ from oddsengine.live import active
 from oddsengine.live.delayed import NotYetError
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
-from oddsengine.live.reading import Readable
+from oddsengine.live.readable import Readable
 from oddsengine.live.recorder import Recorder
 from oddsengine.live.replica import ReadState, Replica
 from oddsengine.live.searcher import Searcher

@@ -15,9 +15,9 @@ from support.effort import less, some
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import Match, Matcher, parse_overrides
-from oddsengine.matching.index import MOST_ALIKE, LeagueNames, fit
+from oddsengine.matching.known_games import MOST_ALIKE, LeagueNames, fit
 from oddsengine.matching.matcher import DOUBT, MOST_OF_SOURCE
-from oddsengine.matching.names import likeness
+from oddsengine.matching.name_likeness import likeness
 from oddsengine.matching.schedule import WINDOW, first_gap
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import Match, Matcher, OverrideError, match_player, parse_overrides
-from oddsengine.matching.names import likeness
+from oddsengine.matching.name_likeness import likeness
 from oddsengine.matching.schedule import DatedGame, arrange
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)

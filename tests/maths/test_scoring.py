@@ -21,7 +21,7 @@ from oddsengine.maths.devig import devig
 from oddsengine.maths.kelly import kelly_exclusive
 from oddsengine.maths.scoring import VOID, Return
 from oddsengine.maths.value import edge
-from oddsengine.simulate.history import TEAMS, Season, seasons
+from oddsengine.simulate.football_seasons import TEAMS, Season, seasons
 
 Floats = npt.NDArray[np.float64]
 Table = list[list[float]]

@@ -1,4 +1,4 @@
-"""The meaning of one wording at a time, in plain Python: the slow twin of `oddsengine.identity.wording`.
+"""The meaning of one wording at a time, in plain Python: the slow twin of `oddsengine.identity.raw_labels`.
 
 It reads the catalog and nothing else of the package. Which way round an event names its teams (`lead`, `turned`) and
 how many ways a moneyline has is decided over many rows, and left to the test.

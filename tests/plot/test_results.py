@@ -14,7 +14,7 @@ import oddsengine as oe
 from oddsengine.backtesting import SHOWN_SCHEMA, Audit
 from oddsengine.backtesting.against import RELIABILITY
 from oddsengine.plot import bankroll, calibration, models
-from oddsengine.plot.results import bet_points
+from oddsengine.plot.audit_plots import bet_points
 
 
 @pytest.fixture(scope="module")

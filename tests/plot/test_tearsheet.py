@@ -10,7 +10,7 @@ import pytest
 
 import oddsengine as oe
 from oddsengine import catalog
-from oddsengine.plot.results import bet_points
+from oddsengine.plot.audit_plots import bet_points
 from oddsengine.plot.tearsheet import tear_sheet, write_tear_sheet
 
 

@@ -19,10 +19,10 @@ import oddsengine
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME
-from oddsengine.detection import ev, ids, tails
+from oddsengine.detection import ev, opportunity_ids, tails
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import PreparedTable, ask, prepare
-from oddsengine.identity.table import times
+from oddsengine.identity.table_identity import times
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing import momentum
 
@@ -88,7 +88,7 @@ class Board:
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
         first = np.unique(g.ladder[g.market], return_index=True)[1]  # a row of each ladder
         self.events = [rows[at]["event_id"] for at in g.row[first].tolist()]
-        self.minute = fair_close.minutes(ids.hash_texts(self.events), self.prepared.guarded.now, table)
+        self.minute = fair_close.minutes(opportunity_ids.hash_texts(self.events), self.prepared.guarded.now, table)
         ballot = self.ballot = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
@@ -140,7 +140,7 @@ class Case(NamedTuple):
 
 def minute_of(event: str) -> datetime:
     """The beginning of an event's own minute."""
-    at = fair_close.minutes(ids.hash_texts([event]), round(NOW.timestamp() * 1e6), catalog.fair_table())
+    at = fair_close.minutes(opportunity_ids.hash_texts([event]), round(NOW.timestamp() * 1e6), catalog.fair_table())
     return datetime.fromtimestamp(int(at[0]) / 1e6, UTC)
 
 

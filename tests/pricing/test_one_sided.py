@@ -23,7 +23,7 @@ from support.rows import whatever_is_found
 import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
-from oddsengine.detection import ids
+from oddsengine.detection import opportunity_ids
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
 from oddsengine.pricing import close as fair_close
@@ -92,7 +92,10 @@ def test_it_is_its_twin(seed: int, hours: float | None) -> None:
 
     books, known = known_books(), naive.samples(quotes, known_books(), PARAMS)
     start = None if hours is None else NOW.timestamp() + 3600.0 * hours
-    minute = fair_close.minutes(ids.hash_texts(["e"]), round(NOW.timestamp() * 1e6), catalog.fair_table())[0] / 1e6
+    minute = (
+        fair_close.minutes(opportunity_ids.hash_texts(["e"]), round(NOW.timestamp() * 1e6), catalog.fair_table())[0]
+        / 1e6
+    )
     then = naive_close.Moment(minute, start, False, None, [0.0, 0.0])
     se = naive_close.standard_error(then, PARAMS, "nfl")
     for player in {q.market for q in quotes}:

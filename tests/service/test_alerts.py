@@ -28,7 +28,7 @@ from oddsengine_service.bettors.alerts import Sent, quiet, unsent
 from oddsengine_service.bettors.targets import AlertMessage, Sender, checked, masked
 from oddsengine_service.errors import Problem
 from oddsengine_service.routing import ENDPOINTS
-from oddsengine_service.wire.filters import Filter
+from oddsengine_service.wire.saved_filters import Filter
 
 
 class Hook:
@@ -292,7 +292,7 @@ from support.service_running import running
 from oddsengine_service.bettors import targets
 from oddsengine_service.bettors.alerts import StoredAlert, store
 from oddsengine_service.accounts.keys import KeyTerms
-from oddsengine_service.wire.filters import Filter
+from oddsengine_service.wire.saved_filters import Filter
 targets.TIMEOUT_S = 600.0
 with running(Path(sys.argv[1]), events=4) as server:
     owner = server.node.keys.create("bettor", KeyTerms("pro")).record.id

@@ -31,7 +31,7 @@ from oddsengine_service.http.endpoints import Answer
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import CachedResponse
 from oddsengine_service.pool import QUICK, Pool, Turns
-from oddsengine_service.wire.odds import RowEncoder, odds
+from oddsengine_service.wire.odds_response import RowEncoder, odds
 
 PATHS = (
     "/odds?limit=7", "/odds?market=main&min_odds=-200&limit=9", "/odds/best?limit=5", "/opportunities/ev?limit=3",
@@ -579,7 +579,7 @@ def test_what_was_open_before_anybody_asked_has_its_time(running: Running, kind:
 
 
 def test_encoded_rows_are_bounded_within_one_version_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oddsengine_service.wire.odds._MOST_ENCODED", 20)
+    monkeypatch.setattr("oddsengine_service.wire.odds_response._MOST_ENCODED", 20)
     engine = Engine()
     first = feed(7, 3, 5).first()
     engine.step(first.quotes, first.now)

@@ -21,11 +21,11 @@ from oddsengine.backtesting.formats import read_history
 from oddsengine.live.engine import Engine
 from oddsengine_cli import main
 from oddsengine_service import server
-from oddsengine_service.fair import FairFile, table_file, table_in_force
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Answer
 from oddsengine_service.node import Node
-from oddsengine_service.routes import health as module
+from oddsengine_service.node_constants import FairFile, table_file, table_in_force
+from oddsengine_service.routes import health_routes as module
 from oddsengine_service.settings import Settings, SettingsError, load
 
 OWN = 'name = "mine"\ndate = "2026-09-01"\n[own]\nweight = 1.1\n[note]\ngames = 88\n'

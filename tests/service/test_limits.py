@@ -23,7 +23,7 @@ from oddsengine_service.errors import Problem
 from oddsengine_service.http import access
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.replication import Replication
-from oddsengine_service.routes.odds import books_for
+from oddsengine_service.routes.odds_routes import books_for
 from oddsengine_service.tiers import TIERS, Account, Caller, books_of
 
 SUNDAY = datetime(2026, 2, 8, 23, 59, 30, tzinfo=UTC)

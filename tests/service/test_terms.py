@@ -15,7 +15,7 @@ from oddsengine.live.engine import Engine
 from oddsengine_service.errors import Problem
 from oddsengine_service.mcp import tools
 from oddsengine_service.node import Node
-from oddsengine_service.routes.filters import LISTS
+from oddsengine_service.routes.filter_routes import LISTS
 
 ARB = found(module.endpoints, "/opportunities/arbitrage")
 HOLD = found(module.endpoints, "/opportunities/low_hold")

@@ -10,7 +10,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.backtesting.fitting import collect
 from oddsengine.simulate import World
-from oddsengine.simulate.leagues import LEAGUES
+from oddsengine.simulate.simulated_leagues import LEAGUES
 
 BOOKS = (
     "fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig", "betrivers", "fanatics",

@@ -24,8 +24,8 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import HAZARDS, FeedBatch, Phantom, World
-from oddsengine.simulate.desks import Opinions, desk
-from oddsengine.simulate.leagues import LADDERS
+from oddsengine.simulate.providers import Opinions, desk
+from oddsengine.simulate.simulated_leagues import LADDERS
 from oddsengine.simulate.world import START
 from oddsengine.tables.schema import ODDS_SCHEMA
 

@@ -14,9 +14,9 @@ from support.local_servers import new_hub, prices, running, until
 
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.sources.betfair import BetfairFiles, BetfairSource
+from oddsengine.sources.betfair_client import BetfairFiles, BetfairSource
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import BetfairHistorySettings, BetfairSettings
+from oddsengine.sources.source_settings import BetfairHistorySettings, BetfairSettings
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine

@@ -15,14 +15,14 @@ from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources.credits import CLASSES, FRESH, HOUR, Target, nearness, plan
-from oddsengine.sources.freshness import too_slow
+from oddsengine.sources.polling_checks import too_slow
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import InterfaceSettings, TableSettings, TheOddsApiSettings
-from oddsengine.sources.the_odds_api import TheOddsApiSource
+from oddsengine.sources.source_settings import InterfaceSettings, TableSettings, TheOddsApiSettings
+from oddsengine.sources.the_odds_api_client import TheOddsApiSource
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.status import SourceStatus
-from oddsengine_service.routes.health import _sources
+from oddsengine_service.routes.health_routes import _sources
 
 DAY = 24.0 * HOUR
 STALE = catalog.thresholds().stale_prematch_s

@@ -18,12 +18,12 @@ from oddsengine.feeds.contract_types import NEW_FIELD, NEW_VALUE, OTHER, Differe
 from oddsengine.live.engine import Engine
 from oddsengine.sources.drift import Drift, DriftCounts
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import SmarketsSettings
-from oddsengine.sources.smarkets import source
+from oddsengine.sources.smarkets_client import source
+from oddsengine.sources.source_settings import SmarketsSettings
 from oddsengine_cli import main
 from oddsengine_service.feeds.status import SourceStatus, Track
-from oddsengine_service.routes.feeds import endpoints
-from oddsengine_service.scale.changes import RemoteFeeds
+from oddsengine_service.routes.feed_routes import endpoints
+from oddsengine_service.scale.node_changes import RemoteFeeds
 
 PLACE = "GET /v3/events/"
 

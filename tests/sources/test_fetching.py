@@ -19,10 +19,10 @@ from support.betfair import Betfair, Market, betfair
 from support.local_servers import Answering, Handler, Request, game, http, iso, now
 
 import oddsengine as oe
-from oddsengine.feeds.names import sport_and_league
+from oddsengine.feeds.feed_names import sport_and_league
 from oddsengine.feeds.the_odds_api_names import SPORT_KEYS
 from oddsengine.sources.fetching import FetchedOdds
-from oddsengine.sources.settings import SettingsError
+from oddsengine.sources.source_settings import SettingsError
 from oddsengine_cli import main
 
 KEY = "0123456789abcdefsecret"

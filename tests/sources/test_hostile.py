@@ -17,11 +17,11 @@ from support.effort import less
 from support.local_servers import Answering, Request, game, http, new_hub, prices, running, until
 
 from oddsengine.sources import codings
-from oddsengine.sources import node as interface
+from oddsengine.sources import node_client as interface
 from oddsengine.sources.documents import table
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import InterfaceSettings, TableSettings
+from oddsengine.sources.source_settings import InterfaceSettings, TableSettings
 
 MB = 1 << 20
 LIMIT = MB  # of a body

@@ -35,10 +35,10 @@ import oddsengine as oe
 from oddsengine.feeds import tracking
 from oddsengine.sources import kalshi_stream
 from oddsengine.sources.failure import FetchError
-from oddsengine.sources.kalshi import KalshiSource
+from oddsengine.sources.kalshi_client import KalshiSource
 from oddsengine.sources.polling import TokenBucket
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import KalshiSettings, SettingsError
+from oddsengine.sources.source_settings import KalshiSettings, SettingsError
 from oddsengine.tables.schema import OddsWarning
 from oddsengine_service.feeds.hub import Hub
 

@@ -14,10 +14,10 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.matching import Matcher
 from oddsengine.simulate import World
-from oddsengine.simulate.desks import DEFAULT_BOOKS
-from oddsengine.sources import node as interface
+from oddsengine.simulate.providers import DEFAULT_BOOKS
+from oddsengine.sources import node_client as interface
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import InterfaceSettings
+from oddsengine.sources.source_settings import InterfaceSettings
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 

@@ -12,9 +12,9 @@ from support.simulated_clock import SimulatedLoop
 
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
-from oddsengine.sources.novig import source
+from oddsengine.sources.novig_client import source
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import NovigSettings, SettingsError
+from oddsengine.sources.source_settings import NovigSettings, SettingsError
 
 QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)
 CATALOG = "/v3/public/catalog"

@@ -16,9 +16,9 @@ from support.lists import Lists
 from support.local_servers import Answering, Request, iso, new_hub, running, until
 from support.official import ran
 
-from oddsengine.sources.betfair import BetfairSource
+from oddsengine.sources.betfair_client import BetfairSource
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import BetfairSettings
+from oddsengine.sources.source_settings import BetfairSettings
 
 pytestmark = pytest.mark.exhaustive  # the clients are installed first
 

@@ -21,7 +21,7 @@ import oddsengine as oe
 from oddsengine.sources import KINDS, read_feed
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import PolledSettings, SettingsTable
+from oddsengine.sources.source_settings import PolledSettings, SettingsTable
 from oddsengine_cli import main
 
 KEY = "0123456789abcdef"

@@ -14,11 +14,11 @@ from websockets.asyncio.server import ServerConnection
 import oddsengine as oe
 from oddsengine.feeds import tracking
 from oddsengine.feeds.polymarket_events import LEAGUES
-from oddsengine.sources import polymarket, read_feed
+from oddsengine.sources import polymarket_client, read_feed
 from oddsengine.sources.fetching import FetchedOdds
-from oddsengine.sources.polymarket import LEAGUE_CODES, PolymarketSource
+from oddsengine.sources.polymarket_client import LEAGUE_CODES, PolymarketSource
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import PolymarketSettings, SettingsError, SettingsTable
+from oddsengine.sources.source_settings import PolymarketSettings, SettingsError, SettingsTable
 from oddsengine.tables.schema import OddsWarning
 from oddsengine_service.feeds.hub import Hub
 
@@ -29,9 +29,9 @@ QUICK: dict[str, Any] = dict(timeout=20.0, backoff=0.01, backoff_cap=0.05, down_
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of a tenth of those in use."""
     for name, seconds in (("_PING_S", 0.1), ("_FIRST_BOOK_S", 0.2), ("_SETTLE_S", 0.1), ("_LOOK_S", 0.02)):
-        monkeypatch.setattr(polymarket, name, seconds)
+        monkeypatch.setattr(polymarket_client, name, seconds)
     for name in ("_PAUSE_S", "_RELIST_S"):
-        monkeypatch.setattr(polymarket, name, 0.01)
+        monkeypatch.setattr(polymarket_client, name, 0.01)
 
 
 def source(where: dict[str, str], **more: Any) -> PolymarketSource:
@@ -246,7 +246,7 @@ def test_a_connection_that_breaks_is_taken_up_again() -> None:
             exchange.refuses = True
             await exchange.open[0].close()
             await until(lambda: active(hub) == [] and status(hub)[1] == "books 1: status 503", "suspended prices")
-            await asyncio.sleep(3 * polymarket._FIRST_BOOK_S)
+            await asyncio.sleep(3 * polymarket_client._FIRST_BOOK_S)
             assert exchange.asked == []
             exchange.refuses = False
             await until(lambda: active(hub) == [0.42, 0.6], "prices of the next connection")
@@ -347,7 +347,7 @@ def test_prices_hold_while_the_exchange_answers(stream: bool, monkeypatch: pytes
 def test_a_pong_renews_no_price_of_a_connection_without_books(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Books are read over REST instead, and what agrees is renewed; a change without a message opens it again."""
     monkeypatch.setattr(tracking, "ALL_S", 0.05)
-    monkeypatch.setattr(polymarket, "_CHECK_S", 0.05)
+    monkeypatch.setattr(polymarket_client, "_CHECK_S", 0.05)
     quiet = {"quiet_live": 0.3, "quiet_prematch": 1e6} if live else {"quiet_live": 1e6, "quiet_prematch": 0.3}
 
     async def check() -> None:
@@ -391,7 +391,7 @@ def test_an_exchange_that_goes_silent_is_noticed() -> None:
 
 
 def test_a_connection_that_answers_stays_open_however_short_the_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polymarket, "_PING_S", 10.0)
+    monkeypatch.setattr(polymarket_client, "_PING_S", 10.0)
 
     async def check() -> None:
         hub, exchange = new_hub(), Exchange()

@@ -22,11 +22,21 @@ from support.local_servers import Answering, Request, accept_no_more, http, new_
 from support.smarkets import Smarkets
 
 from oddsengine.sources.failure import Failure
-from oddsengine.sources.lines import connected
-from oddsengine.sources.recording import FORMAT, Entry, Head, Player, Recorder, Recording, cleaned, going_through, read
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import SmarketsSettings
-from oddsengine.sources.sse import Stream
+from oddsengine.sources.source_recording import (
+    FORMAT,
+    Entry,
+    Head,
+    Player,
+    Recorder,
+    Recording,
+    cleaned,
+    going_through,
+    read,
+)
+from oddsengine.sources.source_settings import SmarketsSettings
+from oddsengine.sources.sse_client import Stream
+from oddsengine.sources.tcp_lines import connected
 from oddsengine.sources.web import Web
 from oddsengine_cli import main
 

@@ -24,7 +24,12 @@ from oddsengine.sources.documents import football_data, table
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.retry import Backoff
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import FootballDataSettings, InterfaceSettings, TableSettings, TheOddsApiSettings
+from oddsengine.sources.source_settings import (
+    FootballDataSettings,
+    InterfaceSettings,
+    TableSettings,
+    TheOddsApiSettings,
+)
 from oddsengine_cli import main
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub, MessageThrottle

@@ -14,8 +14,8 @@ from support.smarkets import OVER_UNDER, START, Smarkets, event, market
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import SmarketsSettings
-from oddsengine.sources.smarkets import source
+from oddsengine.sources.smarkets_client import source
+from oddsengine.sources.source_settings import SmarketsSettings
 from oddsengine_service.feeds.hub import Hub
 
 QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0, quotes_a_minute=100_000)

@@ -15,8 +15,8 @@ from oddsengine import catalog
 from oddsengine.feeds.sportsgameodds import LEAGUES
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import SettingsError, SportsGameOddsSettings
-from oddsengine.sources.sportsgameodds import source
+from oddsengine.sources.source_settings import SettingsError, SportsGameOddsSettings
+from oddsengine.sources.sportsgameodds_client import source
 
 KEY = "0123456789abcdef"
 QUICK: dict[str, Any] = dict(

@@ -19,8 +19,8 @@ from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import TheOddsApiSettings
-from oddsengine.sources.the_odds_api import TheOddsApiSource
+from oddsengine.sources.source_settings import TheOddsApiSettings
+from oddsengine.sources.the_odds_api_client import TheOddsApiSource
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine

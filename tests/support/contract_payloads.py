@@ -8,7 +8,6 @@ import msgspec
 from hypothesis import strategies as st
 
 from oddsengine.feeds import Payload
-from oddsengine.feeds.contract import Contract
 from oddsengine.feeds.contract_types import (
     Choice,
     Either,
@@ -21,6 +20,7 @@ from oddsengine.feeds.contract_types import (
     Record,
     Scalar,
 )
+from oddsengine.feeds.venue_contracts import Contract
 
 UNHEARD_OF = "unheard_of"
 _IDS = ("1", "2", "3")  # few, so that the parts of a payload name each other

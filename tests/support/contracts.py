@@ -2,8 +2,8 @@
 
 from urllib.parse import parse_qs
 
-from oddsengine.feeds import contract
-from oddsengine.feeds.contract import Refusal
+from oddsengine.feeds import venue_contracts
+from oddsengine.feeds.venue_contracts import Refusal
 
 TOO_MANY = 429
 
@@ -15,7 +15,7 @@ class ContractCheck:
     """
 
     def __init__(self, venue: str, prefix: str = "") -> None:
-        self.contract = contract.load(venue)
+        self.contract = venue_contracts.load(venue)
         self.violations: list[str] = []
         self.pace = False
         self._prefix = prefix
@@ -31,7 +31,7 @@ class ContractCheck:
             if "form" in headers.get("content-type", "")
             else {}
         )
-        request = contract.Request(method, path, query, headers, b"" if form else body, form)
+        request = venue_contracts.Request(method, path, query, headers, b"" if form else body, form)
         reasons = self.contract.check_request(request)
         send = self.contract.send_of(method, path)
         for name in send.pace if send is not None else ():

@@ -19,7 +19,7 @@ from oddsengine.simulate import World
 from oddsengine_service import server, tiers
 from oddsengine_service.board.writer import StalledError
 from oddsengine_service.demo import apply_batch, teams_of
-from oddsengine_service.scale import lease, reading, writing
+from oddsengine_service.scale import lease, log_reader, log_writer
 from oddsengine_service.settings import load, make_folder
 
 TICK_S = 2.0  # of the world, between two steps
@@ -55,11 +55,11 @@ def feed(service: Any, pause_s: float, steps: int, events: int) -> None:
 def main(config: str, pause_s: str, steps: str, events: str = "10") -> None:
     faulthandler.register(signal.SIGUSR2)  # where every thread is
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    writing.CHECK_S = float(os.environ.get("CHECK_S", "1"))
+    log_writer.CHECK_S = float(os.environ.get("CHECK_S", "1"))
     if "NO_LIMITS" in os.environ:
         tiers.TIERS["enterprise"] = tiers.TIERS["enterprise"]._replace(rate=10**9, streams=10**6)
     if "NO_SNAPSHOTS" in os.environ:
-        vars(reading)["fits"] = lambda *_: False
+        vars(log_reader)["fits"] = lambda *_: False
     if "IGNORES_LEASE" in os.environ:
         lease.LeaseHolder._renew = _keeps_on  # type: ignore[method-assign]
     server.demonstrate = lambda service: feed(service, float(pause_s), int(steps), int(events))

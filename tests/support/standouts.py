@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.detection import ids, kinds
+from oddsengine.detection import kinds, opportunity_ids
 from oddsengine.detection import question as board
 from oddsengine.detection.kinds import Bound, Figure, Kind, Order, Threshold
 from oddsengine.detection.question import Question
@@ -59,7 +59,7 @@ def find(search: Search) -> Standouts:
                 row.append(int(same[0]))
                 beaten.append(float(v.net[others[0]]))
     at = np.array(row, np.int32)
-    named = ids.of_prices("standout", g, search.hashes, g.market[at].astype(np.int64), at)
+    named = opportunity_ids.of_prices("standout", g, search.hashes, g.market[at].astype(np.int64), at)
     return Standouts(np.array(who, np.int64), at, np.array(beaten), v.net[at] / np.array(beaten) - 1.0, named)
 
 
@@ -74,7 +74,7 @@ def opened(search: Search, found: Standouts, _: Any) -> Opened:
 def located(question: Question, found: Standouts) -> Located:
     row = found.row[:, None]
     market = question.view.groups.market[row].astype(np.int64)
-    return Located(ids.hexadecimal(found.id), market, row, 1.0 / question.view.net[row])
+    return Located(opportunity_ids.hexadecimal(found.id), market, row, 1.0 / question.view.net[row])
 
 
 def build(question: Question, found: Standouts) -> pl.DataFrame:
@@ -84,7 +84,7 @@ def build(question: Question, found: Standouts) -> pl.DataFrame:
     return board.frame(
         {
             **board.market_facts(question, found.row, base),
-            "id": ids.hexadecimal(found.id),
+            "id": opportunity_ids.hexadecimal(found.id),
             "line": board.row_lines(question, found.row),
             "lead_percent": 100.0 * found.lead,
             "next_odds": found.beaten,

@@ -34,9 +34,9 @@ from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.node import Node
 from oddsengine_service.routing import ENDPOINTS
 from oddsengine_service.stream import sse
-from oddsengine_service.wire.columns import AGES
-from oddsengine_service.ws.protocol import MOST_MESSAGE, SocketProtocol
+from oddsengine_service.wire.encoded_columns import AGES
 from oddsengine_service.ws.session import PATHS
+from oddsengine_service.ws.ws_protocol import MOST_MESSAGE, SocketProtocol
 
 PATIENCE_S = 20.0  # on a busy machine; nothing waits so long when all is well
 BEAT_S = 0.5

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oddsengine as oe
-from oddsengine.backtesting.bets import BET_COLUMNS
 from oddsengine.backtesting.formats import read_history
+from oddsengine.backtesting.placed_bets import BET_COLUMNS
 from oddsengine.tables.column_names import SYNONYMS, renames, teams_of
 from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, check_odds
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from oddsengine.feeds.reading import read_odds
+from oddsengine.feeds.price_files import read_odds
 from oddsengine.tables.files import write_table
 from oddsengine.tables.schema import OddsError, OddsWarning, check_odds
 

@@ -10,8 +10,8 @@ import pytest
 import oddsengine as oe
 from oddsengine.backtesting.replay import engine_of, source, steps
 from oddsengine.tables.schema import ODDS_SCHEMA
-from oddsengine.tape import rows as tape_rows
-from oddsengine.tape.rows import FRAME_SCHEMA
+from oddsengine.tape import quote_rows as tape_rows
+from oddsengine.tape.quote_rows import FRAME_SCHEMA
 
 _BOOKS = ["pinnacle", "betonline", "draftkings", "fanduel"]
 

@@ -37,14 +37,14 @@ from oddsengine.board.serialisation import no_quotes
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
-from oddsengine.identity.wording import WORDING, Wording
+from oddsengine.identity.raw_labels import WORDING, Wording
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.recorder import Recorder
 from oddsengine.live.update import Update
 from oddsengine.progress import line
 from oddsengine.simulate import World
-from oddsengine.simulate.desks import DEFAULT_BOOKS
+from oddsengine.simulate.providers import DEFAULT_BOOKS
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume
 from oddsengine_cli import main
 

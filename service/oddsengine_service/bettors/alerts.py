@@ -36,9 +36,9 @@ from oddsengine_service.node import Node
 from oddsengine_service.pool import WaitingThreads
 from oddsengine_service.tiers import Caller
 from oddsengine_service.wire.envelopes import Body
-from oddsengine_service.wire.filters import Filter, NewFilter
 from oddsengine_service.wire.numbers import format_time
-from oddsengine_service.wire.references import books_of_leg
+from oddsengine_service.wire.reference_objects import books_of_leg
+from oddsengine_service.wire.saved_filters import Filter, NewFilter
 
 MOST_TARGETS, MOST_LINES, MOST_ROWS, MOST_SENT = 5, 10, 1000, 2000
 SENT_ROWS = 20  # in one message; it links to the rest

@@ -9,7 +9,7 @@ from oddsengine.query import StatsCache
 from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.board.views import Board, Views
 from oddsengine_service.tiers import TIERS, Tier
-from oddsengine_service.wire.columns import RowEncoding
+from oddsengine_service.wire.encoded_columns import RowEncoding
 
 DELAYS = sorted({tier.delay for tier in TIERS.values() if tier.delay})
 

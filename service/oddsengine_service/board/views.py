@@ -25,8 +25,8 @@ from oddsengine.live.engine import Engine
 from oddsengine.query.values import league_id, sport_id
 from oddsengine_service.board.ended import EndedRows
 from oddsengine_service.errors import Problem
-from oddsengine_service.wire.columns import RowEncoding
 from oddsengine_service.wire.contract import stateless
+from oddsengine_service.wire.encoded_columns import RowEncoding
 
 _MOST_SELECTIONS = 16  # of a table
 MOST_VIEWS = 32  # of a node

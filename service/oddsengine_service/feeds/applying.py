@@ -12,14 +12,14 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.scores import turned_round
 from oddsengine.live.update import Update
 from oddsengine.matching import Decision, Matcher, Overrides, PlayerNames, QuarantinedGame, placed_quotes
-from oddsengine_service.board.futures import NodeFutures
-from oddsengine_service.board.games import GameBoard
+from oddsengine_service.board.futures_board import NodeFutures
+from oddsengine_service.board.game_store import GameBoard
 from oddsengine_service.board.writer import Writer
-from oddsengine_service.feeds.rows import RowIds
+from oddsengine_service.feeds.feed_rows import RowIds
 from oddsengine_service.feeds.source_games import SourceGames, listed_games
 from oddsengine_service.feeds.status import Track
 from oddsengine_service.replication import Replication
-from oddsengine_service.wire.games import Teams
+from oddsengine_service.wire.games_response import Teams
 
 MOST_QUOTES = 2_000  # applied in one turn
 _WORK = 10_000  # comparisons by the matcher in one turn, about 0.1 s

@@ -10,15 +10,15 @@ import msgspec
 import polars as pl
 
 import oddsengine
-from oddsengine.feeds.contract import find
 from oddsengine.feeds.contract_types import NEW_FIELD
+from oddsengine.feeds.venue_contracts import find
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources import KINDS, FeedSettings, Source
 from oddsengine.sources.drift import Drift
-from oddsengine.sources.recording import Cleaned, Recorder, cleaned, going_through
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import PolledSettings, TheOddsApiSettings
+from oddsengine.sources.source_recording import Cleaned, Recorder, cleaned, going_through
+from oddsengine.sources.source_settings import PolledSettings, TheOddsApiSettings
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.clock import Clock
 from oddsengine_service.feeds.build import source

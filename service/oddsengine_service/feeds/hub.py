@@ -32,10 +32,10 @@ from oddsengine.matching import (
 from oddsengine.sources import FeedSettings, Source
 from oddsengine.sources.drift import Drift, venue_of
 from oddsengine.sources.failure import Failure
-from oddsengine.sources.freshness import too_slow, too_slow_in_play
+from oddsengine.sources.polling_checks import too_slow, too_slow_in_play
 from oddsengine.sources.retry import Backoff
-from oddsengine_service.board.futures import NodeFutures
-from oddsengine_service.board.games import GameBoard
+from oddsengine_service.board.futures_board import NodeFutures
+from oddsengine_service.board.game_store import GameBoard
 from oddsengine_service.board.writer import StalledError, Writer
 from oddsengine_service.feeds.applying import AppliedPayload, Clock, PayloadApplier, divided
 from oddsengine_service.feeds.quarantine import PayloadQuarantine

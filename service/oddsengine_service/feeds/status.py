@@ -27,7 +27,7 @@ import msgspec
 from oddsengine import catalog
 from oddsengine.sources.drift import Drift
 from oddsengine.sources.failure import Failure
-from oddsengine_service.wire.feeds import AMBER, GREEN, RED
+from oddsengine_service.wire.feeds_response import AMBER, GREEN, RED
 
 STARTING, OK, DEGRADED, DOWN = "starting", "ok", "degraded", "down"
 _LATE_S = 1.0  # tolerance

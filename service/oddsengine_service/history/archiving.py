@@ -18,7 +18,7 @@ from oddsengine.history.archive import (
     priced_events,
     write,
 )
-from oddsengine.history.lines import EventMoves, PricedEvent
+from oddsengine.history.movements import EventMoves, PricedEvent
 from oddsengine.live.engine import Batch, Engine, ViewKey
 from oddsengine.live.recorder import Recorder
 from oddsengine_service.errors import Problem

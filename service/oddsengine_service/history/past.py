@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from oddsengine.history.closing import ClosingRecorder, Store
-from oddsengine.history.lines import Ring
+from oddsengine.history.movements import Ring
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine_service.accounts.database import StoreError
 from oddsengine_service.history.archiving import NodeArchive
-from oddsengine_service.history.closing import opened
+from oddsengine_service.history.closing_store import opened
 
 _WAITING = 1000  # queued jobs
 _RECENT = 1 << 18  # price movements in memory if an archive has all of them

@@ -63,7 +63,7 @@ class Mcp:
 
     async def _run(self) -> None:
         if self._running is None:
-            from oddsengine_service.mcp.server import manager  # noqa: PLC0415  the SDK takes a second to load
+            from oddsengine_service.mcp.mcp_server import manager  # noqa: PLC0415  the SDK takes a second to load
 
             self._manager = manager(self._api)
             self._running = asyncio.create_task(self._serve())

@@ -11,12 +11,12 @@ from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS, devig
 from oddsengine.maths.kelly import kelly
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, round_american
 from oddsengine.maths.rounding import exact
-from oddsengine_service import filters
+from oddsengine_service import shared_params
 from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.http.params import Param, Query
-from oddsengine_service.routes.odds import filter_of, reading
-from oddsengine_service.routes.opportunities.explain import explained
+from oddsengine_service.routes.odds_routes import filter_of, reading
+from oddsengine_service.routes.opportunities.explanation_routes import explained
 from oddsengine_service.stream.moves import RowForm, rows_in
 from oddsengine_service.wire.numbers import money, precise
 
@@ -156,17 +156,17 @@ class ExplainQuery(Query):
 
     id: Annotated[str, Param("The opportunity's `id`, as returned by a find_ tool.")]
     event_id: Annotated[str, Param("The opportunity's `event_id`, from the same row.")]
-    sportsbook: filters.Sportsbook = None
-    location: filters.Location = None
-    stake: filters.Stake = None
+    sportsbook: shared_params.Sportsbook = None
+    location: shared_params.Location = None
+    stake: shared_params.Stake = None
 
 
-class RejectedQuery(filters.Pages, filters.Places):
+class RejectedQuery(shared_params.Pages, shared_params.Places):
     """Arguments of `what_was_rejected`."""
 
-    sportsbook: filters.Sportsbook = None
-    market: filters.Market = None
-    event: filters.Event = None
+    sportsbook: shared_params.Sportsbook = None
+    market: shared_params.Market = None
+    event: shared_params.Event = None
 
 
 def _tool(name: str, answer: Any, query: type[Query]) -> Endpoint:

@@ -12,8 +12,8 @@ from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine_service.errors import invalid, quoted
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.params import MOST_LIMIT, MOST_OFFSET, Param, Query, text_of
-from oddsengine_service.mcp import local, shapes
-from oddsengine_service.mcp.shapes import Row, Shape
+from oddsengine_service.mcp import local, tool_answers
+from oddsengine_service.mcp.tool_answers import Row, Shape
 
 DEFAULT_ROWS, MOST_ROWS = 10, 50
 MOST_BYTES = 32_000  # bytes of one response
@@ -58,40 +58,43 @@ class Tool:
 
 _PUBLISHED: tuple[Tool, ...] = (
     Tool("get_sports", "/sports", "Sports with events on the board, and their leagues.", ("include_empty",),
-         shapes.fields("id", "name", "event_count", "live_count", "leagues")),
+         tool_answers.fields("id", "name", "event_count", "live_count", "leagues")),
     Tool("get_leagues", "/leagues", "Leagues with events on the board.", ("sport", "include_empty"),
-         shapes.fields("id", "name", "sport", "event_count", "live_count")),
+         tool_answers.fields("id", "name", "sport", "event_count", "live_count")),
     Tool("get_sportsbooks", "/sportsbooks", "Sportsbooks, whether they are sharp, and the tier they need.",
          ("region", "location", "sharp"),
-         shapes.fields("id", "name", "is_sharp", "regions", "requires_tier", "status", "event_count")),
+         tool_answers.fields("id", "name", "is_sharp", "regions", "requires_tier", "status", "event_count")),
     Tool("get_markets", "/markets", "Market types with prices.", (),
-         shapes.fields("id", "name", "description", "hasLine", "event_count", "sports")),
+         tool_answers.fields("id", "name", "description", "hasLine", "event_count", "sports")),
     Tool("get_events", "/events", "Games on the board, sorted by start. Start here to find an event_id.",
-         ("sport", "league", "team", "live", "date", "q"), shapes.event, notes=(_TIME,)),
+         ("sport", "league", "team", "live", "date", "q"), tool_answers.event, notes=(_TIME,)),
     Tool("get_odds", "/odds", "Prices, filtered. For the best price of each selection use get_best_odds.",
          ("sport", "league", "sportsbook", "location", "market",
           "event", "team", "live", "date", "q", "min_odds", "max_odds",
-          "is_main_line", "player_name", "sort"), shapes.price, notes=(_PRICES, _TIME)),
+          "is_main_line", "player_name", "sort"), tool_answers.price, notes=(_PRICES, _TIME)),
     Tool("get_odds_delta", "/odds/delta", "Prices that changed since a time.",
-         ("since", "sport", "league", "sportsbook", "market", "event", "live"), shapes.price, notes=(_PRICES, _TIME)),
+         ("since", "sport", "league", "sportsbook", "market", "event", "live"), tool_answers.price, notes=(_PRICES,
+         _TIME)),
     Tool("get_best_odds", "/odds/best", "The best price of each selection that can be bet, over all books.",
          ("sport", "league", "sportsbook", "location", "market",
-          "event", "team", "live"), shapes.price, notes=(_PRICES, _TIME)),
+          "event", "team", "live"), tool_answers.price, notes=(_PRICES, _TIME)),
     Tool("compare_odds", "/odds/comparison", "All books' prices of one event side by side, the best first.",
-         ("event", "market"), rows=shapes.comparison, notes=(_PRICES, _TIME), only={"market": "main"}),
+         ("event", "market"), rows=tool_answers.comparison, notes=(_PRICES, _TIME), only={"market": "main"}),
     Tool("get_closing_lines", "/odds/closing", "Each book's last price before an event began.",
-         ("event_id", "sportsbook", "market"), rows=shapes.closing, notes=("fair_probability is the reference's.",)),
+         ("event_id", "sportsbook", "market"), rows=tool_answers.closing,
+         notes=("fair_probability is the reference's.",)),
     Tool("get_futures_odds", "/futures/odds", "Prices of futures, such as who wins a league.",
-         ("sport", "league", "market_id", "future_type", "sportsbook", "selection", "q"), shapes.future,
+         ("sport", "league", "market_id", "future_type", "sportsbook", "selection", "q"), tool_answers.future,
          notes=(_EDGE, _TIME)),
     Tool("compare_futures_lines", "/futures/odds", "All books' prices of futures side by side, the best first.",
-         ("sport", "league", "market_id", "future_type", "selection", "q"), rows=shapes.futures_lines, notes=(_TIME,)),
+         ("sport", "league", "market_id", "future_type", "selection", "q"), rows=tool_answers.futures_lines,
+         notes=(_TIME,)),
     Tool("find_ev_opportunities", "/opportunities/ev",
          "Prices above the fair price, which is estimated for the close from all other books; best first.",
          ("sport", "league", "sportsbook", "location", "stake", "market",
           "event", "live", "min_ev", "max_ev", "min_odds", "max_odds",
           "max_odds_age", "date_range", "is_player_prop", "min_still_there", "include", "sort"),
-         shapes.positive, notes=(
+         tool_answers.positive, notes=(
               _EDGE, "full_kelly_fraction is a share of the bankroll; uncertain_kelly_fraction allows for its error.",
               "ev_low_percent to ev_high_percent is the 90 % range of the EV at the close.",
               "still_there_probability: that the price stands ten minutes on; null in play.",
@@ -101,20 +104,20 @@ _PUBLISHED: tuple[Tool, ...] = (
          "Best prices at two or more books that guarantee a profit if every leg is placed at its price.",
          ("sport", "league", "sportsbook", "location", "stake", "market",
           "event", "live", "min_profit", "max_odds_age", "date_range",
-          "group", "terms", "sort"), shapes.arbitrage, notes=(
+          "group", "terms", "sort"), tool_answers.arbitrage, notes=(
               "profit_percent is of the total stake; stake_percent of the legs sum to 100.", _EDGE, _STALE,
               "A price may change or be limited before it is bet; the other legs are then ordinary bets.", _TERMS)),
     Tool("find_middles", "/opportunities/middles",
          "Two bets on different lines that both win if the result falls between.",
          ("sport", "league", "sportsbook", "location", "stake", "market",
           "event", "live", "min_ev", "min_size", "date_range", "terms",
-          "sort"), shapes.middle, notes=(
+          "sort"), tool_answers.middle, notes=(
              "Money is per 100 staked on both bets together; worst_case_per_100_staked below 0 is a loss.", _EDGE,
              _STALE, _TERMS)),
     Tool("find_low_hold", "/opportunities/low_hold", "Markets with the lowest hold at the best prices.",
          ("sport", "league", "sportsbook", "location", "stake", "market",
           "event", "live", "max_hold", "date_range", "terms", "sort"),
-         shapes.low_hold, notes=(
+         tool_answers.low_hold, notes=(
              "hold_percent is the loss from betting all sides at these prices; below 0 it is an arbitrage.", _EDGE,
              _STALE, _TERMS)),
     Tool("get_account_info", "/account", "This key's tier, features and limits.", notes=("max_books 999 means all.",)),
@@ -132,7 +135,7 @@ _PUBLISHED: tuple[Tool, ...] = (
     Tool("what_was_rejected", local.REJECTED,
          "Prices that are on the board but are not used, with the reason: errors, stale prices, wrong lines. Give at "
          "least one of event, sport, league, market or sportsbook.",
-         ("event", "sport", "league", "market", "sportsbook"), shapes.price, notes=(_PRICES, _TIME)),
+         ("event", "sport", "league", "market", "sportsbook"), tool_answers.price, notes=(_PRICES, _TIME)),
 )  # fmt: skip
 
 
@@ -143,7 +146,7 @@ def _registered(kind: Kind) -> Tool:
         "max_odds_age", "date_range", "sort",
     )  # fmt: skip
     return Tool(
-        f"find_{kind.name}", f"/opportunities/{kind.name}", kind.about, args, shapes.registered(kind),
+        f"find_{kind.name}", f"/opportunities/{kind.name}", kind.about, args, tool_answers.registered(kind),
         notes=(f"{kind.formula}.", _STALE),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from oddsengine.query import BoardStats, RowFilter, TermTexts, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service.bettors.bets import Bet
 from oddsengine_service.http.endpoints import Context
-from oddsengine_service.routes.odds import reading
+from oddsengine_service.routes.odds_routes import reading
 
 _WITH_LINE = re.compile(r"(.*?)\s*([+-]?\d+(?:\.\d+)?)")
 _SIDES = ("over", "under", "draw", "yes", "no")

@@ -14,12 +14,12 @@ from msgspec import Meta
 from oddsengine import catalog
 from oddsengine.catalog.links import BetLink, allowed, allowed_pattern, link, link_states, localised
 from oddsengine.query import Index, LegPrice
-from oddsengine_service import filters
+from oddsengine_service import shared_params
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Answer, Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.request import BASE
-from oddsengine_service.routes.odds import books_for, index_of
+from oddsengine_service.routes.odds_routes import books_for, index_of
 from oddsengine_service.wire.envelopes import Body, Data
 from oddsengine_service.wire.texts import MOST_TEXT
 
@@ -48,7 +48,7 @@ class LinkRequest(Body):
 class LinkQuery(Query):
     """Parameters of `/deeplink/{id}`."""
 
-    state: filters.State = None
+    state: shared_params.State = None
     book: Annotated[str | None, Param("Sportsbook to link to, where an opportunity has several.")] = None
     fallback: Annotated[
         str | None,

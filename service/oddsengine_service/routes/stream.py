@@ -18,23 +18,23 @@ from msgspec import UNSET
 
 from oddsengine.detection.kinds import KINDS
 from oddsengine.query import RowFilter
-from oddsengine_service import filters
+from oddsengine_service import shared_params
 from oddsengine_service.accounts.database import DatabaseError
 from oddsengine_service.accounts.keys import KeyStore
 from oddsengine_service.api import Api
 from oddsengine_service.errors import Problem, invalid
-from oddsengine_service.filters import Places
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, no_answer
 from oddsengine_service.http.params import Param, Query
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import warning_of
-from oddsengine_service.routes.odds import books_for, index_of
+from oddsengine_service.routes.odds_routes import books_for, index_of
+from oddsengine_service.shared_params import Places
 from oddsengine_service.stream.connection import server_send
-from oddsengine_service.stream.events import SSE, Resumable, Wire
-from oddsengine_service.stream.messages import CONNECTION, GAMES, OPPORTUNITIES, PRICES, StreamConnected
+from oddsengine_service.stream.group_opportunities import OpportunityFilter
 from oddsengine_service.stream.moves import RowForm
-from oddsengine_service.stream.opportunities import OpportunityFilter
 from oddsengine_service.stream.sse import frame
+from oddsengine_service.stream.stream_events import SSE, Resumable, Wire
+from oddsengine_service.stream.stream_messages import CONNECTION, GAMES, OPPORTUNITIES, PRICES, StreamConnected
 from oddsengine_service.stream.subscription import Subscription
 from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.wire.envelopes import AnswerMeta
@@ -54,17 +54,17 @@ MinProfit = Annotated[float, Param("Minimum profit in percent of arbitrages.")]
 class _StreamQuery(Places):
     """Parameters of every stream."""
 
-    sportsbook: filters.Sportsbook = None
-    location: filters.Location = None
-    location_unknown: filters.LocationUnknown = False
-    market: filters.Market = None
+    sportsbook: shared_params.Sportsbook = None
+    location: shared_params.Location = None
+    location_unknown: shared_params.LocationUnknown = False
+    market: shared_params.Market = None
     min_ev: MinEv = 2.0
     min_profit: MinProfit = 0.5
-    stake: filters.Stake = None
-    terms: filters.Terms = None
-    state: filters.State = None
-    include: filters.Include = None
-    seen: filters.Seen = None
+    stake: shared_params.Stake = None
+    terms: shared_params.Terms = None
+    state: shared_params.State = None
+    include: shared_params.Include = None
+    seen: shared_params.Seen = None
     resume: Annotated[
         bool | None,
         Param("True to receive the events since the last one received, if that is at most two minutes ago."),
@@ -77,19 +77,19 @@ class _StreamQuery(Places):
 class EventStreamQuery(_StreamQuery):
     """Parameters of the stream of one event."""
 
-    live: filters.Live = None
+    live: shared_params.Live = None
 
 
 class GamesStreamQuery(_StreamQuery):
     """Parameters of the stream of game states."""
 
-    event: filters.Event = None
+    event: shared_params.Event = None
 
 
 class ChannelStreamQuery(GamesStreamQuery):
     """Parameters of the stream of one channel."""
 
-    live: filters.Live = None
+    live: shared_params.Live = None
 
 
 class StreamQuery(ChannelStreamQuery):

@@ -25,7 +25,7 @@ from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
 from oddsengine_service.replication import RecordChange, Replication
 from oddsengine_service.scale.link import TROUBLE, LogConnection
-from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
+from oddsengine_service.scale.shard_log import LogMessage, LostError, RefusedError, SharedLog, UnstoredError
 from oddsengine_service.tiers import TIERS, Caller
 
 _ASK_S = 15.0  # a test message to slow targets takes ten seconds

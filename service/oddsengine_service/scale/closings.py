@@ -13,9 +13,9 @@ import zstandard
 
 from oddsengine.history.closing import Bets, Close
 from oddsengine_service.accounts.database import StoreError
-from oddsengine_service.history.closing import Closings
-from oddsengine_service.scale.log import LogMessage, SharedLog
+from oddsengine_service.history.closing_store import Closings
 from oddsengine_service.scale.outbox import PendingItems
+from oddsengine_service.scale.shard_log import LogMessage, SharedLog
 
 _KEPT = 1000  # on a stand-by process, in case the writer loses them
 

@@ -16,9 +16,7 @@ from oddsengine.matching import Decision
 from oddsengine_service.board.boards import DELAYS
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
-from oddsengine_service.scale.changes import Changes
-from oddsengine_service.scale.log import LogMessage
-from oddsengine_service.scale.messages import (
+from oddsengine_service.scale.log_messages import (
     FORM,
     BatchStep,
     Begin,
@@ -28,6 +26,8 @@ from oddsengine_service.scale.messages import (
     StateCheck,
     unpacked,
 )
+from oddsengine_service.scale.node_changes import Changes
+from oddsengine_service.scale.shard_log import LogMessage
 from oddsengine_service.tiers import TIERS, books_of
 
 LEAST_AGE_S = float(max(DELAYS))  # of the snapshot that a process starts from, so that delayed boards are soon full

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from oddsengine_service.scale.link import TROUBLE
-from oddsengine_service.scale.log import Lease, SharedLog
+from oddsengine_service.scale.shard_log import Lease, SharedLog
 from oddsengine_service.scale.tasks import Tasks
 
 

@@ -10,7 +10,7 @@ from oddsengine.live.engine import Batch, Engine, ViewKey
 from oddsengine.live.recorder import Recorder
 from oddsengine_service.board.writer import StalledError
 from oddsengine_service.node import Node
-from oddsengine_service.scale.messages import BatchStep, Entry, FuturesPrices, ScoreBatch, SplitsRecord, packed
+from oddsengine_service.scale.log_messages import BatchStep, Entry, FuturesPrices, ScoreBatch, SplitsRecord, packed
 
 MOST_QUOTES = 200_000  # per message: about 1.5 MB
 STALLED_S = 10.0  # seconds of pending steps, beyond which no more are made

@@ -23,20 +23,20 @@ from oddsengine_service.errors import Problem
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import VERSION, Node
 from oddsengine_service.scale.bettors import Serving, SharedRecords
-from oddsengine_service.scale.changes import Changes
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import LEAST_AGE_S
 from oddsengine_service.scale.lease import LeaseHolder
 from oddsengine_service.scale.link import TROUBLE, LogConnection
-from oddsengine_service.scale.log import LostError, RefusedError, SharedLog, UnstoredError, until_answered
-from oddsengine_service.scale.messages import Begin, Entry, packed
+from oddsengine_service.scale.log_messages import Begin, Entry, packed
+from oddsengine_service.scale.log_reader import LogReader
+from oddsengine_service.scale.log_writer import LogWriter
+from oddsengine_service.scale.node_changes import Changes
 from oddsengine_service.scale.outbox import STALLED_S
-from oddsengine_service.scale.reading import LogReader
+from oddsengine_service.scale.shard_log import LostError, RefusedError, SharedLog, UnstoredError, until_answered
 from oddsengine_service.scale.sharing import SharedCounts, SharedKeys, SharedUsage
 from oddsengine_service.scale.tasks import Tasks
-from oddsengine_service.scale.writing import LogWriter
 from oddsengine_service.settings import Settings
-from oddsengine_service.wire.splits import SplitsGiven
+from oddsengine_service.wire.splits_response import SplitsGiven
 
 GONE_S = 60.0  # without a connection; then a gateway is not ready
 _ASK_S = 5.0

@@ -24,7 +24,7 @@ from oddsengine_service.accounts.keys import KeysError, KeyStore, open_store
 from oddsengine_service.accounts.limits import USAGE_DAYS, WINDOW_S, Limits, Usage
 from oddsengine_service.replication import AccountDay, Replication
 from oddsengine_service.scale.link import TROUBLE, LogConnection
-from oddsengine_service.scale.log import bucket_of
+from oddsengine_service.scale.shard_log import bucket_of
 from oddsengine_service.settings import Settings
 
 SEND_S = 0.1  # minimum interval between two broadcasts

@@ -9,7 +9,7 @@ from typing import Any
 
 from oddsengine_service.scale.follower import DivergedError
 from oddsengine_service.scale.link import LogConnection
-from oddsengine_service.scale.log import LostError, RefusedError, UnstoredError
+from oddsengine_service.scale.shard_log import LostError, RefusedError, UnstoredError
 
 _DOUBTFUL = (DivergedError, LostError, RefusedError, UnstoredError)
 

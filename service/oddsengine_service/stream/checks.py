@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
 from oddsengine_service.stream.connection import ReaderLimits
-from oddsengine_service.stream.events import Wire
-from oddsengine_service.stream.opportunities import OpportunityGroup
-from oddsengine_service.stream.prices import PriceGroup
+from oddsengine_service.stream.group_opportunities import OpportunityGroup
+from oddsengine_service.stream.group_prices import PriceGroup
 from oddsengine_service.stream.sending import Delivery
 from oddsengine_service.stream.sse import clock
+from oddsengine_service.stream.stream_events import Wire
 from oddsengine_service.stream.subscriber import Subscriber
 
 PARTS = 30  # subscribers are divided into this many parts, which get heartbeats in turn

@@ -12,8 +12,8 @@ from oddsengine.query import Index, Marks, OddsRows, RowChanges, UpdateChanges
 from oddsengine.tables.timestamps import timestamps
 from oddsengine_service.stream.sse import OddsDelta, raw
 from oddsengine_service.wire.numbers import PRECISE, americans, rounded_column
-from oddsengine_service.wire.odds import ODDS, fields_of
-from oddsengine_service.wire.references import with_references
+from oddsengine_service.wire.odds_response import ODDS, fields_of
+from oddsengine_service.wire.reference_objects import with_references
 
 
 class RowForm(NamedTuple):

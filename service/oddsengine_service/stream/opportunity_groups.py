@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 from oddsengine.live.update import Update
 from oddsengine_service.node import Node
-from oddsengine_service.stream.events import Wire
+from oddsengine_service.stream.group_opportunities import OpportunityFilter, OpportunityGroup
 from oddsengine_service.stream.jobs import Jobs
-from oddsengine_service.stream.opportunities import OpportunityFilter, OpportunityGroup
 from oddsengine_service.stream.reads import Reads
 from oddsengine_service.stream.resuming import REPLAY_S, SLACK_S, RecentUpdates
 from oddsengine_service.stream.sending import GroupEvents
+from oddsengine_service.stream.stream_events import Wire
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.subscription import Subscription
-from oddsengine_service.stream.watch import OpportunityId, PendingWatch, ViewKey, ViewSnapshot, Watch
+from oddsengine_service.stream.watched_view import OpportunityId, PendingWatch, ViewKey, ViewSnapshot, Watch
 from oddsengine_service.stream.watches import Watches, only_of
 
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index
 from oddsengine_service.monitoring import log
+from oddsengine_service.stream.group_prices import BoardFrames, MissedChanges, PriceGroup
 from oddsengine_service.stream.jobs import Jobs
 from oddsengine_service.stream.moves import UpdateMoves
-from oddsengine_service.stream.prices import BoardFrames, MissedChanges, PriceGroup
 from oddsengine_service.stream.resuming import RecentUpdates
 from oddsengine_service.stream.sending import GroupEvents
 from oddsengine_service.stream.subscriber import Subscriber

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from oddsengine_service.monitoring import log
 from oddsengine_service.pool import Turns
 from oddsengine_service.stream.jobs import Job, Jobs
-from oddsengine_service.stream.watch import OpportunityId, ViewSnapshot, Watch
+from oddsengine_service.stream.watched_view import OpportunityId, ViewSnapshot, Watch
 from oddsengine_service.stream.watches import Watches
 
 READ_EVERY_S = 0.05  # between two reads of what is open; longer where a read is slow

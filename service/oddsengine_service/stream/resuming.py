@@ -8,9 +8,9 @@ from collections import Counter, deque
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.query import Index, LastChanges, Marks, RowChanges, TermIndex
-from oddsengine_service.stream.events import Wire
+from oddsengine_service.stream.group_prices import MissedChanges
 from oddsengine_service.stream.moves import UpdateMoves
-from oddsengine_service.stream.prices import MissedChanges
+from oddsengine_service.stream.stream_events import Wire
 from oddsengine_service.stream.subscriber import Subscriber
 
 REPLAY_S = 120.0  # period for which a client may resume

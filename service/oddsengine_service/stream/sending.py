@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from oddsengine_service.node import Node
 from oddsengine_service.stream.connection import StreamConnection
-from oddsengine_service.stream.events import Wire
-from oddsengine_service.stream.games import GameGroup
-from oddsengine_service.stream.opportunities import OpportunityGroup
-from oddsengine_service.stream.prices import BoardFrames, PriceGroup
+from oddsengine_service.stream.group_games import GameGroup
+from oddsengine_service.stream.group_opportunities import OpportunityGroup
+from oddsengine_service.stream.group_prices import BoardFrames, PriceGroup
+from oddsengine_service.stream.stream_events import Wire
 from oddsengine_service.stream.subscriber import Subscriber
 
 PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oddsengine_service.stream.connection import StreamConnection
-from oddsengine_service.stream.events import Wire
+from oddsengine_service.stream.stream_events import Wire
 
 
 class SubscriptionRequests:

@@ -9,8 +9,8 @@ from typing import Any
 from oddsengine_service.node import Node
 from oddsengine_service.stream.checks import Checks, Heartbeats
 from oddsengine_service.stream.connection import ReaderLimits, StreamConnection
-from oddsengine_service.stream.events import Wire
 from oddsengine_service.stream.sending import Delivery, Rounds
+from oddsengine_service.stream.stream_events import Wire
 from oddsengine_service.stream.subscriber import Subscriber
 
 HEARTBEAT_S = 30.0

@@ -4,9 +4,9 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from oddsengine.query import RowFilter
-from oddsengine_service.stream.events import SSE, Wire
+from oddsengine_service.stream.group_opportunities import OpportunityFilter
 from oddsengine_service.stream.moves import RowForm
-from oddsengine_service.stream.opportunities import OpportunityFilter
+from oddsengine_service.stream.stream_events import SSE, Wire
 
 
 class Subscription(NamedTuple):

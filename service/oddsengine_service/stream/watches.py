@@ -2,9 +2,9 @@
 
 import threading
 
-from oddsengine_service.stream.opportunities import OpportunityGroup
+from oddsengine_service.stream.group_opportunities import OpportunityGroup
 from oddsengine_service.stream.subscriber import Subscriber
-from oddsengine_service.stream.watch import PendingWatch, ViewKey, Watch
+from oddsengine_service.stream.watched_view import PendingWatch, ViewKey, Watch
 
 MOST_WATCHES = 64  # sets of books and thresholds with followed opportunities
 SHARE = 16  # of one account

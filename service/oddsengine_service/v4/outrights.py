@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import UNSET
 
 from oddsengine import catalog
-from oddsengine.catalog import futures
+from oddsengine.catalog import futures_catalog
 from oddsengine.feeds.the_odds_api_names import book_key, outright_key
 from oddsengine.futures import FuturesBoard, FuturesMarket
 from oddsengine.tables.timestamps import micros
@@ -21,9 +21,9 @@ from oddsengine_service.errors import quoted
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.v4_errors import refused
 from oddsengine_service.tiers import feature_above
-from oddsengine_service.v4.bodies import V4Bookmaker, V4Event, V4EventOdds, V4Market, V4Outcome, V4Sport
-from oddsengine_service.v4.games import group, v4_id, written
-from oddsengine_service.v4.prices import OUTRIGHTS, books
+from oddsengine_service.v4.bookmakers import OUTRIGHTS, books
+from oddsengine_service.v4.sports_and_events import group, v4_id, written
+from oddsengine_service.v4.v4_response import V4Bookmaker, V4Event, V4EventOdds, V4Market, V4Outcome, V4Sport
 from oddsengine_service.wire.numbers import precise, whole_americans
 
 _FEATURE = "futures"
@@ -69,7 +69,7 @@ def catalog_kind(kind: str) -> str:
     >>> catalog_kind("championship"), catalog_kind("coach_of_the_year")
     ('Champion', 'coach of the year')
     """
-    return futures.kind(kind).name.replace("_", " ")
+    return futures_catalog.kind(kind).name.replace("_", " ")
 
 
 def outright_of(context: Context, key: str) -> Outright | None:

@@ -1,7 +1,7 @@
 """The published contract of opportunities: one struct a kind, whose fields are in the order of the wire.
 
-Inside, everything has the names of our columns (`detection.results`). Where a field has another name, the kind says so
-(`Kind.published`); fields that are there twice, or that no column has, are made here and exist only here.
+Inside, everything has the names of our columns (`detection.result_columns`). Where a field has another name, the kind
+says so (`Kind.published`); fields that are there twice, or that no column has, are made here and exist only here.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from msgspec import UNSET, Meta, UnsetType
 from oddsengine import catalog, largest_arbitrages
 from oddsengine.detection import kinds
 from oddsengine.detection.kinds import Kind, sides_of
-from oddsengine_service.wire.columns import Own, RowEncoding, book_id, flat, home_page
+from oddsengine_service.wire.encoded_columns import Own, RowEncoding, book_id, flat, home_page
 from oddsengine_service.wire.envelopes import Counted, GameState, ListMeta, PageWith
 from oddsengine_service.wire.numbers import American, BookId, Number, Precise, Time, rounded, rounded_array
-from oddsengine_service.wire.references import with_leg_references
+from oddsengine_service.wire.reference_objects import with_leg_references
 
 
 def renamed(kind: Kind) -> Own:

@@ -13,7 +13,6 @@ import polars as pl
 from msgspec import Meta
 
 from oddsengine.detection.kinds import KINDS, Kind
-from oddsengine_service.wire.columns import RowEncoding, american_of, fields
 from oddsengine_service.wire.contract import (
     ARBITRAGE,
     EV,
@@ -30,6 +29,7 @@ from oddsengine_service.wire.contract import (
     arbitrage_rows,
     renamed,
 )
+from oddsengine_service.wire.encoded_columns import RowEncoding, american_of, fields
 from oddsengine_service.wire.numbers import Number
 
 _PUBLISHED = {"ev": EV, "arbitrage": ARBITRAGE, "low_hold": LOW_HOLD, "middles": MIDDLE}

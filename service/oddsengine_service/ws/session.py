@@ -13,11 +13,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine.detection.kinds import KINDS
-from oddsengine_service import filters
+from oddsengine_service import shared_params
 from oddsengine_service.accounts.limits import Bucket
 from oddsengine_service.api import Api
 from oddsengine_service.errors import INTERNAL, Problem, invalid, must_be, origin_of, quoted
-from oddsengine_service.filters import Places
 from oddsengine_service.http.cors import Origins
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta
 from oddsengine_service.http.middleware import refusal
@@ -26,16 +25,17 @@ from oddsengine_service.http.params import MOST_FIELDS, Param, Words, text_of
 from oddsengine_service.http.request import BASE, Request
 from oddsengine_service.monitoring import log
 from oddsengine_service.routes.stream import MinEv, MinProfit, Permit, slot, unknown_ids, wants_of
+from oddsengine_service.shared_params import Places
 from oddsengine_service.stream.connection import server_send
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.subscription import Subscription
 from oddsengine_service.tiers import Caller, books_of, feature_above
 from oddsengine_service.wire.envelopes import AnswerMeta
 from oddsengine_service.wire.texts import MOST_TEXT
-from oddsengine_service.ws.messages import MESSAGES, BookRights, Pong, SocketConnected, SocketEnvelope, Subscribed
-from oddsengine_service.ws.protocol import MOST_MESSAGE
 from oddsengine_service.ws.socket import BAD_KEY, NO_STREAMING, TOO_LARGE, TOO_MANY, Socket, kind_for
 from oddsengine_service.ws.wire import WS, encoded
+from oddsengine_service.ws.ws_messages import MESSAGES, BookRights, Pong, SocketConnected, SocketEnvelope, Subscribed
+from oddsengine_service.ws.ws_protocol import MOST_MESSAGE
 
 PATHS = (f"{BASE}/ws", "/ws")
 CHANNELS = (*KINDS, "odds")
@@ -47,19 +47,19 @@ _POLICY = 1008
 class FilterQuery(Places):
     """Filters of a connection, in its query and in `subscribe` messages."""
 
-    sportsbook: filters.Sportsbook = None
-    location: filters.Location = None
-    location_unknown: filters.LocationUnknown = False
-    market: filters.Market = None
+    sportsbook: shared_params.Sportsbook = None
+    location: shared_params.Location = None
+    location_unknown: shared_params.LocationUnknown = False
+    market: shared_params.Market = None
     event: Annotated[Words, Param("Event ids.", name="event_id", aliases=("event",))] = None
     min_ev: MinEv = 2.0
     min_profit: MinProfit = 0.5
-    stake: filters.Stake = None
-    min_odds: filters.MinOdds = None
-    max_odds: filters.MaxOdds = None
-    terms: filters.Terms = None
-    state: filters.State = None
-    include: filters.Include = None
+    stake: shared_params.Stake = None
+    min_odds: shared_params.MinOdds = None
+    max_odds: shared_params.MaxOdds = None
+    terms: shared_params.Terms = None
+    state: shared_params.State = None
+    include: shared_params.Include = None
 
 
 class SocketQuery(FilterQuery):

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from oddsengine.detection.kinds import KINDS
-from oddsengine_service.stream.events import Wire
 from oddsengine_service.stream.sse import raw
-from oddsengine_service.ws.messages import (
+from oddsengine_service.stream.stream_events import Wire
+from oddsengine_service.ws.ws_messages import (
     DETECTED,
     EXPIRED,
     MESSAGES,

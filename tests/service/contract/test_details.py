@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 
 from oddsengine import catalog
 from oddsengine_service.monitoring.metrics import METHODS
-from oddsengine_service.routes import history
+from oddsengine_service.routes import history_routes
 from oddsengine_service.site import description, documents
 
 Json = dict[str, Any]
@@ -248,7 +248,7 @@ def test_closing_lines_have_the_limits_of_other_lists(service: Running, monkeypa
         whole = client.get("/historical/odds/closing?limit=200").json()
         assert whole["meta"]["count"] == whole["meta"]["total"] > 0
         assert ids["closed"] in [row["event_id"] for row in whole["data"]]
-        monkeypatch.setattr(history, "MOST_LINES", 1)  # one event is a page
+        monkeypatch.setattr(history_routes, "MOST_LINES", 1)  # one event is a page
         seen, offset = [], 0
         while True:
             page = client.get("/historical/odds/closing", params={"offset": offset}).json()

@@ -37,7 +37,7 @@ from support.service_running import PATIENCE_S, TIER_IDS, Running, until
 
 from oddsengine_service.http.protocol import MOST_HEAD
 from oddsengine_service.tiers import TIERS, Tier
-from oddsengine_service.v4.games import v4_id
+from oddsengine_service.v4.sports_and_events import v4_id
 
 CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,

@@ -17,10 +17,10 @@ from oddsengine.feeds import Payload
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.sources import node as interface
+from oddsengine.sources import node_client as interface
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import InterfaceSettings
-from oddsengine.sources.settings import TheOddsApiSettings as Source
+from oddsengine.sources.source_settings import InterfaceSettings
+from oddsengine.sources.source_settings import TheOddsApiSettings as Source
 from oddsengine.sources.web import Web
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub

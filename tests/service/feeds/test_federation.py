@@ -13,9 +13,9 @@ from support.service_running import Running
 
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.sources import node as interface
+from oddsengine.sources import node_client as interface
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import InterfaceSettings
+from oddsengine.sources.source_settings import InterfaceSettings
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 

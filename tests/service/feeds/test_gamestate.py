@@ -19,12 +19,12 @@ from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.the_odds_api import ScoresParser
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.sources import node as interface
+from oddsengine.sources import node_client as interface
 from oddsengine.sources.credits import Target, nearness, plan
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.settings import InterfaceSettings, TheOddsApiSettings
-from oddsengine.sources.the_odds_api import TheOddsApiSource
-from oddsengine_service.board.games import GameBoard
+from oddsengine.sources.source_settings import InterfaceSettings, TheOddsApiSettings
+from oddsengine.sources.the_odds_api_client import TheOddsApiSource
+from oddsengine_service.board.game_store import GameBoard
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 

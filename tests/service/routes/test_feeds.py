@@ -20,10 +20,10 @@ from oddsengine.sources.failure import FAILED, RATE_LIMITED, REFUSED, TIMEOUT, U
 from oddsengine_service.accounts.limits import Limits
 from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.feeds.status import SourceStatus, Track, light
-from oddsengine_service.routes.feeds import endpoints
-from oddsengine_service.routes.health import data_check
-from oddsengine_service.scale.changes import RemoteFeeds
-from oddsengine_service.scale.messages import Entry, Sources, packed, unpacked
+from oddsengine_service.routes.feed_routes import endpoints
+from oddsengine_service.routes.health_routes import data_check
+from oddsengine_service.scale.log_messages import Entry, Sources, packed, unpacked
+from oddsengine_service.scale.node_changes import RemoteFeeds
 from oddsengine_service.server import Server, build
 from oddsengine_service.settings import load
 from oddsengine_service.tiers import ANONYMOUS_RATE

@@ -14,22 +14,22 @@ import pytest
 from support.service_running import PATIENCE_S, TIER_IDS, Running, running, until
 
 from oddsengine import catalog
-from oddsengine.catalog import futures as known
+from oddsengine.catalog import futures_catalog as known
 from oddsengine.feeds import Game, Payload
 from oddsengine.futures import FuturesField, find_futures
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.simulate.futures import FuturesSeason
+from oddsengine.simulate.simulated_futures import FuturesSeason
 from oddsengine.sources.failure import Failure
-from oddsengine.sources.settings import FeedSettings
+from oddsengine.sources.source_settings import FeedSettings
 from oddsengine_service import demo
-from oddsengine_service.board.futures import NodeFutures, stated_fields
+from oddsengine_service.board.futures_board import NodeFutures, stated_fields
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.applying import MOST_QUOTES
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.node import Node
 from oddsengine_service.settings import SettingsError, load
-from oddsengine_service.wire.futures import Future, FutureLeg, FutureOdds
+from oddsengine_service.wire.futures_response import Future, FutureLeg, FutureOdds
 
 MARKET = [
     "market_id", "display_name", "sport", "league", "future_type", "selection_count", "books_available", "season",

@@ -17,9 +17,9 @@ from support.stream_running import Client, Served, full_board, heard, price, wai
 from oddsengine.feeds.scores import ENDED_S, STALE_S, ScoreReading
 from oddsengine.simulate import World
 from oddsengine_service.accounts.keys import KeyTerms
-from oddsengine_service.board.games import GameBoard
+from oddsengine_service.board.game_store import GameBoard
 from oddsengine_service.demo import apply_batch, teams_of
-from oddsengine_service.wire.games import Teams
+from oddsengine_service.wire.games_response import Teams
 
 Row = dict[str, Any]
 FIELDS: dict[str, tuple[type, ...]] = {

@@ -15,7 +15,7 @@ from support.handler_calls import answer, found, node
 from oddsengine import catalog
 from oddsengine.board import ageing, state
 from oddsengine.columns import NO_TIME
-from oddsengine.history.lines import Ring
+from oddsengine.history.movements import Ring
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
@@ -27,7 +27,7 @@ from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.past import Past
 from oddsengine_service.history.recording import NodeTape
 from oddsengine_service.node import Node
-from oddsengine_service.routes import history as module
+from oddsengine_service.routes import history_routes as module
 from oddsengine_service.settings import ArchiveSettings
 from oddsengine_service.tiers import books_of
 

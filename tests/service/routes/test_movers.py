@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine.columns import Floats
-from oddsengine.history.lines import Ring, described
+from oddsengine.history.movements import Ring, described
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
-from oddsengine.query.fair import RowFair
 from oddsengine.query.movers import LEAST_BOOKS, find_movers, ordered
+from oddsengine.query.row_values import RowFair
 from oddsengine.simulate import World
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.board.boards import Boards
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
-from oddsengine_service.routes.movers import endpoints
+from oddsengine_service.routes.mover_routes import endpoints
 from oddsengine_service.tiers import TIERS, Caller
 
 NOW = datetime(2026, 2, 7, 18, tzinfo=UTC)

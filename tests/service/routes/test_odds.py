@@ -32,9 +32,9 @@ from oddsengine_service.board.views import Board
 from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
-from oddsengine_service.routes.odds import endpoints
+from oddsengine_service.routes.odds_routes import endpoints
 from oddsengine_service.tiers import TIERS, Caller, books_of
-from oddsengine_service.wire.odds import ODDS, Batch
+from oddsengine_service.wire.odds_response import ODDS, Batch
 
 PATHS = {endpoint.path: endpoint for endpoint in endpoints}
 SEEDS = st.integers(0, 2**32 - 1)

@@ -17,8 +17,6 @@ from support.effort import less
 from support.handler_calls import answer, found, node, world
 
 import oddsengine as oe
-import oddsengine_service.routes.events as event_routes
-import oddsengine_service.routes.odds as odds_routes
 import oddsengine_service.routes.opportunities as module
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
@@ -26,6 +24,7 @@ from oddsengine.simulate import World
 from oddsengine_service.board.views import Views
 from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
+from oddsengine_service.routes import event_routes, odds_routes
 from oddsengine_service.settings import SettingsError, load
 from oddsengine_service.tiers import books_of
 from oddsengine_service.wire.encodings import ENCODINGS

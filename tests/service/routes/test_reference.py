@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.handler_calls import answer, ask, found, node, world
 
-import oddsengine_service.routes.events as events_module
-import oddsengine_service.routes.health as health_module
-import oddsengine_service.routes.reference as module
+import oddsengine_service.routes.catalog_routes as module
+import oddsengine_service.routes.event_routes as events_module
+import oddsengine_service.routes.health_routes as health_module
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine_service.errors import Problem

@@ -17,11 +17,11 @@ from oddsengine.simulate import World
 from oddsengine_service.board.boards import Boards
 from oddsengine_service.http.endpoints import Context
 from oddsengine_service.http.params import parse
-from oddsengine_service.routes import odds, screen
+from oddsengine_service.routes import odds_routes, screen_routes
 from oddsengine_service.tiers import TIERS, Caller, books_of
 
 NOW = datetime(2026, 2, 7, 18, tzinfo=UTC)
-PATHS = {endpoint.path: endpoint for endpoint in (*odds.endpoints, *screen.endpoints)}
+PATHS = {endpoint.path: endpoint for endpoint in (*odds_routes.endpoints, *screen_routes.endpoints)}
 Body = dict[str, Any]
 
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.handler_calls import answer, found, node, world
 
-import oddsengine_service.routes.splits as module
+import oddsengine_service.routes.split_routes as module
 from oddsengine.live.engine import Engine
-from oddsengine.simulate.splits import SOURCES
-from oddsengine_service.board.splits import EVERY_S, KEPT_S, Splits
+from oddsengine.simulate.simulated_splits import SOURCES
+from oddsengine_service.board.split_store import EVERY_S, KEPT_S, Splits
 from oddsengine_service.demo import add_splits
 from oddsengine_service.errors import Problem
 from oddsengine_service.node import Node
-from oddsengine_service.wire.splits import SplitsGiven
+from oddsengine_service.wire.splits_response import SplitsGiven
 
 SPLITS, HISTORY = found(module.endpoints, "/splits"), found(module.endpoints, "/splits/history")
 POST = found(module.endpoints, "/splits", "POST")

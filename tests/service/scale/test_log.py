@@ -17,17 +17,17 @@ from oddsengine.feeds import Game, Payload
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine_service.feeds.hub import Hub
-from oddsengine_service.history.closing import Closings
+from oddsengine_service.history.closing_store import Closings
 from oddsengine_service.history.past import Past
 from oddsengine_service.node import Node
-from oddsengine_service.scale import log as log_module
-from oddsengine_service.scale.changes import Changes
+from oddsengine_service.scale import shard_log as log_module
 from oddsengine_service.scale.closings import PendingClosings, stored
 from oddsengine_service.scale.follower import Follower, opened
 from oddsengine_service.scale.link import LogConnection
-from oddsengine_service.scale.log import LogMessage, LostError, RefusedError, SharedLog
-from oddsengine_service.scale.messages import unpacked
+from oddsengine_service.scale.log_messages import unpacked
+from oddsengine_service.scale.node_changes import Changes
 from oddsengine_service.scale.outbox import Outbox, TooLargeError
+from oddsengine_service.scale.shard_log import LogMessage, LostError, RefusedError, SharedLog
 from oddsengine_service.settings import Settings, SettingsError, load
 
 DAY = 24.0, 64 << 20

@@ -13,8 +13,8 @@ from oddsengine.board import state as board_state
 from oddsengine.live.engine import Engine
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import FeedBatch, World
+from oddsengine_service.stream.group_prices import PriceGroup
 from oddsengine_service.stream.moves import RowForm, UpdateMoves
-from oddsengine_service.stream.prices import PriceGroup
 
 FRESH = {"last_seen_at", "odds_changed_at", "timestamp", "probability"}
 

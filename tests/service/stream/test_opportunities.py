@@ -14,7 +14,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.simulate import World
-from oddsengine_service.stream.watch import Opportunity, Watch
+from oddsengine_service.stream.watched_view import Opportunity, Watch
 
 BOOKS = ("pinnacle", "fanduel", "draftkings", "betmgm", "caesars")
 

@@ -31,7 +31,7 @@ from oddsengine.live.engine import IDLE_S
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.keys import KeyTerms
 from oddsengine_service.http.request import BASE
-from oddsengine_service.wire.odds import ODDS
+from oddsengine_service.wire.odds_response import ODDS
 
 
 def named(text: str) -> set[str]:
@@ -414,7 +414,7 @@ def test_views_of_closed_streams_fall_asleep(
     served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
     """Half a minute later, if nobody reads them; however many opportunities are read at once."""
-    monkeypatch.setattr("oddsengine_service.stream.watch.PART", part)
+    monkeypatch.setattr("oddsengine_service.stream.watched_view.PART", part)
     now = moment()
     served.step(full_board(f"asleep-{part}"), now)
     wait_for(lambda: not served.hub.opportunities.watches.open)

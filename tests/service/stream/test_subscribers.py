@@ -13,11 +13,11 @@ from oddsengine.live.update import Update
 from oddsengine.query import RowFilter
 from oddsengine_service.node import Node
 from oddsengine_service.stream import sending
-from oddsengine_service.stream.events import SSE, Resumable, Wire
+from oddsengine_service.stream.group_prices import BoardFrames, PriceGroup
 from oddsengine_service.stream.moves import RowForm
-from oddsengine_service.stream.prices import BoardFrames, PriceGroup
 from oddsengine_service.stream.sending import GroupEvents
 from oddsengine_service.stream.sse import frame
+from oddsengine_service.stream.stream_events import SSE, Resumable, Wire
 from oddsengine_service.stream.subscriber import Subscriber
 from oddsengine_service.stream.subscribers import Subscribers
 

@@ -6,12 +6,12 @@ import pytest
 from support.service_running import Running
 
 from oddsengine import query
-from oddsengine.feeds.names import aggregated_book
+from oddsengine.feeds.feed_names import aggregated_book
 from oddsengine.feeds.the_odds_api import RequestScope, ScoresParser, TheOddsApi
 from oddsengine.live.engine import Engine
 from oddsengine.maths.odds import american_to_decimal
-from oddsengine_service.v4.games import v4_id
-from oddsengine_service.wire.odds import odds
+from oddsengine_service.v4.sports_and_events import v4_id
+from oddsengine_service.wire.odds_response import odds
 
 Row = dict[str, Any]
 

@@ -19,7 +19,7 @@ from support.stream_running import Served
 from oddsengine_service.accounts.limits import Room, Usage
 from oddsengine_service.http.v4_errors import CODES, credits_of
 from oddsengine_service.tiers import TIERS, books_of
-from oddsengine_service.v4.games import v4_id
+from oddsengine_service.v4.sports_and_events import v4_id
 
 NBA = "basketball_nba"
 T0 = datetime(2026, 2, 7, 18, 0, tzinfo=UTC)

@@ -19,13 +19,13 @@ from support.stream_running import without_ages
 from oddsengine import catalog
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.question import extended
-from oddsengine.detection.results import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+from oddsengine.detection.result_columns import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
 from oddsengine.maths.odds import charged
 from oddsengine.maths.rounding import exact
 from oddsengine.query import values
 from oddsengine.tables.levels import BET_RULES
-from oddsengine_service.wire.columns import AGES, american_of, steady
 from oddsengine_service.wire.contract import Ev, HoldSide, Leg, LowHold, MiddleSide, decorated, stateless
+from oddsengine_service.wire.encoded_columns import AGES, american_of, steady
 from oddsengine_service.wire.encodings import ENCODINGS
 from oddsengine_service.wire.envelopes import GameState
 from oddsengine_service.wire.numbers import american, americans, format_time, rounded

@@ -5,6 +5,6 @@ applied to the view's columns (`filters`). Thresholds below those of the usual v
 steps, so that there are never many views.
 """
 
-from oddsengine_service.routes.opportunities import explain, lists, lookup, middles
+from oddsengine_service.routes.opportunities import explanation_routes, lists, lookup, middles_summary
 
-endpoints = (*lists.endpoints, *middles.endpoints, *lookup.endpoints, *explain.endpoints)
+endpoints = (*lists.endpoints, *middles_summary.endpoints, *lookup.endpoints, *explanation_routes.endpoints)

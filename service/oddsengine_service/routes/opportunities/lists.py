@@ -15,19 +15,19 @@ from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
 from oddsengine.maths.rounding import exact
 from oddsengine.query import BoardIds, values
 from oddsengine.staking.same_bets import same_bets
-from oddsengine_service import filters
+from oddsengine_service import shared_params
 from oddsengine_service.board.views import OpenRows, OpportunityTable
-from oddsengine_service.filters import Pages, Prices
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param, Query, Words
-from oddsengine_service.routes.odds import books_for, index_of
+from oddsengine_service.routes.odds_routes import books_for, index_of
 from oddsengine_service.routes.opportunities.download import download
-from oddsengine_service.routes.opportunities.filters import matching, ordered
+from oddsengine_service.routes.opportunities.list_filters import matching, ordered
+from oddsengine_service.shared_params import Pages, Prices
 from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.wire.contract import ArbitragePage, EvPage, LowHoldPage, MiddlePage, SameBet, decorated
 from oddsengine_service.wire.encodings import ENCODINGS, WITH_GAME_STATE
 from oddsengine_service.wire.envelopes import ListMeta, PageWith
-from oddsengine_service.wire.games import Standing, state_of
+from oddsengine_service.wire.games_response import Standing, state_of
 from oddsengine_service.wire.numbers import format_time
 
 TAG = "Opportunities"
@@ -36,27 +36,29 @@ TAG = "Opportunities"
 class _CommonQuery(Pages, Prices):
     """Parameters of every list."""
 
-    add_sportsbook: filters.AddSportsbook = None
-    team: filters.Team = None
-    date: filters.Date = None
-    date_range: Annotated[str | None, Param("Start of the event in US Eastern time.", choices=filters.DAYS)] = None
-    q: filters.Search = None
-    is_player_prop: filters.IsPlayerProp = None
+    add_sportsbook: shared_params.AddSportsbook = None
+    team: shared_params.Team = None
+    date: shared_params.Date = None
+    date_range: Annotated[str | None, Param("Start of the event in US Eastern time.", choices=shared_params.DAYS)] = (
+        None
+    )
+    q: shared_params.Search = None
+    is_player_prop: shared_params.IsPlayerProp = None
     starts_within: Annotated[
         float | None, Param("Maximum hours until the start; live events have started.", low=0.0, high=10_000.0)
     ] = None
     player_name: Annotated[str | None, Param("Part of a player's name.")] = None
     stat_category: Annotated[Words, Param("Statistics of player props, such as points.")] = None
     max_odds_age: Annotated[float | None, Param("Maximum age of the oldest price in seconds.", low=0.0)] = None
-    min_odds: filters.MinOdds = None
-    max_odds: filters.MaxOdds = None
-    stake: filters.Stake = None
+    min_odds: shared_params.MinOdds = None
+    max_odds: shared_params.MaxOdds = None
+    stake: shared_params.Stake = None
 
 
 class _LegsQuery(_CommonQuery):
     """Parameters of lists of bets that belong together."""
 
-    terms: filters.Terms = None
+    terms: shared_params.Terms = None
 
 
 class MatchingRows(NamedTuple):
@@ -114,7 +116,7 @@ class RequestedBooks(NamedTuple):
 def selected(context: Context) -> RequestedBooks:
     """The requested books, or those of the tier, that exist. Raises `Problem` 403 if a book is above the tier."""
     query = context.query
-    unknown = filters.unknown_ids(query, lambda: _seen(context))
+    unknown = shared_params.unknown_ids(query, lambda: _seen(context))
     if query.get("event") is not None:
         with index_of(context).reader() as reader:
             missing = [event for event in query.event if not reader.has_event(event)]
@@ -285,7 +287,7 @@ DevigMethod = Annotated[str | None, Param(_METHOD, choices=(*DEVIG_METHODS, *DEV
 class EvQuery(_CommonQuery):
     """Parameters of lists of +EV opportunities."""
 
-    is_main_line: filters.IsMainLine = None
+    is_main_line: shared_params.IsMainLine = None
     min_ev: Annotated[float, Param("Minimum expected value in percent.", low=-100.0, high=1000.0)] = 0.0
     max_ev: Annotated[float | None, Param("Maximum expected value in percent.", low=-100.0, high=1000.0)] = None
     min_market_width: Annotated[float | None, Param("Minimum hold of the reference market in percent.")] = None
@@ -307,7 +309,7 @@ class EvQuery(_CommonQuery):
     selection: Annotated[Words, Param("Selections as written in the rows.")] = None
     devig_book: DevigBook = None
     devig_method: DevigMethod = None
-    include: filters.Include = None
+    include: shared_params.Include = None
     same_bets: Annotated[
         bool,
         Param("Also say which rows of the page are one bet, and what to stake on them in all: `same_bets` in `meta`."),
@@ -333,8 +335,8 @@ _ARBITRAGE = _List(ARBITRAGE, "live min_profit", _arbitrage_meta)
 class ArbitrageQuery(_LegsQuery):
     """Parameters of lists of arbitrages."""
 
-    is_main_line: filters.IsMainLine = None
-    include: filters.Refs = None
+    is_main_line: shared_params.IsMainLine = None
+    include: shared_params.Refs = None
     min_profit: Annotated[float, Param("Minimum profit in percent.", low=-99.0, high=1000.0)] = 0.5
     format: Annotated[str, Param("Response format.", choices=("json", "csv"))] = "json"
     group: Annotated[
@@ -359,22 +361,22 @@ MIDDLES_LIST = _List(MIDDLES, "live min_ev min_size sort", _last_update)
 class LowHoldQuery(_LegsQuery):
     """Parameters of lists of low-hold opportunities."""
 
-    is_main_line: filters.IsMainLine = None
-    include: filters.Refs = None
+    is_main_line: shared_params.IsMainLine = None
+    include: shared_params.Refs = None
     max_hold: Annotated[float, Param("Maximum hold in percent.", low=0.0, high=100.0)] = 2.0
     min_hold: Annotated[float | None, Param("Minimum hold in percent.", low=0.0, high=100.0)] = None
-    state: filters.State = None
+    state: shared_params.State = None
     sort: Annotated[str, _sort(LOW_HOLD, "Sort order, ascending; prefix with - to reverse.")] = "hold"
 
 
 class MiddlesQuery(_LegsQuery):
     """Parameters of lists of middles."""
 
-    include: filters.Refs = None
+    include: shared_params.Refs = None
     min_ev: Annotated[float, Param("Minimum expected value in percent.", low=-100.0, high=1000.0)] = 0.0
     max_ev: Annotated[float | None, Param("Maximum expected value in percent.", low=-100.0, high=1000.0)] = None
     min_size: Annotated[float | None, Param("Minimum distance between the two lines.", low=0.0)] = None
-    state: filters.State = None
+    state: shared_params.State = None
     sort: Annotated[str, _sort(MIDDLES, "Descending; prefix with - to reverse.")] = "quality"
 
 
@@ -392,7 +394,7 @@ def _registered(kind: Kind) -> Endpoint:
     word = "Maximum" if least.is_most else "Minimum"
     fields[least.listed] = Annotated[float, Param(f"{word} {kind.measure} in percent.")], least.usual
     if kind.alternate is not None:
-        fields["is_main_line"] = filters.IsMainLine, None
+        fields["is_main_line"] = shared_params.IsMainLine, None
     fields["sort"] = Annotated[str, _sort(kind, "Sort order; prefix with - for the other direction.")], kind.best_first
     base = _LegsQuery if "terms_differ" in kind.schema else _CommonQuery
     query = new_class(f"{title}Query", (base,), exec_body=_with(fields))

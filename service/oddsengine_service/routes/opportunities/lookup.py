@@ -16,11 +16,11 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.detection.kinds import ARBITRAGE, BUILT_IN, EV, KINDS, LOW_HOLD, MIDDLES, Kind, bets_of
 from oddsengine.maths.odds import format_american
-from oddsengine_service import filters
+from oddsengine_service import shared_params
 from oddsengine_service.errors import Problem, invalid, quoted
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Query
-from oddsengine_service.routes.odds import index_of
+from oddsengine_service.routes.odds_routes import index_of
 from oddsengine_service.routes.opportunities.lists import (
     TAG,
     DevigBook,
@@ -30,11 +30,11 @@ from oddsengine_service.routes.opportunities.lists import (
     rows_of,
     selected,
 )
-from oddsengine_service.wire.columns import book_id
 from oddsengine_service.wire.contract import Arbitrage, Ev, LowHold, Middle
+from oddsengine_service.wire.encoded_columns import book_id
 from oddsengine_service.wire.encodings import ENCODINGS
 from oddsengine_service.wire.envelopes import Data
-from oddsengine_service.wire.odds import Odds, odds
+from oddsengine_service.wire.odds_response import Odds, odds
 
 MIDDLE_ID = "[0-9a-f]{16}"
 _ID = re.compile(f"(?:.*:)?{MIDDLE_ID}", re.DOTALL)
@@ -43,13 +43,13 @@ _ID = re.compile(f"(?:.*:)?{MIDDLE_ID}", re.DOTALL)
 class LookupQuery(Query):
     """Parameters of one opportunity: those of the list that decide which there are."""
 
-    sportsbook: filters.Sportsbook = None
-    location: filters.Location = None
-    location_unknown: filters.LocationUnknown = False
-    add_sportsbook: filters.AddSportsbook = None
-    stake: filters.Stake = None
-    state: filters.State = None
-    include: filters.Refs = None
+    sportsbook: shared_params.Sportsbook = None
+    location: shared_params.Location = None
+    location_unknown: shared_params.LocationUnknown = False
+    add_sportsbook: shared_params.AddSportsbook = None
+    stake: shared_params.Stake = None
+    state: shared_params.State = None
+    include: shared_params.Refs = None
 
 
 class EvLookupQuery(LookupQuery):
@@ -57,7 +57,7 @@ class EvLookupQuery(LookupQuery):
 
     devig_book: DevigBook = None
     devig_method: DevigMethod = None
-    include: filters.Include = None
+    include: shared_params.Include = None
 
 
 class _Lookup(NamedTuple):

@@ -1,0 +1,158 @@
+"""Terms: wordings with their lines, interpreted once, with a column per property."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from oddsengine.board.codes import Copyable, GrowingColumn
+from oddsengine.catalog.reasons import CODES
+from oddsengine.columns import Bools, Longs
+from oddsengine.detection.opportunity_ids import hash_text
+from oddsengine.identity.layout import OTHER_GAME
+from oddsengine.identity.raw_labels import TermMeanings, Wording, parts_of_rows, read_wordings, thresholds
+from oddsengine.identity.traits import MarketKind
+
+_NO_LINE = CODES["no_line"]
+
+
+class Reading(NamedTuple):
+    """Side, subject and threshold of a term, for one orientation of its event's teams."""
+
+    side: int
+    subject: str
+    threshold: int
+
+
+class Meaning(NamedTuple):
+    """The meaning of one wording with its line."""
+
+    kind: MarketKind
+    with_draw: MarketKind
+    two_way: int
+    verdict: int
+    teams: tuple[str, str]
+    league: tuple[str, str]  # ids of sport and league
+    straight: Reading
+    turned: Reading
+
+
+def meanings(wordings: Sequence[Wording], off: frozenset[int]) -> Iterator[Meaning]:
+    """Interpret wordings with their lines; `off` are codes of disabled guards."""
+    terms = read_wordings(parts_of_rows(wordings), off)
+    line = np.array([np.nan if wording[-1] is None else wording[-1] for wording in wordings], np.float64)
+    straight, fits = thresholds(terms, line, terms.side)
+    turned, _ = thresholds(terms, line, terms.side_turned)
+    lined = np.array([kind.has_line for kind in terms.kinds], bool)[terms.kind]
+    stray = ~fits & (lined | (_NO_LINE not in off)) & (terms.verdict == 0)
+    columns = (
+        terms.kind, terms.with_draw, terms.two_way, np.where(stray, _NO_LINE, terms.verdict), terms.home,
+        terms.away, terms.sport, terms.league, terms.side, terms.subject, straight, terms.side_turned,
+        terms.subject_turned, turned,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return (_meaning(terms, *row) for row in rows)  # all that can fail has been done
+
+
+def _meaning(
+    terms: TermMeanings, kind: int, with_draw: int, two_way: int, verdict: int, home: int, away: int, sport: int,
+    league: int, side: int, subject: int, threshold: int, side_turned: int, subject_turned: int, threshold_turned: int,
+) -> Meaning:  # fmt: skip
+    names, kinds = terms.names, terms.kinds
+    return Meaning(
+        kinds[kind], kinds[with_draw], two_way, verdict, (names[home], names[away]), (names[sport], names[league]),
+        Reading(side, terms.subject_name(subject), threshold),
+        Reading(side_turned, terms.subject_name(subject_turned), threshold_turned),
+    )  # fmt: skip
+
+
+def term_hashes(wording: Wording, meaning: Meaning) -> tuple[np.uint64, np.uint64]:
+    """Hashes of event, market, subject and side, with and without the line; of the texts if these are unknown."""
+    sides = meaning.with_draw.outcomes
+    market = "|".join(wording[at] or "" for at in (5, 10, 6))
+    if meaning.verdict or not 0 <= meaning.straight.side < len(sides):
+        stem = f"{wording[0]}|{market}|{wording[9]}|{wording[11]}|{wording[7]}|{wording[8]}"
+        text = f"{stem}|{wording[-1]}"
+    else:
+        stem = f"{wording[0]}|{market}|{meaning.straight.subject}|{sides[meaning.straight.side]}"
+        text = f"{stem}|{meaning.straight.threshold}"
+    return _hash(text), _hash(stem)
+
+
+def _hash(text: str) -> np.uint64:
+    """As `hash_text`, without caching the text."""
+    return np.uint64(hash_text.__wrapped__(text))
+
+
+class Term(NamedTuple):
+    """The columns of one term."""
+
+    event: int
+    place: tuple[int, int, int, int]
+    other: tuple[int, int, int, int]
+    turned: bool
+    units: tuple[int, int]
+    published: int
+    id: np.uint64
+    stem: np.uint64
+    tie: int
+
+
+class Terms(Copyable):
+    """Codes of wordings with their lines, and their columns."""
+
+    def __init__(self) -> None:
+        self.codes: dict[Wording, int] = {}  # also of wordings that have "" for None
+        self.wordings: list[Wording] = []
+        self.event = GrowingColumn(np.int32)
+        self.place = GrowingColumn(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
+        self.other = GrowingColumn(np.int64, 4)  # the same with home and away swapped
+        self.turned = GrowingColumn(np.uint8)
+        self.units = GrowingColumn(np.int32, 2)  # pre-match, live
+        self.published = GrowingColumn(np.int32)  # market type in responses: a code of `Names.published_names`
+        self.id = GrowingColumn(np.uint64)  # of event, market, subject, side and line
+        self.stem = GrowingColumn(np.uint64)  # the same without the line
+        self.tie = GrowingColumn(np.uint32)  # checksum of its texts, see `identity.groups.checksum`
+
+    @property
+    def complete(self) -> int:
+        """Number of terms that have all columns."""
+        sizes: list[int] = [getattr(self, name).size for name in Term._fields]
+        return min(len(self.wordings), *sizes)
+
+    def append(self, wording: Wording, term: Term) -> None:
+        """Add a wording that has no code."""
+        code = len(self.wordings)
+        self.wordings.append(wording)
+        self.event.append(term.event)
+        self.place.append(term.place)
+        self.other.append(term.other)
+        self.turned.append(term.turned)
+        self.units.append(term.units)
+        self.published.append(term.published)
+        self.id.append(term.id)
+        self.stem.append(term.stem)
+        self.tie.append(term.tie)
+        self.codes[wording] = code
+
+    def of_event(self, event: int) -> Longs:
+        """Codes of the terms of an event."""
+        return np.flatnonzero(self.event.values == event)
+
+    def of_another_game(self, terms: Longs) -> Longs:
+        """Those of some terms that name another game than their event's."""
+        others: Longs = terms[self.place.values[terms, 3] & OTHER_GAME != 0]
+        return others
+
+    def separate(self, terms: Longs, others: Bools) -> None:
+        """Flag which of some terms name another game than their event's."""
+        for column in (self.place.values, self.other.values):
+            column[terms, 3] = column[terms, 3] & ~OTHER_GAME | others * OTHER_GAME
+
+    def turn(self, terms: Longs, turned: Bools) -> bool:
+        """Swap home and away of terms that now name the teams the other way round; return whether any do."""
+        moved: Longs = terms[self.turned.values[terms] != turned]
+        place, other = self.place.values, self.other.values
+        self.turned.values[moved] ^= 1
+        place[moved], other[moved] = other[moved], place[moved]
+        return moved.size > 0

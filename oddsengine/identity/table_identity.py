@@ -1,0 +1,292 @@
+"""Market and outcome of every price of a table, or the reason why it has none.
+
+A market is (event, live flag, period, family, subject, line). `wording` parses every *distinct* wording once, and
+`layout` sorts the rows.
+
+A collision of two 64-bit hashes would merge two wordings; with a million of them the probability is 3e-8.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.catalog.reasons import CODES
+from oddsengine.columns import Bools, Bytes, Ints, Longs, Words
+from oddsengine.identity.equivalents import rules
+from oddsengine.identity.groups import Groups, intern, mix, settle
+from oddsengine.identity.layout import (
+    BOOK_BITS,
+    MISMATCH,
+    MOST_SUBJECTS,
+    ON,
+    SUSPENDED,
+    UNREAD,
+    Lists,
+    PriceColumns,
+    TermColumns,
+    gather,
+    listed,
+    pack,
+    ranks,
+    too_many,
+    unit_of,
+)
+from oddsengine.identity.raw_labels import (
+    SUBJECTS,
+    WORDING,
+    Game,
+    TermMeanings,
+    crossed,
+    distinct,
+    game,
+    leading,
+    leading_league,
+    other_games,
+    parts_of_frame,
+    read_wordings,
+    thresholds,
+)
+from oddsengine.identity.traits import MarketKind, Traits, traits
+from oddsengine.tables.schema import OddsTable
+
+
+class Identity(NamedTuple):
+    """The identity of a table's prices."""
+
+    groups: Groups
+    kinds: tuple[MarketKind, ...]
+    books: tuple[str, ...]  # sorted; books are indices
+    verdict: Bytes  # per table row: 0, or the code of an identity or row guard
+    turned: npt.NDArray[np.bool_]  # per table row: names the event's teams the other way round
+    sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
+    names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
+    traits: Traits  # of the kinds and books
+
+
+def _ranks(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
+    """Return ranks of a column's strings, and the sorted strings."""
+    codes, first = distinct(column.to_frame())
+    values = column[first].to_list()
+    order = sorted(range(len(values)), key=values.__getitem__)
+    rank = np.empty(len(values), np.int32)
+    rank[order] = np.arange(len(values), dtype=np.int32)
+    return rank[codes], tuple(values[i] for i in order)
+
+
+def _books(column: pl.Series) -> tuple[Ints, tuple[str, ...]]:
+    """Return ranks of a column's books, and their names; spellings of one book share the first name."""
+    rank, names = _ranks(column)
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(catalog.book(name).id, name)
+    books = tuple(sorted(first.values()))
+    if len(books) > 1 << BOOK_BITS:
+        raise too_many("books", books[1 << BOOK_BITS], 1 << BOOK_BITS)
+    place = {name: at for at, name in enumerate(books)}
+    same = np.array([place[first[catalog.book(name).id]] for name in names], np.int32)
+    return (same[rank] if names else rank), books
+
+
+def identify(table: OddsTable, off: frozenset[int]) -> Identity:
+    """Identify the market of every price of a table, or the reason why it has none.
+
+    Parameters
+    ----------
+    table
+        A checked odds table.
+    off
+        Codes of disabled guards.
+    """
+    priced = table.height
+    rows: pl.DataFrame = table
+    if table.unpriced.height:
+        # Rows without a price still count as quoted: a draw makes a moneyline three-way.
+        rows = pl.concat([table, table.unpriced.select(table.columns)], how="vertical_relaxed")
+    n = rows.height
+    term, first = distinct(rows[[c for c in (*WORDING, "line") if rows[c].null_count() < n]])
+    worded = rows[[*WORDING, "line"]][first]
+    wording, wording_first = distinct(worded[list(WORDING)])
+    texts = worded[wording_first]
+    read_ = read_wordings(parts_of_frame(texts), off)
+    if len(read_.names) > MOST_SUBJECTS - SUBJECTS:
+        raise too_many("players", read_.names[-1], MOST_SUBJECTS - SUBJECTS)
+    event, _ = distinct(texts[["event_id"]])
+    market_name, names = _ranks(texts["market_type"])
+    book, books = _books(rows["sportsbook"])
+    facts = traits(read_.kinds, books)
+    weight = np.bincount(wording[term], minlength=texts.height)
+    pair, league = (
+        _Claims.number_answers(event, *each) for each in ((read_.home, read_.away), (read_.sport, read_.league))
+    )
+    other = np.zeros(texts.height, bool)
+    if CODES["other_game"] not in off:
+        other = _of_other_games(read_, event, pair, league, _RowWordings(wording, term, book), facts.feed)
+        weight = _without(weight, other, event)
+    flip = _turned(read_, event, pair, weight)
+    sports = _sports(read_, event, league, weight)
+
+    # By term: a wording with its line.
+    terms, event, flip = read_.take(wording), event[wording], flip[wording]
+    side = np.where(flip, terms.side_turned, terms.side)
+    line = worded["line"].to_numpy()
+    threshold, fits = thresholds(terms, line, side)
+    stray = ~fits & ((facts.lined[terms.kind] != 0) | (CODES["no_line"] not in off)) & (terms.verdict == 0)
+    verdict = np.where(stray, CODES["no_line"], terms.verdict)
+    place = pack(
+        *(column.astype(np.int64) for column in (
+            terms.kind, terms.with_draw, np.where(flip, terms.subject_turned, terms.subject), threshold,
+            np.where(side < 0, UNREAD, side), market_name[wording], terms.two_way, verdict, other[wording],
+        ))
+    )  # fmt: skip
+    group, groups = _groups(terms, verdict, event, sports)
+
+    # By row.
+    flags = np.zeros(n, np.uint8)
+    flags[rows["price_mismatch"].to_numpy()] |= MISMATCH
+    flags[~rows["is_active"].to_numpy()] |= SUSPENDED
+    flags[priced:] |= SUSPENDED
+    live = rows["is_live"].to_numpy()
+    prematch = event.astype(np.uint64) * np.uint64(2 * groups) + group
+    unit_key = prematch[term] + np.uint64(groups) * live.astype(np.uint64)
+    unit, unit_first = intern(unit_key)
+    # Slots in the order of units and terms, nearly that of the layout, so that rows that are sorted together are close.
+    by_term, _, _ = listed(np.arange(n, dtype=np.int32), ranks(place)[term])
+    row, start, size = listed(by_term, unit)
+    seen, unused = times(rows, "last_seen_at")[row], np.zeros(n, np.uint8)
+    some = gather(
+        PriceColumns(
+            key=(term[row].astype(np.int64) << BOOK_BITS) | book[row], odds=rows["odds_decimal"].to_numpy()[row],
+            seen=seen, start=seen, state=unused + np.uint8(ON), flags=flags[row], same=unused,
+        ),
+        TermColumns(
+            np.stack(place, axis=1), np.zeros(first.size, np.uint32), np.arange(len(books), dtype=np.int32),
+            np.arange(len(names), dtype=np.int32), facts.outcomes,
+        ),
+        rules(terms.kinds, sports),
+        Lists(
+            start, size, np.arange(n, dtype=np.int32), event[term[unit_first]], live[unit_first].view(np.uint8)
+        ),
+        np.argsort(unit_key[unit_first]),
+        mismatch=CODES["price_mismatch"] not in off,
+    )  # fmt: skip
+    sorted_ = some.groups._replace(row=row[some.groups.row])
+    settle(sorted_, rows, (*WORDING, "line"))
+    reason = np.zeros(n, np.uint8)
+    reason[row[some.out]] = some.why
+    subjects = pl.Series(terms.names, dtype=pl.String)
+    return Identity(sorted_, terms.kinds, books, reason[:priced], flip[term], sports, subjects, facts)
+
+
+def _groups(
+    terms: TermMeanings, verdict: Bytes, event: Ints, sports: Sequence[tuple[catalog.Sport, str]]
+) -> tuple[Words, int]:
+    """Number the units of terms within their events, and return their number."""
+    leagues: dict[tuple[str, str], int] = {}
+    league = np.array([leagues.setdefault((sport.id, name), len(leagues)) for sport, name in sports], np.int64)
+    case, first = intern(mix(league[event], terms.kind, verdict != 0, terms.two_way))
+    codes: dict[Hashable, int] = {}
+    of_case: list[int] = []
+    for at in first.tolist():
+        sport, name = sports[event[at]]
+        unit = unit_of(terms.kinds[terms.kind[at]], sport.id, name, int(verdict[at]), int(terms.two_way[at]))
+        of_case.append(codes.setdefault(unit, len(codes)))
+    return np.array(of_case, np.uint64)[case], max(1, len(codes))
+
+
+class _Claims(NamedTuple):
+    """What wordings say of their event, of which one answer applies."""
+
+    code: Ints  # per wording
+    first: Ints  # a wording of each
+
+    @classmethod
+    def number_answers(cls, event: Ints, *columns: Ints) -> "_Claims":
+        """Number the distinct answers in some columns, by event."""
+        return cls(*intern(mix(event, *columns)))
+
+    def counted(self, weight: Longs) -> tuple[Ints, Longs]:
+        """Return a wording of each answer that any row gives, and the number of rows."""
+        rows = np.bincount(self.code, weights=weight, minlength=self.first.size)
+        given = rows > 0
+        return self.first[given], rows[given]
+
+
+class _RowWordings(NamedTuple):
+    """The wording and the book of rows."""
+
+    wording: Ints  # per term
+    term: Ints  # per row
+    book: Ints
+
+
+def _of_other_games(
+    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowWordings, feed: Ints
+) -> Bools:  # fmt: skip
+    """Flag the wordings of other games than their event; `feed` is by book."""
+    out = np.zeros(event.size, bool)
+    many = (np.bincount(event[pair.first]) > 1) | (np.bincount(event[league.first]) > 1)
+    among = np.flatnonzero(many[event])
+    if not among.size:
+        return out
+    columns = (terms.sport, terms.league, terms.home, terms.away)
+    claim, first = intern(mix(pair.code[among], league.code[among]))
+    of = event[among[first]]  # by claim
+    names = (map(terms.names.__getitem__, column[among[first]].tolist()) for column in columns)
+    games = list(map(game, *names))
+    teams: dict[int, Game] = {}
+    for at, named in zip(of.tolist(), games, strict=True):
+        teams[at] = teams.get(at, named) | named
+    disputed = np.zeros(many.size, bool)
+    disputed[[at for at, named in teams.items() if len(named) > 2]] = True
+    if not disputed.any():
+        return out
+    some = np.flatnonzero(disputed[event[rows.wording]][rows.term])
+    claims = np.zeros(event.size, np.int64)
+    claims[among] = claim
+    width = int(feed.max()) + 1
+    ballots, counts = np.unique(
+        claims[rows.wording[rows.term[some]]] * width + feed[rows.book[some]], return_counts=True
+    )
+    votes: dict[int, dict[int, Counter[Game]]] = {}
+    for ballot, count in zip(ballots.tolist(), counts.tolist(), strict=True):
+        at, desk = divmod(ballot, width)
+        votes.setdefault(int(of[at]), {}).setdefault(desk, Counter())[games[at]] += count
+    rejected = {at: other_games(list(named.values())) for at, named in votes.items()}
+    others = [named in rejected.get(at, ()) for at, named in zip(of.tolist(), games, strict=True)]
+    out[among] = np.array(others, bool)[claim]
+    return out
+
+
+def _without(weight: Longs, other: Bools, event: Ints) -> Longs:
+    """Return how many rows of each wording decide about its event: none of another game, unless all are."""
+    if not other.any():
+        return weight
+    kept = np.where(other, 0, weight)
+    return np.where(np.bincount(event, weights=kept)[event] > 0, kept, weight)
+
+
+def _turned(terms: TermMeanings, event: Ints, pair: _Claims, weight: Longs) -> Bools:
+    """Flag the wordings that name the teams in the opposite order to that chosen for their event."""
+    first, rows = pair.counted(weight)
+    events = int(event.max(initial=-1)) + 1
+    lead = first[leading(event[first], terms.home[first], terms.away[first], rows, events)]
+    return crossed(terms.home, terms.away, terms.home[lead][event], terms.away[lead][event])
+
+
+def _sports(terms: TermMeanings, event: Ints, league: _Claims, weight: Longs) -> tuple[tuple[catalog.Sport, str], ...]:
+    """Return the sport and league chosen for each event."""
+    first, rows = league.counted(weight)
+    events = int(event.max(initial=-1)) + 1
+    lead = first[leading_league(event[first], terms.sport[first], terms.league[first], rows, events)]
+    chosen = zip(terms.sport[lead].tolist(), terms.league[lead].tolist(), strict=True)
+    return tuple((catalog.sport(terms.names[sport]), terms.names[league]) for sport, league in chosen)
+
+
+def times(table: pl.DataFrame, column: str) -> Longs:
+    """Convert a time column to microseconds; null is the smallest integer."""
+    return np.array(table[column].to_numpy()).view(np.int64)  # null is NaT, the smallest integer
