@@ -40,7 +40,7 @@ def question(frame: pl.DataFrame) -> Question:
 
 def detection(question: Question) -> None:
     """The pass over all offers, including the fair probabilities from the references' prices."""
-    view = question.view
+    view = question.prices
     devig_groups(*reference_prices(view), view.method)
     sweep(view, question.thresholds, question.scope)
 

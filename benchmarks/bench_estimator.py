@@ -50,7 +50,7 @@ def ladders() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def view() -> FairPrices:
-    return ask(prepare(ladders(), [], NOW), None, None, None, None, thresholds(min_ev=0.0)).view
+    return ask(prepare(ladders(), [], NOW), None, None, None, None, thresholds(min_ev=0.0)).prices
 
 
 def said(benchmark: Any, view: FairPrices) -> None:
@@ -87,7 +87,7 @@ def test_estimate(benchmark: Any, view: FairPrices, judged: int) -> None:
     needed = np.full(view.groups.outcomes.size, judged, np.uint8)
     fair = benchmark(
         fair_close.estimate, read.of, view.groups, traits, view.net, view.reason,
-        fair_close.gross(traits, traits.charges), read.times, read.momentum, read.ballot, needed,
+        fair_close.gross(traits, traits.charges), read.times, read.momentum, read.logits, needed,
     )  # fmt: skip
     assert np.isnan(fair.row).all() == (judged == 1)
     said(benchmark, view)

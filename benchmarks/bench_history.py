@@ -73,7 +73,7 @@ def frames(path: str) -> int:
     """The same steps from frames."""
     one = oe.Engine()
     one.view(method="close", keep=True)
-    for look in source(path).looks:  # type: ignore[union-attr]
+    for look in source(path).observations:  # type: ignore[union-attr]
         one.step(look.quotes, look.now)
     return one.number
 
@@ -81,7 +81,7 @@ def frames(path: str) -> int:
 def measure(case: str, path: str) -> None:
     """Run one case and print its cost."""
     first = source(path)
-    one = next(first.looks).quotes  # type: ignore[union-attr]
+    one = next(first.observations).quotes  # type: ignore[union-attr]
     oe.scan_history(one)
     before = resource.getrusage(resource.RUSAGE_SELF)
     made = {"scan": scan, "engine": engine, "frames": frames}[case](path)

@@ -28,7 +28,7 @@ else:
 
 audit = oe.audit(path)
 cells = audit.table.filter(threshold=1.0)
-print(audit.looks, "snapshots; EV when a price first had 1 % or more, and its value at the other books' close:")
+print(audit.observations, "snapshots; EV when a price first had 1 % or more, and its value at the other books' close:")
 for cell in cells.filter(cells["by"].is_in(["all", "book"]), cells["graded"] > 1).iter_rows(named=True):
     book = cell["value"] or "all books"
     print(f"{book:<12} {cell['graded']:>4} prices {cell['shown']:5.2f} {cell['worth']:6.2f} +-{cell['worth_se']:.2f}")

@@ -70,7 +70,7 @@ def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) ->
         yield call
         return
     first, last = span
-    with Progress("looks") as bar:
+    with Progress("snapshots") as bar:
 
         def show(now: int) -> None:
             nonlocal count

@@ -430,14 +430,14 @@ def offers(rng: random.Random, event: Event, market: Market) -> list[str]:
 def quote(rng: random.Random, event: Event, market: Market, book: Book, opinions: dict[str, list[float]]) -> list[Row]:
     """Return one book's prices of one market."""
     truth = [p for *_, p in market.sides]
-    desk = SISTERS.get(book.id, book.id)
-    tilt = opinions.setdefault(desk, [rng.gauss(0, book.noise) for _ in truth])
+    provider = SISTERS.get(book.id, book.id)
+    tilt = opinions.setdefault(provider, [rng.gauss(0, book.noise) for _ in truth])
     margin = book.margin + market.extra if book.margin else 0.0
     implied = stretched(tilted(truth, tilt), 1 + margin)
     plans = {
         at: PLANS[key]
         for at in range(len(truth))
-        for key in [next((k for k in PLANS if event.id.startswith(k[0]) and k[1:] == (market.key, at, desk)), None)]
+        for key in [next((k for k in PLANS if event.id.startswith(k[0]) and k[1:] == (market.key, at, provider)), None)]
         if key
     }
     for at, (_, worth) in plans.items():

@@ -69,4 +69,4 @@ def test_a_table_gives_the_same(method: str, monkeypatch: pytest.MonkeyPatch) ->
                 found = oe.find_all(table, **words)
                 for kind in KINDS:
                     assert_frame_equal(getattr(found, kind), getattr(whole, kind))
-                assert found.set_aside == whole.set_aside
+                assert found.rejected_counts == whole.rejected_counts

@@ -45,7 +45,7 @@ _FIGURES = ("n", "graded", "shown", "worth", "worth_se", "bias", "bias_se", "rat
 
 AGAINST: dict[str, type[pl.DataType]] = {
     "model": pl.String,
-    "looks": pl.Int64,  # prices times snapshots
+    "observations": pl.Int64,  # prices times snapshots
     "prices": pl.Int64,
     "games": pl.Int64,
     "log_loss": pl.Float64,  # of the close; every outcome at a book counts alike
@@ -57,7 +57,7 @@ AGAINST: dict[str, type[pl.DataType]] = {
 """Columns of `Audit.against`; the bets are prices when the model first gives them an EV of at least 1."""
 
 RELIABILITY: dict[str, type[pl.DataType]] = {
-    "model": pl.String, "band": pl.String, "looks": pl.Int64, "shown": pl.Float64, "worth": pl.Float64,
+    "model": pl.String, "band": pl.String, "observations": pl.Int64, "shown": pl.Float64, "worth": pl.Float64,
     "worth_se": pl.Float64,
 }  # fmt: skip
 """Columns of `Audit.reliability`."""
@@ -132,7 +132,7 @@ def _times(name: str, at: pl.Series) -> pl.Series:
     return read.cast(TIME).to_physical()
 
 
-class PriceLooks:
+class PriceObservations:
     """Collects every pre-match price at every snapshot of its event, with our fair probability.
 
     Of snapshots within a minute, as in tapes of streams, the first counts.
@@ -141,7 +141,7 @@ class PriceLooks:
     def __init__(self, engine: Engine, hours: float, most_odds: float) -> None:
         self._engine, self._hours, self._most_odds = engine, hours, most_odds
         self._facts: list[pl.DataFrame] = []
-        self._looks: list[pl.DataFrame] = []
+        self._observations: list[pl.DataFrame] = []
         self._met: set[int] = set()
         self._looked_at: dict[int, int] = {}  # by unit
 
@@ -164,7 +164,7 @@ class PriceLooks:
             read, _ = board.estimated(gathered, reason, slots, self._engine.fair)
             net = after_commission(g, traits)
             gross = fair_close.gross(traits, traits.charges)
-            fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.ballot)
+            fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.logits)
             left = (gathered.start - now) / 3.6e9
             pick = (
                 (left > 0.0) & (left < self._hours) & (reason == 0) & ~np.isnan(fair.row) & (g.odds < self._most_odds)
@@ -174,7 +174,7 @@ class PriceLooks:
             if not at.size:
                 return
             ids = rows.id[slots[at]]
-            self._looks.append(
+            self._observations.append(
                 pl.DataFrame(
                     {
                         "price": ids, "t": np.full(at.size, now), "hours": left[at], "net": net[at],
@@ -197,26 +197,26 @@ class PriceLooks:
         return pl.concat(self._facts) if self._facts else pl.DataFrame()
 
     @property
-    def looks(self) -> pl.DataFrame:
+    def observations(self) -> pl.DataFrame:
         """Each price at each snapshot."""
-        return pl.concat(self._looks) if self._looks else pl.DataFrame()
+        return pl.concat(self._observations) if self._observations else pl.DataFrame()
 
 
 def judged(
-    collected: PriceLooks, closes: pl.DataFrame | None, rivals: list[Rival], table: FairTable,
+    collected: PriceObservations, closes: pl.DataFrame | None, rivals: list[Rival], table: FairTable,
     locate: Any,
 ) -> pl.DataFrame:  # fmt: skip
     """Return the prices at each snapshot that all models judge and that have a close, with a column per model.
 
     `locate` finds the positions of an odds table's rows on their ladders.
     """
-    prices, looks = collected.prices, collected.looks
-    if not looks.height:
+    prices, observations = collected.prices, collected.observations
+    if not observations.height:
         return pl.DataFrame()
     closing = closing_logits(prices, votes_at(closes, table))
     prices = prices.with_columns(close=closing["x"], who=closing["who"])
     prices = prices.filter(pl.col("close").is_not_nan() & pl.col("close").is_not_null())
-    rows = looks.join(prices, on="price", how="inner", maintain_order="left")
+    rows = observations.join(prices, on="price", how="inner", maintain_order="left")
     for rival in rivals:
         rows = rows.with_columns(_probabilities(rival, rows, prices, locate).alias(f"model {rival.name}"))
     return rows.drop_nulls([f"model {rival.name}" for rival in rivals])
@@ -291,7 +291,7 @@ def compare(rows: pl.DataFrame, rivals: list[Rival]) -> tuple[pl.DataFrame, pl.D
     """Compare models on the prices that all of them judge: `AGAINST` and `RELIABILITY`."""
     models = {OURS: OURS, **{rival.name: f"model {rival.name}" for rival in rivals}}
     if not rows.height:
-        none = [{"model": name, "looks": 0, "prices": 0, "games": 0, "graded": 0} for name in models]
+        none = [{"model": name, "observations": 0, "prices": 0, "games": 0, "graded": 0} for name in models]
         return pl.DataFrame(none, schema=AGAINST), pl.DataFrame(schema=RELIABILITY)
     weight = rows.select(1.0 / pl.len().over("ladder", "threshold_", "side", "sportsbook")).to_series().to_numpy()
     game = rows["event_id"].rank("dense").to_numpy().astype(np.int64)
@@ -308,7 +308,7 @@ def compare(rows: pl.DataFrame, rivals: list[Rival]) -> tuple[pl.DataFrame, pl.D
             {name: figures.get(name) for name in AGAINST}
             | {
                 "model": name,
-                "looks": rows.height,
+                "observations": rows.height,
                 "prices": rows["price"].n_unique(),
                 "games": int(np.unique(game).size),
             }
@@ -324,7 +324,7 @@ def compare(rows: pl.DataFrame, rivals: list[Rival]) -> tuple[pl.DataFrame, pl.D
             if at.size:
                 value, value_se = weighted_mean(worth[at], weight[at], game[at])
                 bands.append(
-                    {"model": name, "band": _band(k), "looks": at.size, "worth": value,
+                    {"model": name, "band": _band(k), "observations": at.size, "worth": value,
                      "shown": weighted_mean(ev[at], weight[at], game[at])[0], "worth_se": value_se}
                 )  # fmt: skip
     return pl.DataFrame(table, schema=AGAINST).fill_nan(None), pl.DataFrame(bands, schema=RELIABILITY).fill_nan(None)
@@ -336,7 +336,7 @@ def side_by_side(table: pl.DataFrame, reliability: pl.DataFrame) -> list[str]:
         return []
     models = table.to_dicts()
     first = models[0]
-    if not first["looks"]:
+    if not first["observations"]:
         return ["no price has a close and a probability by each model"]
     lines = [("", *(row["model"] for row in models))]
     lines.append(("log loss of the close", *(f"{row['log_loss']:.5f}" for row in models)))
@@ -351,5 +351,5 @@ def side_by_side(table: pl.DataFrame, reliability: pl.DataFrame) -> list[str]:
         lines.append((f"  {band}", *(with_error(cells.get((row["model"], band), {}), "worth") for row in models)))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = ["  ".join(f"{text:{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    what = f"{first['prices']:,} prices of {first['games']:,} games, {first['looks']:,} times"
+    what = f"{first['prices']:,} prices of {first['games']:,} games, {first['observations']:,} times"
     return [f"on {what}, with a probability by each:", *texts]

@@ -161,7 +161,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         for name, table in flat.items():
             out = fair_close.estimate(
                 read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.feed.size))), g, traits,
-                net, rejected, gross, read.times, read.momentum, read.ballot,
+                net, rejected, gross, read.times, read.momentum, read.logits,
             )  # fmt: skip
             with np.errstate(all="ignore"):
                 logits[name] = np.log(out.row / (1.0 - out.row))

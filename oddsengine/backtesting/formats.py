@@ -76,7 +76,7 @@ class History(NamedTuple):
     stats: pl.DataFrame | None = None  # event_id, player_name, market_type, actual: players' numbers after the games
 
     @property
-    def looks(self) -> Iterator[Snapshot]:
+    def observations(self) -> Iterator[Snapshot]:
         """Iterate over the snapshots."""
         for quotes, now in self.pieces:
             for moment, a, b in cuts(now):
@@ -223,7 +223,7 @@ def spells(table: pl.DataFrame) -> History:
 
 
 def props(table: pl.DataFrame) -> History:
-    """Read looks at player props as spells of one look each."""
+    """Read snapshots of player props as spells of one observation each."""
     sides = [
         table.filter(pl.col(side) > 1.0).with_columns(selection=pl.lit(side), odds=pl.col(side), at=pl.col("look"))
         for side in ("over", "under")
@@ -272,20 +272,20 @@ def _by_event(event: Longs, begin: Longs, end: Longs) -> Iterator[tuple[Longs, L
 def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Expand spells to every snapshot of their event: spell, time."""
     spells_, moments = [], []
-    for of, looks in _by_event(event, begin, end):
-        first, last = np.searchsorted(looks, begin[of]), np.searchsorted(looks, end[of], side="right")
+    for of, observations in _by_event(event, begin, end):
+        first, last = np.searchsorted(observations, begin[of]), np.searchsorted(observations, end[of], side="right")
         spells_.append(np.repeat(of, last - first))
-        moments.append(looks[spans(first, last)])
+        moments.append(observations[spans(first, last)])
     return np.concatenate(spells_), np.concatenate(moments)
 
 
 def _gone(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Find spells without a successor of the same price, and the event's next snapshot."""
     spells_, moments = [], []
-    for of, looks in _by_event(event, begin, end):
-        after = np.searchsorted(looks, end[of], side="right")
-        early = after < looks.size
-        ending, then = of[early], looks[after[early]]
+    for of, observations in _by_event(event, begin, end):
+        after = np.searchsorted(observations, end[of], side="right")
+        early = after < observations.size
+        ending, then = of[early], observations[after[early]]
         begins = set(zip(key[of].tolist(), begin[of].tolist(), strict=True))
         last = np.array([pair not in begins for pair in zip(key[ending].tolist(), then.tolist(), strict=True)], bool)
         spells_.append(ending[last])

@@ -253,20 +253,20 @@ def _with_closes(
         ev_at_close=pl.Series(ev).fill_nan(None),
     )
     bets = bets.with_columns(closing_probability=(pl.col("ev_at_close") + 1.0) / pl.col("net_odds"))
-    wording = (
+    raw_label = (
         pl.when(~pl.col("readable"))
         .then(pl.lit("market or selection not recognised"))
         .when(~pl.col("market"))
         .then(pl.lit("market not quoted at the close"))
     )
     at_book = (
-        wording.when(pl.col("sportsbook") == UNKNOWN)
+        raw_label.when(pl.col("sportsbook") == UNKNOWN)
         .then(pl.lit("no sportsbook given"))
         .when("book")
         .then(pl.lit("closed on another line at the sportsbook"))
         .otherwise(pl.lit("not quoted by the sportsbook at the close"))
     )
-    parts = {"no_clv": ("clv", at_book), "no_close": ("ev_at_close", wording.otherwise(pl.lit(TOO_FEW)))}
+    parts = {"no_clv": ("clv", at_book), "no_close": ("ev_at_close", raw_label.otherwise(pl.lit(TOO_FEW)))}
     return bets.with_columns(
         pl.when(pl.col(value).is_null())
         .then(pl.coalesce("missing", pl.when(why != TOO_FEW).then(why), detail))

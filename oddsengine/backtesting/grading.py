@@ -150,7 +150,7 @@ def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.Dat
     )
     books = prices.select("sportsbook").with_columns(at=pl.int_range(pl.len()))
     joined = books.join(priced, on="at", how="left", maintain_order="left")
-    # A wording without a market has no ladder, and so no votes.
+    # A raw label without a market has no ladder, and so no votes.
     nothing = pl.col("ladder", "threshold_", "side", "outcomes", "reach").fill_null(0)
     return joined.with_columns(nothing, pl.col("slope").fill_null(np.nan))
 
@@ -211,8 +211,8 @@ def closing_evs(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.
 def own_closing(bets: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
     """Return the closing odds of each bet at its own book, null without, as `closing_odds`, and three flags.
 
-    `readable`: the wording of the bet is an outcome of a market. `market`: any book quoted the market at the close, on
-    any line. `book`: its own book did.
+    `readable`: the raw label of the bet is an outcome of a market. `market`: any book quoted the market at the close,
+    on any line. `book`: its own book did.
     """
     here = located_prices(bets, table).select("ladder", "threshold_", "side", book=_book_ids(bets))
     if closes is None or not closes.height:

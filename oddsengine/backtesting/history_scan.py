@@ -256,7 +256,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return one row per opportunity, and one per leg as in an odds table, with `row_id` and `born_at`."""
     parts, group = [], [born[0]]
     for one in born[1:]:
-        if one.legs.wordings is not group[0].legs.wordings:  # the engine has renumbered its codes
+        if one.legs.raw_labels is not group[0].legs.raw_labels:  # the engine has renumbered its codes
             parts.append(_odds_table(group))
             group = []
         group.append(one)
@@ -276,7 +276,7 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _odds_table(born: list[_Born]) -> pl.DataFrame:
     """Return the legs of opportunities with the same codes."""
     columns = [np.concatenate(column) for column in zip(*(one.legs.columns for one in born), strict=True)]
-    facts = Facts._make((*columns, [], born[0].legs.wordings, born[0].legs.books))
+    facts = Facts._make((*columns, [], born[0].legs.raw_labels, born[0].legs.books))
     moment = np.repeat([one.now for one in born], [one.at.size for one in born])
     return facts.frame().with_columns(
         at=pl.Series(np.concatenate([one.at for one in born])),

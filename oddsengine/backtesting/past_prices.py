@@ -1,6 +1,6 @@
 """The prices of a history by event, market, outcome and book, as a user names them (`price_history`).
 
-Books word a market and its outcomes differently; `described` says what each wording means (`oddsengine.identity`). An
+Books word a market and its outcomes differently; `described` says what each raw label means (`oddsengine.identity`). An
 event or outcome is named by its id, or by words of its name in any order: "lakers", "celtics at lakers", "over 220.5".
 """
 
@@ -21,7 +21,7 @@ from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
 from oddsengine.detection.result_columns import number
 from oddsengine.history.movements import changed_prices
-from oddsengine.identity.raw_labels import WORDING
+from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.tables.casts import TIME
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape.quote_rows import FRAME_SCHEMA, price_rows
@@ -50,7 +50,7 @@ PRICE_HISTORY_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """Columns of `price_history`."""
 
-_WORDED = (*WORDING, "line", "sportsbook", "is_live")
+_WORDED = (*RAW_LABEL, "line", "sportsbook", "is_live")
 _MOST_LISTED = 20
 _JOINING = {"at", "v", "vs"}
 
@@ -260,7 +260,7 @@ def described(rows: pl.DataFrame) -> pl.DataFrame:
     """Name events, market types, outcomes, lines and players alike for all books.
 
     Adds `event_name`, and `row`, which numbers the prices: a book can word one outcome in two ways, with two prices.
-    Wordings that cannot be read stay as they are.
+    Raw labels that cannot be read stay as they are.
     """
     distinct = rows.select(_WORDED).unique(maintain_order=True).with_row_index("row")
     if not distinct.height:
@@ -285,10 +285,10 @@ def described(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _meanings(distinct: pl.DataFrame) -> pl.DataFrame:
-    """Return what wordings mean, by `row`; those that cannot be read are left out."""
+    """Return what raw labels mean, by `row`; those that cannot be read are left out."""
     prepared = prepare(distinct.drop("row").with_columns(odds_decimal=pl.lit(2.0)), [])
     question = ask(prepared, None, None, "multiplicative", None, thresholds())
-    groups = question.view.groups
+    groups = question.prices.groups
     at: Ints = np.arange(groups.row.size, dtype=np.int32)
     facts = board.market_facts(question, at, question.facts(at))
     subjects = [

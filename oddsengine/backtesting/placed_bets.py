@@ -27,7 +27,7 @@ from oddsengine.board.facts import moments_of
 from oddsengine.board.names import Names
 from oddsengine.columns import NO_TIME, Bools, Floats
 from oddsengine.identity.layout import BOOK_BITS, ON
-from oddsengine.identity.raw_labels import WORDING
+from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.identity.traits import book_charges
 from oddsengine.live.engine import Engine
 from oddsengine.matching import event_ids, name_likeness
@@ -298,10 +298,10 @@ class HistoryEvents:
         """Keep the events of codes that are about to change."""
         if self._names is None:
             return
-        at = [WORDING.index(name) for name in ("event_id", "sport", "league", "home_team", "away_team")]
+        at = [RAW_LABEL.index(name) for name in ("event_id", "sport", "league", "home_team", "away_team")]
         said: dict[str, Counter[tuple[str, ...]]] = {}
-        for wording in self._names.terms.wordings:
-            ident, *about = (wording[place] or "" for place in at)
+        for raw_label in self._names.terms.raw_labels:
+            ident, *about = (raw_label[place] or "" for place in at)
             said.setdefault(ident, Counter())[tuple(about)] += 1
         texts = {ident: _usual(each) for ident, each in said.items()}
         starts = moments_of(self._start).to_list()

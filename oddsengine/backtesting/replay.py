@@ -22,7 +22,7 @@ from oddsengine.feeds.football_data import is_season
 from oddsengine.feeds.price_files import files_of, read_odds
 from oddsengine.identity.groups import intern
 from oddsengine.identity.layout import BOOK_BITS
-from oddsengine.identity.raw_labels import WORDING
+from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
@@ -33,7 +33,7 @@ from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of
 
-_KEY = (*WORDING, "line")
+_KEY = (*RAW_LABEL, "line")
 _HEADER = 16_384  # bytes with the header of a CSV file
 _NO_IDS: Words = np.empty(0, np.uint64)
 
@@ -175,24 +175,24 @@ def steps(
 def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     """Yield the snapshots of a piece as batches; apply each before requesting the next."""
     c = checked(piece.quotes)
-    code, wordings = _wordings(c.table)
+    code, raw_labels = _raw_labels(c.table)
     book, books = _coded(c.table["sportsbook"])
     links = c.links()
     plain = all(link is None for link in links)
     now = piece.now[c.number]
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
-    known_wordings: Any = None
+    known_raw_labels: Any = None
     for moment, a, b in cuts(now):
-        if engine.wordings is not known_wordings:  # the first snapshot, or the engine has renumbered its codes
-            known_wordings, terms, names = engine.wordings, _none, _none
-        terms, names = _more(engine, terms, wordings, code[a:b], names, books, book[a:b])
+        if engine.raw_labels is not known_raw_labels:  # the first snapshot, or the engine has renumbered its codes
+            known_raw_labels, terms, names = engine.raw_labels, _none, _none
+        terms, names = _more(engine, terms, raw_labels, code[a:b], names, books, book[a:b])
         key = terms[code[a:b]] << BOOK_BITS | names[book[a:b]]
         learnt, met = engine.published
         quoted = CodedQuotes(
             key, c.odds[a:b], c.american[a:b], c.seen[a:b], c.changed[a:b], c.start[a:b], c.flags[a:b]
         )  # fmt: skip
         yield Batch(
-            moment, list(engine.wordings[learnt:]), list(engine.books[met:]), quoted,
+            moment, list(engine.raw_labels[learnt:]), list(engine.books[met:]), quoted,
             [None] * (b - a) if plain else links[a:b], _NO_IDS, [], [], refused,
         )  # fmt: skip
         refused = {}
@@ -202,26 +202,26 @@ _none: Longs = np.empty(0, np.int64)
 
 
 def _more(
-    engine: Engine, terms: Longs, wordings: list[Any], code: Longs, names: Longs, books: list[str], book: Longs
+    engine: Engine, terms: Longs, raw_labels: list[Any], code: Longs, names: Longs, books: list[str], book: Longs
 ) -> tuple[Longs, Longs]:
-    """Return the engine's codes of wordings and books, adding those that are new."""
+    """Return the engine's codes of raw labels and books, adding those that are new."""
     upto, last = int(code.max()) + 1, int(book.max()) + 1
     if upto > terms.size or last > names.size:
-        new, met = engine.codes(wordings[terms.size : upto], books[names.size : last])
+        new, met = engine.codes(raw_labels[terms.size : upto], books[names.size : last])
         terms, names = np.concatenate((terms, new)), np.concatenate((names, met))
     return terms, names
 
 
-def _wordings(table: pl.DataFrame) -> tuple[Longs, list[Any]]:
-    """Code the wording of each row by first appearance, and return the wordings."""
+def _raw_labels(table: pl.DataFrame) -> tuple[Longs, list[Any]]:
+    """Code the raw label of each row by first appearance, and return the raw labels."""
     words = table.select(_KEY)
     code, first = intern(words.hash_rows().to_numpy(), expected=1 << 14)
     distinct = words[first]
-    if not distinct[code].equals(words):  # two wordings have the same hash
+    if not distinct[code].equals(words):  # two raw labels have the same hash
         ranks = words.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
         code, first = intern(ranks.astype(np.uint64))
         distinct = words[first]
-    texts = [[None if text is None else sys.intern(text) for text in distinct[name]] for name in WORDING]
+    texts = [[None if text is None else sys.intern(text) for text in distinct[name]] for name in RAW_LABEL]
     return code.astype(np.int64), list(zip(*texts, distinct["line"].to_list(), strict=True))
 
 

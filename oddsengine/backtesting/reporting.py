@@ -7,7 +7,15 @@ from typing import Any
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.against import AGAINST, RELIABILITY, PriceLooks, compare, judged, read_rivals, side_by_side
+from oddsengine.backtesting.against import (
+    AGAINST,
+    RELIABILITY,
+    PriceObservations,
+    compare,
+    judged,
+    read_rivals,
+    side_by_side,
+)
 from oddsengine.backtesting.cells import CELLS, cell, with_error
 from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.backtesting.delays import Delay, read_delays
@@ -49,7 +57,7 @@ class Audit:
         `SHOWN_SCHEMA`: one row each time a price first reached a threshold.
     table
         The calibration table: cells by threshold, `by` and `value`.
-    looks
+    observations
         Number of snapshots.
     fair
         Name of the table of constants.
@@ -65,7 +73,7 @@ class Audit:
 
     shown: pl.DataFrame
     table: pl.DataFrame
-    looks: int
+    observations: int
     fair: str
     waiting: int = 0
     later: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LATER))
@@ -74,9 +82,8 @@ class Audit:
 
     def __str__(self) -> str:
         """Format the table as plain text."""
-        head = (
-            f"{self.looks:,} looks, fair table {self.fair}; EV in percent of the stake, +- one standard error by game"
-        )
+        what = "EV in percent of the stake, +- one standard error by game"
+        head = f"{self.observations:,} observations, fair table {self.fair}; {what}"
         lines = [head]
         if self.waiting:
             lines.append(f"left out: {self.waiting:,} games that had not begun at the end of the history")
@@ -195,8 +202,8 @@ def audit(
     engine = engine_of(replayed, guards, table)
     view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include={"suspect", *more}, keep=True)
     results, stats = (None, None) if isinstance(replayed, Tape) else (replayed.results, replayed.stats)
-    every = PriceLooks(engine, hours, MOST_ODDS) if rivals else None
-    prices, closes, looks = collect_shown(replayed, engine, view, THRESHOLDS, asked, every, progress)
+    every = PriceObservations(engine, hours, MOST_ODDS) if rivals else None
+    prices, closes, observations = collect_shown(replayed, engine, view, THRESHOLDS, asked, every, progress)
     check_books(engine, view)
     waits = (
         pl.col("event_start_time").to_physical() > (NO_TIME if engine.now is None else micros(engine.now)) + _BEGUN_US
@@ -207,7 +214,7 @@ def audit(
     waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
     begun = prices.filter(~waits.fill_null(value=False)) if waiting else prices
     shown = grade_shown(begun, closes, results, stats, table)
-    out = Audit(shown, calibration(shown, hours, table), looks, table.name, waiting, _later(shown, hours, asked))
+    out = Audit(shown, calibration(shown, hours, table), observations, table.name, waiting, _later(shown, hours, asked))
     if every is None:
         return out
     rows = judged(every, closes, rivals, table, lambda asked_for: located_prices(asked_for, table))

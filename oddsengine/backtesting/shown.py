@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.against import PriceLooks
+from oddsengine.backtesting.against import PriceObservations
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.delays import Delay, Later, Taken
 from oddsengine.backtesting.formats import History
@@ -25,7 +25,7 @@ PROMISED = ("ev_low", "ev_high", "ev_error", "still_there")
 
 def collect_shown(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], delays: tuple[Delay, ...] = (),
-    looks: PriceLooks | None = None, progress: Any = None,
+    observations: PriceObservations | None = None, progress: Any = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:  # fmt: skip
     """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps."""
     closes = Closes(engine)
@@ -66,8 +66,8 @@ def collect_shown(
         if reached_now:
             promises.append(_promised(view, reached_now, now))
         later.follow(now, update, shown)
-        if looks is not None:
-            looks.follow(now, update)
+        if observations is not None:
+            observations.follow(now, update)
         closes.follow(now)
         if progress is not None:
             progress(count)

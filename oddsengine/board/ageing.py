@@ -20,16 +20,17 @@ REMEMBERED_S = 600  # seconds for which removals are remembered
 
 @kernel
 def _age(
-    last_moment, moment, u_start, u_size, pool, wake, seen, start, state, flags, moved, pending, prematch_age, live_age,
+    last_moment, moment, u_start, u_size, pool, due_at, seen, start, state, flags, moved, pending, prematch_age,
+    live_age,
     leg_age, witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,
 ):  # fmt: skip
     """Mark rows and units that time alone changed; list rows to remove and rows to forget. Returns both counts.
 
-    A limit was passed if it lies in [last_moment, moment). `wake` is set to a unit's next limit, before which it is
+    A limit was passed if it lies in [last_moment, moment). `due_at` is set to a unit's next limit, before which it is
     skipped.
 
     - `last_moment`, `moment`: the time of the last call, and of this one
-    - `u_start`, `u_size`, `pool`, `wake`, `dirty`: the columns of `Units`
+    - `u_start`, `u_size`, `pool`, `due_at`, `dirty`: the columns of `Units`
     - `prematch_age`, `live_age`, `leg_age`: ages at which a pre-match price, a live one and a live leg are too old;
       microseconds, like the next ones
     - `witness_age`, `witness_age_live`: ages at which a price is no longer a witness
@@ -40,7 +41,7 @@ def _age(
     n_left, n_freed = 0, 0
     limits = np.empty(4, np.int64)
     for u in range(dirty.size):
-        if wake[u] >= moment:
+        if due_at[u] >= moment:
             continue
         next_limit = np.int64(LATEST)
         for k in range(u_start[u], u_start[u] + u_size[u]):
@@ -78,7 +79,7 @@ def _age(
                     next_limit = min(next_limit, limit)
             if t + leave_age >= moment:
                 next_limit = min(next_limit, t + leave_age)
-        wake[u] = next_limit
+        due_at[u] = next_limit
     return n_left, n_freed
 
 
@@ -89,7 +90,7 @@ def age(rows: Rows, units: Units, count: int, since: int, moment: int, limits: c
     """
     left, freed = np.empty(rows.top, np.int32), np.empty(rows.top, np.int32)
     n_left, n_freed = _age(
-        since, moment, units.start, units.size, units.pool, units.wake, rows.seen, rows.start,
+        since, moment, units.start, units.size, units.pool, units.due_at, rows.seen, rows.start,
         rows.state, rows.flags, rows.moved, rows.pending,
         round(limits.stale_prematch_s * SECOND), round(limits.stale_live_s * SECOND),
         round(limits.stale_live_leg_s * SECOND), round(limits.witness_prematch_s * SECOND),
@@ -101,10 +102,10 @@ def age(rows: Rows, units: Units, count: int, since: int, moment: int, limits: c
 
 def rouse(rows: Rows, units: Units, slots: Ints, what: Bytes, limits: catalog.Thresholds) -> None:
     """Schedule units for the first limit that their new prices may pass; `what` are the effects of quotes."""
-    wake = units.wake
+    due_at = units.due_at
     seen = slots[what == SEEN]
     live = (rows.flags[seen] & LIVE) != 0
     soonest = np.where(live, min(limits.stale_live_s, limits.stale_live_leg_s, limits.witness_live_s),
                        min(limits.stale_prematch_s, limits.witness_prematch_s))  # fmt: skip
-    np.minimum.at(wake, rows.unit[seen], rows.seen[seen] + np.round(soonest * SECOND).astype(np.int64))
-    wake[rows.unit[slots[(what & MOVED) != 0]]] = NO_TIME
+    np.minimum.at(due_at, rows.unit[seen], rows.seen[seen] + np.round(soonest * SECOND).astype(np.int64))
+    due_at[rows.unit[slots[(what & MOVED) != 0]]] = NO_TIME

@@ -10,9 +10,9 @@ an estimate, and `Board.due` says when.
 
 Columns of the kernels:
 
-- `markets`, `segments`, `rows`, `row`, `market`, `threshold`, `ladder`, `twin`: as in `Groups`
+- `markets`, `segments`, `rows`, `row`, `market`, `threshold`, `ladder`, `equivalent`: as in `Groups`
 - `two`, `three`, `totals`: as in `Curves`
-- `changed` (uint8 per market): `_CHANGED`, `_BY_TWIN` (middles of its ladder stay) or 0
+- `changed` (uint8 per market): `_CHANGED`, `_BY_EQUIVALENT` (middles of its ladder stay) or 0
 - `ladders`, `needed` (uint8 per ladder, per market): 1 if middles are searched; if these searches need the fair
   probabilities
 """
@@ -32,7 +32,7 @@ from oddsengine.pricing.close import neighbours
 IN_MARKETS, IN_LADDERS = 1, 2  # bits: the market of a row is searched, or its ladder for middles
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope
 
-_CHANGED, _BY_TWIN = 1, 2  # a market has changed, or only one that is linked to it by twins
+_CHANGED, _BY_EQUIVALENT = 1, 2  # a market has changed, or only one that is linked to it by equivalent outcomes
 REPRICED, JUDGED, TIMED = 1, 2, 4  # bits: why a row is pending: it changed, its verdict did, or only its time
 
 
@@ -74,24 +74,24 @@ def _near(ladders, is_renewed, markets, threshold, slope, neighbour_distance, ch
 
 
 @kernel
-def _spread(markets, segments, rows, market, twin, two, three, totals, changed, ladders, needed):
-    """Add the twins of changed markets, and find the ladders whose tails depend on changed markets.
+def _spread(markets, segments, rows, market, equivalent, two, three, totals, changed, ladders, needed):
+    """Add the equivalent outcomes of changed markets, and find the ladders whose tails depend on changed markets.
 
-    An opportunity may have legs of several markets: those that are linked by twins, also through others, are searched
-    together. `needed` is set to 1 for the markets whose fair probabilities these searches use.
+    An opportunity may have legs of several markets: those that are linked by equivalent outcomes, also through others,
+    are searched together. `needed` is set to 1 for the markets whose fair probabilities these searches use.
     """
-    is_spreading = twin.size > 0
+    is_spreading = equivalent.size > 0
     while is_spreading:
         is_spreading = False
         for m in range(changed.size):
             for s in range(segments[m], segments[m + 1]):
-                t = twin[s]
+                t = equivalent[s]
                 while t != s:
                     # A segment's market is looked up through its rows; one of two that are linked may have none.
                     if rows[t] < rows[t + 1] and (changed[m] == 0) != (changed[market[rows[t]]] == 0):
-                        changed[m if changed[m] == 0 else market[rows[t]]] = _BY_TWIN
+                        changed[m if changed[m] == 0 else market[rows[t]]] = _BY_EQUIVALENT
                         is_spreading = True
-                    t = twin[t]
+                    t = equivalent[t]
     for at in range(markets.size - 1):
         ladders[at] = 0
         for m in range(markets[at], markets[at + 1]):
@@ -119,13 +119,13 @@ def _spread(markets, segments, rows, market, twin, two, three, totals, changed, 
         if totals[at] >= 0:
             for m in range(markets[totals[at]], markets[totals[at] + 1]):
                 needed[m] = 1
-    for s in range(twin.size):
+    for s in range(equivalent.size):
         if rows[s] < rows[s + 1] and changed[market[rows[s]]] != 0:
-            t = twin[s]
+            t = equivalent[s]
             while t != s:
                 if rows[t] < rows[t + 1]:
                     needed[market[rows[t]]] = 1
-                t = twin[t]
+                t = equivalent[t]
 
 
 @kernel
@@ -245,11 +245,11 @@ def ladders_with(g: Groups, changed: Bytes) -> Bytes:
 
 
 def scope(some: UnitColumns, changed: Bytes, curves: Curves) -> Scope:
-    """Where to search: changed markets, their twins, and the ladders whose tails depend on them."""
+    """Where to search: changed markets, their equivalent outcomes, and the ladders whose tails depend on them."""
     g, n = some.groups, some.groups.threshold.size
     out = Scope(changed.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
     _spread(
-        g.markets, g.segments, g.rows, g.market, g.twin, curves.two, curves.three, curves.totals,
+        g.markets, g.segments, g.rows, g.market, g.equivalent, curves.two, curves.three, curves.totals,
         out.markets, out.ladders, out.fair,
     )  # fmt: skip
     return out

@@ -18,7 +18,7 @@ from oddsengine.board.rows import REJECTED, Rows
 from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FLAP, LIVE, SUSPENDED
-from oddsengine.identity.raw_labels import WORDING, Wording
+from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
 from oddsengine.maths.odds import quoted_american
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.schema import ODDS_SCHEMA
@@ -38,19 +38,20 @@ class Facts(NamedTuple):
     moved: Longs
     flags: Bytes
     rejected: Bytes
-    confirmed: Bytes  # confirmed by a second look
+    confirmed: Bytes  # confirmed by a second observation
     links: list[str | None]
-    wordings: list[Wording]  # by term; only appended to
+    raw_labels: list[RawLabel]  # by term; only appended to
     books: list[str]
 
     @classmethod
     def from_slots(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
-        """Copy some distinct slots; `agree` is the number of consecutive looks that confirm a price."""
+        """Copy some distinct slots; `agree` is the number of consecutive observations that confirm a price."""
         slots = np.sort(slots)
         return cls(
             slots, rows.key[slots], rows.id[slots], rows.odds[slots], rows.american[slots], rows.seen[slots],
             rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.rejected[slots],
-            (rows.same[slots] >= agree).view(np.uint8), rows.links_of(slots), names.terms.wordings, names.books.values,
+            (rows.same[slots] >= agree).view(np.uint8), rows.links_of(slots), names.terms.raw_labels,
+            names.books.values,
         )  # fmt: skip
 
     def places(self, slots: Ints | Longs) -> Longs:
@@ -60,7 +61,7 @@ class Facts(NamedTuple):
     def take(self, at: Longs) -> "Facts":
         """Some of the rows, in any order (`places` cannot be used on the result)."""
         links = [self.links[i] for i in at.tolist()] if self.links else []
-        return Facts._make((*(column[at] for column in self.columns), links, self.wordings, self.books))
+        return Facts._make((*(column[at] for column in self.columns), links, self.raw_labels, self.books))
 
     @property
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
@@ -69,7 +70,7 @@ class Facts(NamedTuple):
 
     @property
     def term(self) -> Longs:
-        """The code of each row's wording, in `wordings`."""
+        """The code of each row's raw label, in `raw_labels`."""
         return self.key >> BOOK_BITS
 
     @property
@@ -93,10 +94,10 @@ class Facts(NamedTuple):
         return quoted_american(self.odds, self.american)
 
     @property
-    def texts(self) -> list[Wording]:
-        """The wording of each row."""
-        wordings = self.wordings
-        return [wordings[t] for t in (self.key >> BOOK_BITS).tolist()]
+    def texts(self) -> list[RawLabel]:
+        """The raw label of each row."""
+        raw_labels = self.raw_labels
+        return [raw_labels[t] for t in (self.key >> BOOK_BITS).tolist()]
 
     @property
     def sportsbooks(self) -> list[str]:
@@ -179,10 +180,10 @@ class Columns:
         return column
 
     def _make(self, name: str) -> pl.Series:
-        """One column of all rows; of the wording: of all terms."""
+        """One column of all rows; of the raw label: of all terms."""
         if name in _WORDED:
             at = _WORDED[name]
-            return pl.Series([wording[at] for wording in self._terms[0]], dtype=ODDS_SCHEMA[name])
+            return pl.Series([raw_label[at] for raw_label in self._terms[0]], dtype=ODDS_SCHEMA[name])
         if name in LINKS and self._facts.links:
             return link_column(self._facts.links, name)
         if name in _MADE:
@@ -197,13 +198,13 @@ class Columns:
         return found
 
     @cached_property
-    def _terms(self) -> tuple[list[Wording], Longs]:
+    def _terms(self) -> tuple[list[RawLabel], Longs]:
         terms, of = np.unique(self._facts.term, return_inverse=True)
-        wordings = self._facts.wordings
-        return [wordings[term] for term in terms.tolist()], of
+        raw_labels = self._facts.raw_labels
+        return [raw_labels[term] for term in terms.tolist()], of
 
 
-_WORDED = {name: at for at, name in enumerate((*WORDING, "line"))}
+_WORDED = {name: at for at, name in enumerate((*RAW_LABEL, "line"))}
 _MADE: dict[str, Callable[[Facts], Any]] = {
     "sportsbook": lambda facts: pl.Series(facts.books, dtype=pl.String)[facts.book],
     "odds_decimal": lambda facts: facts.odds,

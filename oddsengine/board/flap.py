@@ -1,7 +1,7 @@
 """Flapping: the latest prices of a row, its levels, show whether it keeps leaving a price and returning to it.
 
 A row has its newest level in columns of its own. Earlier levels are in a record of `Levels`, which a row has only
-while one of its recent looks was at another price.
+while one of its recent observations was at another price.
 
 Columns of the kernels:
 
@@ -23,7 +23,7 @@ from oddsengine.identity.layout import FLAP, LIVE
 EARLIER = 5  # levels of a record; with the newest one, a row has up to six
 RETURNS = 8  # returns to an earlier level in a record
 _SCALE = 65535.0  # of a probability in 16 bits
-SECONDS, _LOOKS = 65535, 255  # masks of the short numbers of seconds and looks
+SECONDS, _OBSERVATIONS = 65535, 255  # masks of the short numbers of seconds and observations
 _MOST_SAME = 255
 _NOT_FLAP = 255 ^ FLAP  # not ~FLAP: numpy has no negative unsigned bytes
 
@@ -33,8 +33,8 @@ class Levels(NamedTuple):
 
     level: npt.NDArray[np.uint16]  # probabilities in 65535ths
     time: npt.NDArray[np.uint16]  # second at which each was last seen, modulo 2^16
-    look: Bytes  # number of that look, modulo 2^8
-    returned: Bytes  # numbers of the looks that returned to a level
+    observation: Bytes  # number of that observation, modulo 2^8
+    returned: Bytes  # numbers of the observations that returned to a level
     returns: Bytes  # how many of these are in use
     spare: Ints  # records that were given up
     used: Longs  # records ever used, and how many of them are spare
@@ -59,13 +59,14 @@ class Levels(NamedTuple):
     def taken(self, records: Ints) -> "Levels":
         """Copies of some records, and of what is spare and used."""
         return Levels(
-            self.level[records], self.time[records], self.look[records], self.returned[records], self.returns[records],
+            self.level[records], self.time[records], self.observation[records], self.returned[records],
+            self.returns[records],
             self.spare[: self.used[1]].copy(), self.used.copy(),
         )  # fmt: skip
 
     def undo(self, records: Ints, past: "Levels") -> None:
         """Undo all changes since some records were `taken`, the only ones that were changed."""
-        for name in ("level", "time", "look", "returned", "returns"):
+        for name in ("level", "time", "observation", "returned", "returns"):
             getattr(self, name)[records] = getattr(past, name)
         self.spare[: past.spare.size] = past.spare
         self.used[:] = past.used
@@ -99,33 +100,34 @@ def _free(slot, record, levels):
 
 @kernel
 def look_at(
-    slot, now, last_time, q, level, level_time, level_look, looks, same, depth, record, flags, levels, away, back,
-    window, most_looks, least_same, least_returns,
+    slot, now, last_time, q, level, level_time, level_observation, observations, same, depth, record, flags, levels,
+    away, back,
+    window, most_observations, least_same, least_returns,
 ):  # fmt: skip
-    """Add a look at a price with probability `q` to the history; `last_time` is the time of the previous look.
+    """Add an observation at a price with probability `q` to the history; `last_time` is the time of the previous look.
 
-    Sets or clears FLAP: one return to an earlier level, or in play `least_returns` of them within `most_looks` looks.
-    There is room for another record.
+    Sets or clears FLAP: one return to an earlier level, or in play `least_returns` of them within `most_observations`
+    observations. There is room for another record.
 
-    - `now`: time of the look, microseconds
-    - `level`, `level_time`, `level_look` (per slot): the newest level, with the second and the look at which it was
-      last seen, as in `Levels`
-    - `looks` (uint8 per slot): number of looks, modulo 2^8
-    - `same` (uint8 per slot): looks in a row at the newest level, at most 255
+    - `now`: time of the observation, microseconds
+    - `level`, `level_time`, `level_observation` (per slot): the newest level, with the second and the observation at
+      which it was last seen, as in `Levels`
+    - `observations` (uint8 per slot): number of observations, modulo 2^8
+    - `same` (uint8 per slot): observations in a row at the newest level, at most 255
     - `depth` (uint8 per slot): number of levels
     - `flags` (uint8 per slot): flags of rows
     - `away`, `back`: distance in probability that is another price, and that is the same price
     - `window`: seconds after which a level is dropped
-    - `most_looks`: looks after which a level is dropped
-    - `least_same`: looks at one price that clear the flag
+    - `most_observations`: observations after which a level is dropped
+    - `least_same`: observations at one price that clear the flag
     - `least_returns`: returns in play that set it
     """
     probability = np.uint16(np.int64(np.rint(q * _SCALE)))
     second = np.uint16((now // SECOND) & SECONDS)
     if now - last_time > window * SECOND:
         depth[slot] = 0
-    looks[slot] = np.uint8((np.int64(looks[slot]) + 1) & _LOOKS)
-    look = looks[slot]
+    observations[slot] = np.uint8((np.int64(observations[slot]) + 1) & _OBSERVATIONS)
+    observation = observations[slot]
     n = np.int64(depth[slot])
     if record[slot] >= 0:
         # Old levels are dropped at once, before the short numbers of their second and look wrap around.
@@ -133,19 +135,20 @@ def look_at(
         n_old = 0
         while n_old < n - 1 and (
             ((np.int64(second) - np.int64(levels.time[r, n_old])) & SECONDS) > window
-            or ((np.int64(look) - np.int64(levels.look[r, n_old])) & _LOOKS) > most_looks
+            or ((np.int64(observation) - np.int64(levels.observation[r, n_old])) & _OBSERVATIONS) > most_observations
         ):
             n_old += 1
         if n_old > 0:
             for k in range(n - 1 - n_old):
                 levels.level[r, k] = levels.level[r, k + n_old]
                 levels.time[r, k] = levels.time[r, k + n_old]
-                levels.look[r, k] = levels.look[r, k + n_old]
+                levels.observation[r, k] = levels.observation[r, k + n_old]
             n -= n_old
             depth[slot] = np.uint8(n)
         n_old = 0
         while (
-            n_old < levels.returns[r] and ((np.int64(look) - np.int64(levels.returned[r, n_old])) & _LOOKS) > most_looks
+            n_old < levels.returns[r]
+            and ((np.int64(observation) - np.int64(levels.returned[r, n_old])) & _OBSERVATIONS) > most_observations
         ):
             n_old += 1
         if n_old > 0:
@@ -167,14 +170,14 @@ def look_at(
             same[slot] = 1
         if probability == last_level:
             level_time[slot] = second
-            level_look[slot] = look
+            level_observation[slot] = observation
             return
         low, high = np.float64(last_level), np.float64(last_level)
         for k in range(n - 2, -1, -1):
             x = np.float64(levels.level[r, k])
             age = (np.int64(second) - np.int64(levels.time[r, k])) & SECONDS
-            looks_since = (np.int64(look) - np.int64(levels.look[r, k])) & _LOOKS
-            if age > window or looks_since > most_looks:
+            observations_since = (np.int64(observation) - np.int64(levels.observation[r, k])) & _OBSERVATIONS
+            if age > window or observations_since > most_observations:
                 break
             is_away = max(high - x, x - low) > away * _SCALE
             if is_away and abs(np.float64(probability) - x) <= back * _SCALE:
@@ -185,7 +188,7 @@ def look_at(
                         for i in range(levels.returned.shape[1] - 1):
                             levels.returned[r, i] = levels.returned[r, i + 1]
                         levels.returns[r] = np.uint8(levels.returns[r] - 1)
-                    levels.returned[r, levels.returns[r]] = look
+                    levels.returned[r, levels.returns[r]] = observation
                     levels.returns[r] = np.uint8(levels.returns[r] + 1)
                     if levels.returns[r] >= least_returns:
                         flags[slot] = flags[slot] | FLAP
@@ -205,12 +208,12 @@ def look_at(
             for k in range(n - 2):
                 levels.level[r, k] = levels.level[r, k + 1]
                 levels.time[r, k] = levels.time[r, k + 1]
-                levels.look[r, k] = levels.look[r, k + 1]
+                levels.observation[r, k] = levels.observation[r, k + 1]
             n -= 1
         levels.level[r, n - 1] = last_level
         levels.time[r, n - 1] = level_time[slot]
-        levels.look[r, n - 1] = level_look[slot]
+        levels.observation[r, n - 1] = level_observation[slot]
     level[slot] = probability
     level_time[slot] = second
-    level_look[slot] = look
+    level_observation[slot] = observation
     depth[slot] = np.uint8(n + 1)

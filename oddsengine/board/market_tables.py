@@ -34,7 +34,7 @@ class MarketTables(Copyable):
         return self._current("forms", self._markets, lambda: forms(self._kinds.values, self._events.sports))
 
     @property
-    def twins(self) -> Rules:
+    def equivalents(self) -> Rules:
         """Outcomes of the kinds that settle on the same fact in the sports of the events."""
         return self._current("twins", self._markets, lambda: rules(self._kinds.values, self._events.sports))
 

@@ -1,6 +1,6 @@
 """Names: codes for the texts of quotes (terms, books, kinds, events), with a column per property.
 
-A *term* is one wording with its line: an offer without its book. It is interpreted once, when first quoted.
+A *term* is one raw label with its line: an offer without its book. It is interpreted once, when first quoted.
 `Names.renewed` makes a smaller set when most terms are no longer used.
 """
 
@@ -23,7 +23,7 @@ from oddsengine.columns import Longs, Words
 from oddsengine.detection.opportunity_ids import Hashes, ladders
 from oddsengine.identity.groups import Groups, checksum, distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, UNREAD, kind_and_verdict, pack
-from oddsengine.identity.raw_labels import Game, Wording, crossed, game
+from oddsengine.identity.raw_labels import Game, RawLabel, crossed, game
 from oddsengine.identity.traits import MarketKind
 from oddsengine.pricing.model import ModelPrices
 
@@ -36,7 +36,7 @@ class Names(Copyable):
     def __init__(self, off: frozenset[int] = frozenset()) -> None:
         self._off = off  # codes of disabled guards
         self.terms = Terms()
-        self.numbering = self.terms.wordings  # the list whose positions are the codes: of the names this is a copy of
+        self.numbering = self.terms.raw_labels  # the list whose positions are the codes: of the names this is a copy of
         self.books = Books()
         self.market_names = RankedCodes()  # as sources write them
         self.published_names: Codes[str] = Codes()  # market types in responses
@@ -49,7 +49,7 @@ class Names(Copyable):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         fresh = super().__deepcopy__(memo)
-        fresh.numbering = fresh.terms.wordings
+        fresh.numbering = fresh.terms.raw_labels
         return fresh
 
     @property
@@ -89,13 +89,15 @@ class Names(Copyable):
 
     # ---- terms ----
 
-    def learn(self, wordings: Sequence[Wording]) -> list[int]:
-        """Codes of wordings with their lines; new ones are interpreted and added together."""
+    def learn(self, raw_labels: Sequence[RawLabel]) -> list[int]:
+        """Codes of raw labels with their lines; new ones are interpreted and added together."""
         terms = self.terms.codes
-        plain = [(*(text or None for text in wording[:-1]), wording[-1]) for wording in wordings]  # "" counts as None
-        self.add(list(map(_interned, dict.fromkeys(wording for wording in plain if wording not in terms))))
-        codes = [terms[wording] for wording in plain]
-        terms.update(zip(wordings, codes, strict=True))
+        plain = [
+            (*(text or None for text in raw_label[:-1]), raw_label[-1]) for raw_label in raw_labels
+        ]  # "" counts as None
+        self.add(list(map(_interned, dict.fromkeys(raw_label for raw_label in plain if raw_label not in terms))))
+        codes = [terms[raw_label] for raw_label in plain]
+        terms.update(zip(raw_labels, codes, strict=True))
         return codes
 
     def renewed(self, used: npt.NDArray[np.integer]) -> "Names":
@@ -103,53 +105,53 @@ class Names(Copyable):
         fresh = Names(self._off)
         for book in self.books.values:
             fresh.books.code(book)
-        fresh.add([self.terms.wordings[code] for code in used.tolist()])
+        fresh.add([self.terms.raw_labels[code] for code in used.tolist()])
         return fresh
 
-    def add(self, wordings: Sequence[Wording]) -> None:
-        """Interpret and add wordings with their lines that have no codes."""
-        if not wordings:
+    def add(self, raw_labels: Sequence[RawLabel]) -> None:
+        """Interpret and add raw labels with their lines that have no codes."""
+        if not raw_labels:
             return
-        read = meanings(wordings, self._off)
+        read = meanings(raw_labels, self._off)
         self._whole = False
-        for wording, meaning in zip(wordings, read, strict=True):
-            self._append(wording, meaning)
+        for raw_label, meaning in zip(raw_labels, read, strict=True):
+            self._append(raw_label, meaning)
         self._whole = True
 
-    def _append(self, wording: Wording, meaning: Meaning) -> None:
+    def _append(self, raw_label: RawLabel, meaning: Meaning) -> None:
         events = self.events
-        event = events.open(wording[0], meaning.league)
+        event = events.open(raw_label[0], meaning.league)
         pair, league = events.pairs.code(event, meaning.teams), events.leagues.code(event, meaning.league)
         teams = frozenset[str]() if _OTHER_GAME in self._off else game(*meaning.league, *meaning.teams)
         named = events.games.add(event, teams)
         apart = events.games.is_other(event, named)
         turned = events.is_turned(event, pair)
         readings = (meaning.turned, meaning.straight) if turned else (meaning.straight, meaning.turned)
-        place, other = (self._packed(meaning, wording, reading, apart=apart) for reading in readings)
+        place, other = (self._packed(meaning, raw_label, reading, apart=apart) for reading in readings)
         units = self.units.of_term(event, events.sports[event], meaning.kind, meaning.verdict, meaning.two_way)
-        id_, stem = term_hashes(wording, meaning)
-        published = self._published(wording, event)
-        term = Term(event, place, other, turned, units, published, id_, stem, checksum(wording))
+        id_, stem = term_hashes(raw_label, meaning)
+        published = self._published(raw_label, event)
+        term = Term(event, place, other, turned, units, published, id_, stem, checksum(raw_label))
         events.pairs.by_term.append(pair)
         events.leagues.by_term.append(league)
         events.games.by_term.append(named)
-        self.terms.append(wording, term)
+        self.terms.append(raw_label, term)
 
     def _packed(
-        self, meaning: Meaning, wording: Wording, reading: Reading, *, apart: bool
+        self, meaning: Meaning, raw_label: RawLabel, reading: Reading, *, apart: bool
     ) -> tuple[int, int, int, int]:
         """Sort keys and verdict of a term's rows."""
         return pack(
             self.kinds.code(meaning.kind), self.kinds.code(meaning.with_draw),
             self.subjects.of_kind(reading.subject, meaning.kind), reading.threshold,
-            reading.side if reading.side >= 0 else UNREAD, self.market_names.code(wording[5] or ""),
+            reading.side if reading.side >= 0 else UNREAD, self.market_names.code(raw_label[5] or ""),
             meaning.two_way, meaning.verdict, int(apart),
         )  # fmt: skip
 
-    def _published(self, wording: Wording, event: int) -> int:
-        """Code of the market type under which a wording is published."""
-        sport = wording[1] or self.events.sports[event][0].id
-        name = catalog.published_name(wording[5] or "", sport, wording[10] or "", wording[6] or "")
+    def _published(self, raw_label: RawLabel, event: int) -> int:
+        """Code of the market type under which a raw label is published."""
+        sport = raw_label[1] or self.events.sports[event][0].id
+        name = catalog.published_name(raw_label[5] or "", sport, raw_label[10] or "", raw_label[6] or "")
         return self.published_names.code(name)
 
     # ---- what rows decide about events ----
@@ -183,10 +185,10 @@ class Names(Copyable):
     def _separate(self, event: int, keys: Longs) -> bool:
         """Decide which terms of an event name another game, from its rows; return whether that changed."""
         games, feed = self.events.games, self.tables.traits.feed
-        ballot = games.by_term.values[keys >> BOOK_BITS].astype(np.int64) << BOOK_BITS
-        ballot |= feed[self.books.rank[keys & BOOK_MASK]]
+        logits = games.by_term.values[keys >> BOOK_BITS].astype(np.int64) << BOOK_BITS
+        logits |= feed[self.books.rank[keys & BOOK_MASK]]
         votes: dict[int, Counter[Game]] = {}
-        for at, count in zip(*(each.tolist() for each in np.unique(ballot, return_counts=True)), strict=True):
+        for at, count in zip(*(each.tolist() for each in np.unique(logits, return_counts=True)), strict=True):
             votes.setdefault(at & BOOK_MASK, Counter())[games.values[at >> BOOK_BITS]] = count
         if not games.decide(event, list(votes.values())):
             return False
@@ -209,10 +211,10 @@ class Names(Copyable):
         for term in terms.of_event(event).tolist():
             kind, verdict, two_way = kind_and_verdict(terms.place.values[term])
             terms.units.values[term] = self.units.of_term(event, sport, self.kinds.values[kind], verdict, two_way)
-            wording = terms.wordings[term]
-            if not (wording[1] and wording[2]):
+            raw_label = terms.raw_labels[term]
+            if not (raw_label[1] and raw_label[2]):
                 lacking = True
-                terms.published.values[term] = self._published(wording, event)
+                terms.published.values[term] = self._published(raw_label, event)
         self.events.relabelled += lacking
 
 
@@ -220,6 +222,6 @@ def _kind_text(kind: MarketKind) -> str:
     return f"{kind.period}/{kind.family}"
 
 
-def _interned(wording: Wording) -> Wording:
-    """A wording with interned texts."""
-    return tuple(sys.intern(part) if type(part) is str else part for part in wording)
+def _interned(raw_label: RawLabel) -> RawLabel:
+    """A raw label with interned texts."""
+    return tuple(sys.intern(part) if type(part) is str else part for part in raw_label)

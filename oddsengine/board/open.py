@@ -11,7 +11,7 @@ Columns of the kernels:
 - `units` (per unit of the search): the unit
 - `head` (int32, rows by units), `heads` (int32 per unit), `following` (int32 per place): chains of places, as in
   `OpenTable`; `heads` is a row of `head`
-- `ids`, `kinds`, `unit`, `legs`, `figures`, `shown`, `born`: the columns of `OpenTable`, per place
+- `ids`, `kinds`, `unit`, `legs`, `figures`, `shown`, `detected_at`: the columns of `OpenTable`, per place
 - `h_id`, `h_kind`, `h_legs`, `h_figures`, `h_shown`: the columns of `Hits`
 - `ends`: as in `Difference`
 """
@@ -32,7 +32,7 @@ _ONE = np.uint64(1)
 
 
 _COMPACT = 1 << 12  # places; smaller tables are not worth it
-_COLUMNS = ("id", "kind", "unit", "legs", "figures", "shown", "born", "following")
+_COLUMNS = ("id", "kind", "unit", "legs", "figures", "shown", "detected_at", "following")
 _UNUSED = {"unit": -1, "legs": -1, "following": -1}  # in places that are not used
 
 
@@ -78,8 +78,8 @@ class Difference(NamedTuple):
     old: Ints  # per hit: its place, -1 if new
     expired: Ints  # places that were not found again, by view
     expired_ends: Longs  # (views + 1)
-    touched: Ints  # unchanged places whose rows may show something else, by view
-    touched_ends: Longs  # (views + 1)
+    affected: Ints  # unchanged places whose rows may show something else, by view
+    affected_ends: Longs  # (views + 1)
 
 
 @kernel
@@ -99,17 +99,17 @@ def _ends(who, unit, units, ends):
 @kernel
 def _compare(
     views, units, head, following, ids, kinds, legs, figures, shown, ends, h_id, h_kind, h_legs, h_figures, h_shown,
-    reach, is_paired, is_hashed, status, old, expired, expired_ends, touched, touched_ends,
+    reach, is_paired, is_hashed, status, old, expired, expired_ends, affected, affected_ends,
 ):  # fmt: skip
     """Match the hits of each view and unit with what is open there and was searched.
 
     - `is_paired`, `is_hashed` (bool per kind): as `paired` and `hashed` of `Kind`
     - `reach` (uint8 per slot): which searches reached a row: `IN_MARKETS`, `IN_LADDERS`
-    - `status`, `old`, `expired`, `expired_ends`, `touched`, `touched_ends`: the columns of `Difference` to write
+    - `status`, `old`, `expired`, `expired_ends`, `affected`, `affected_ends`: the columns of `Difference` to write
     """
-    n_expired, n_touched = 0, 0
+    n_expired, n_affected = 0, 0
     for v in range(views.size):
-        expired_ends[v], touched_ends[v] = n_expired, n_touched
+        expired_ends[v], affected_ends[v] = n_expired, n_affected
         for at in range(units.size):
             a, b = ends[v * units.size + at], ends[v * units.size + at + 1]
             for i in range(a, b):
@@ -125,8 +125,8 @@ def _compare(
                         expired[n_expired] = p
                         n_expired += 1
                     elif reach[legs[p, 0]] != 0:
-                        touched[n_touched] = p
-                        n_touched += 1
+                        affected[n_affected] = p
+                        n_affected += 1
                 else:
                     old[i] = p
                     is_same = True
@@ -143,25 +143,26 @@ def _compare(
                     else:
                         is_same_row = reach[legs[p, 0]] == 0
                     if is_same and not is_same_row:
-                        touched[n_touched] = p
-                        n_touched += 1
+                        affected[n_affected] = p
+                        n_affected += 1
                 p = following[p]
-    expired_ends[views.size], touched_ends[views.size] = n_expired, n_touched
+    expired_ends[views.size], affected_ends[views.size] = n_expired, n_affected
 
 
 @kernel
 def _commit(
-    views, units, head, following, ids, kinds, unit, legs, figures, shown, born, ends, h_id, h_kind, h_legs, h_figures,
-    h_shown, old, expired, touched, spare, n_spare, top, now,
+    views, units, head, following, ids, kinds, unit, legs, figures, shown, detected_at, ends, h_id, h_kind, h_legs,
+    h_figures,
+    h_shown, old, expired, affected, spare, n_spare, top, now,
 ):  # fmt: skip
     """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones.
 
-    - `old`, `expired`, `touched`: as in `Difference`
+    - `old`, `expired`, `affected`: as in `Difference`
     - `spare` (int32), `n_spare`: free places, and their number
     - `top`: places ever used
     - `now`: time of the search, microseconds
     """
-    for p in touched:
+    for p in affected:
         shown[p] = 0  # one that was not found again may show anything until it is searched
     for i in range(expired.size):
         unit[expired[i]] = NONE
@@ -198,7 +199,7 @@ def _commit(
                     ids[p] = h_id[i]
                     kinds[p] = h_kind[i]
                     unit[p] = units[at]
-                    born[p] = now
+                    detected_at[p] = now
                     following[p] = head[row, units[at]]
                     head[row, units[at]] = p
                 for k in range(legs.shape[1]):
@@ -252,7 +253,7 @@ class OpenTable:
         self.legs: Ints = np.empty((0, LEGS), np.int32)
         self.figures: Floats = np.empty((0, FIGURES))
         self.shown: Words = np.empty(0, np.uint64)
-        self.born: Longs = np.empty(0, np.int64)
+        self.detected_at: Longs = np.empty(0, np.int64)
         self.following: Ints = np.empty(0, np.int32)
         self.spare: Ints = np.empty(0, np.int32)
         self._room(256)
@@ -315,20 +316,20 @@ class OpenTable:
         ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)
         _ends(who, hits.unit, units, ends)
         status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
-        gone, touched = np.empty((2, self.top), np.int32)
-        touched_ends = np.empty(views.size + 1, np.int64)
+        gone, affected = np.empty((2, self.top), np.int32)
+        affected_ends = np.empty(views.size + 1, np.int64)
         _compare(
             views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, self.shown, ends,
             hits.id, hits.kind, hits.legs, hits.figures, hits.shown, reach,
             np.array([kind.paired for kind in KINDS.values()]), np.array([kind.hashed for kind in KINDS.values()]),
-            status, old, gone, expired_ends, touched, touched_ends,
+            status, old, gone, expired_ends, affected, affected_ends,
         )  # fmt: skip
         gone = gone[: expired_ends[-1]]
         # In an order that does not depend on earlier steps, so that a replay reports them in the same order.
         of = np.repeat(np.arange(views.size), np.diff(expired_ends))
         order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone], of))
-        touched = touched[: touched_ends[-1]]
-        return Difference(ends, status, old, gone[order], expired_ends, touched, touched_ends)
+        affected = affected[: affected_ends[-1]]
+        return Difference(ends, status, old, gone[order], expired_ends, affected, affected_ends)
 
     def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Apply a difference."""
@@ -336,8 +337,8 @@ class OpenTable:
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
             views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures,
-            self.shown, self.born, difference.ends, hits.id, hits.kind, hits.legs, hits.figures, hits.shown,
-            difference.old, difference.expired, difference.touched, self.spare, self.spares, self.top, now,
+            self.shown, self.detected_at, difference.ends, hits.id, hits.kind, hits.legs, hits.figures, hits.shown,
+            difference.old, difference.expired, difference.affected, self.spare, self.spares, self.top, now,
         )  # fmt: skip
 
     def rehome(self, unit: Ints) -> None:

@@ -23,7 +23,7 @@ from oddsengine.board.row_links import LEVELS_AT, LIMIT, LINKS, joined
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.columns import NO_TIME, SECOND, Bytes, Floats, Ints, Longs
 from oddsengine.identity.layout import LIVE, MISMATCH, SUSPENDED
-from oddsengine.identity.raw_labels import WORDING, Wording
+from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
 from oddsengine.identity.table_identity import times
 from oddsengine.maths.odds import even_money
 from oddsengine.tables.casts import CASTS
@@ -58,7 +58,7 @@ class Quotes(NamedTuple):
 
     term: Ints  # codes of their terms, -1 if new
     book: Ints  # codes of their books, -1 if new
-    new_terms: list[Wording]  # of the rows without a code, in order
+    new_terms: list[RawLabel]  # of the rows without a code, in order
     new_books: list[str]
     odds: Floats
     american: Floats  # as given, else nan
@@ -81,7 +81,7 @@ _KINDS: dict[type[pl.DataType], Any] = {
 }  # fmt: skip
 _MOMENTS = ("last_seen_at", "timestamp", "odds_changed_at", "event_start_time")
 _FIELDS = (
-    *WORDING, "line", "sportsbook", "odds_decimal", "odds_american", *_MOMENTS, "is_live", "is_active",
+    *RAW_LABEL, "line", "sportsbook", "odds_decimal", "odds_american", *_MOMENTS, "is_live", "is_active",
     "rejected_upstream", *LINKS,
 )  # fmt: skip
 _SCHEMA = {**ODDS_SCHEMA, **DEPTH_SCHEMA, "timestamp": ODDS_SCHEMA["last_seen_at"]}
@@ -143,10 +143,10 @@ class QuoteReader:
     def _table(self, frame: pl.DataFrame, names: Names) -> Quotes:
         """Read quotes with `check_odds`; suspended quotes may omit the price."""
         c = checked(frame)
-        texts = [c.table[name].to_list() for name in WORDING]
-        wordings = list(zip(*texts, c.table["line"].to_list(), strict=True))
+        texts = [c.table[name].to_list() for name in RAW_LABEL]
+        raw_labels = list(zip(*texts, c.table["line"].to_list(), strict=True))
         return Quotes(
-            *_coded(wordings, c.table["sportsbook"].to_list(), names), c.odds, c.american, c.seen, c.changed, c.start,
+            *_coded(raw_labels, c.table["sportsbook"].to_list(), names), c.odds, c.american, c.seen, c.changed, c.start,
             c.flags, c.links(), c.table.rejected, c.number if c.table.rejected.height else None,
         )  # fmt: skip
 
@@ -260,9 +260,9 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
     _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
     if bad.any():
         return None
-    texts = [tuple(text or None for text in column) if "" in column else column for column in columns[: len(WORDING)]]
-    wordings = list(zip(*texts, columns[_PLACE["line"]], strict=True))
-    term, book, new_terms, new_books = _coded(wordings, columns[_PLACE["sportsbook"]], names)
+    texts = [tuple(text or None for text in column) if "" in column else column for column in columns[: len(RAW_LABEL)]]
+    raw_labels = list(zip(*texts, columns[_PLACE["line"]], strict=True))
+    term, book, new_terms, new_books = _coded(raw_labels, columns[_PLACE["sportsbook"]], names)
     if not all(map(_named, new_terms)) or not all(new_books) or not _unicode(new_books):
         return None
     links = _links(columns, len(rows))
@@ -278,12 +278,12 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
 
 
 def _coded(
-    wordings: Sequence[Wording], books: Sequence[str], names: Names
-) -> tuple[Ints, Ints, list[Wording], list[str]]:
+    raw_labels: Sequence[RawLabel], books: Sequence[str], names: Names
+) -> tuple[Ints, Ints, list[RawLabel], list[str]]:
     """Codes of terms and books, -1 for new ones, and the new ones."""
-    term = np.array([names.terms.codes.get(wording, -1) for wording in wordings], np.int32)
+    term = np.array([names.terms.codes.get(raw_label, -1) for raw_label in raw_labels], np.int32)
     book = np.array([names.books.codes.get(name, -1) for name in books], np.int32)
-    new_terms = [wordings[at] for at in np.flatnonzero(term < 0).tolist()]
+    new_terms = [raw_labels[at] for at in np.flatnonzero(term < 0).tolist()]
     new_books = [books[at] for at in np.flatnonzero(book < 0).tolist()]
     return term, book, new_terms, new_books
 
@@ -337,13 +337,13 @@ def _links(columns: Sequence[Sequence[Any]], n: int) -> list[str | None] | None:
     return texts if _unicode(text for text in texts if text) else None
 
 
-def _named(wording: Wording) -> bool:
-    """Whether a new wording has the fields that are required of a price."""
-    line = wording[-1]
+def _named(raw_label: RawLabel) -> bool:
+    """Whether a new raw label has the fields that are required of a price."""
+    line = raw_label[-1]
     return (
-        bool(wording[0] and wording[5] and wording[7])
+        bool(raw_label[0] and raw_label[5] and raw_label[7])
         and (line is None or abs(line) < np.inf)
-        and _unicode(text for text in wording[:-1] if text)
+        and _unicode(text for text in raw_label[:-1] if text)
     )
 
 

@@ -8,8 +8,8 @@ history of the prices seen (`flap`), which sets the flag `FLAP`.
 Columns of the kernels:
 
 - `key`, `ids`, `odds`, `american`, `seen`, `changed`, `start`, `moved`, `renewed`, `state`, `flags`, `level`,
-  `level_time`, `level_look`, `looks`, `same`, `depth`, `record` (per slot): the columns of `Rows`; `key` is also that
-  of ids
+  `level_time`, `level_observation`, `observations`, `same`, `depth`, `record` (per slot): the columns of `Rows`; `key`
+  is also that of ids
 - `slot`, `slots`: the row, or rows
 - `table`, `by_key`, `by_id` (int32, 2^k places): hash tables: a slot, or `NONE` where free
 """
@@ -64,8 +64,8 @@ class Rows:
     close: Floats  # estimated closing probability of its outcome then; see `pricing.close.remember`
     level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `flap`
     level_time: npt.NDArray[np.uint16]  # second at which it was last seen, modulo 2^16
-    level_look: Bytes  # number of that look, modulo 2^8
-    looks: Bytes  # number of looks, modulo 2^8
+    level_observation: Bytes  # number of that observation, modulo 2^8
+    observations: Bytes  # number of observations, modulo 2^8
     same: Bytes  # consecutive looks at the same price, up to 255
     depth: Bytes  # levels in use
     record: Ints  # place of the earlier levels in `flap`, -1 if there are none
@@ -164,7 +164,7 @@ COLUMNS = {name: dtype_of(column) for name, column in Rows.__annotations__.items
 """Dtypes of the columns of `Rows`."""
 QUOTED = (
     "odds", "american", "seen", "changed", "start", "moved", "renewed", "state", "flags", "level", "level_time",
-    "level_look", "looks", "same", "depth", "record",
+    "level_observation", "observations", "same", "depth", "record",
 )  # fmt: skip
 """The columns of a row that quotes for it change; the others are derived, or belong to it for good."""
 
@@ -270,8 +270,10 @@ def _identify(slot, first_id, ids, state, table):
 @kernel
 def _apply(
     first, q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now, key, ids, odds, american, seen,
-    changed, start, moved, renewed, state, flags, level, level_time, level_look, looks, same, depth, record, levels,
-    by_key, by_id, spare, n_spare, top, away, back, window, most_looks, least_same, least_returns, out_slot, out_effect,
+    changed, start, moved, renewed, state, flags, level, level_time, level_observation, observations, same, depth,
+    record, levels,
+    by_key, by_id, spare, n_spare, top, away, back, window, most_observations, least_same, least_returns, out_slot,
+    out_effect,
 ):  # fmt: skip
     """Apply quotes in order, from `first` until `levels` is full; `out_effect` gets the effect of each.
 
@@ -280,7 +282,7 @@ def _apply(
     - `q_key`, `q_odds`, `q_american`, `q_seen`, `q_changed`, `q_start`, `q_flags`: the columns of `CodedQuotes`
     - `q_id` (uint64 per quote): id of the row, if it is new
     - `now`: time of the batch, microseconds
-    - `levels`, `away`, `back`, `window`, `most_looks`, `least_same`, `least_returns`: as in `look_at`
+    - `levels`, `away`, `back`, `window`, `most_observations`, `least_same`, `least_returns`: as in `look_at`
     - `spare` (int32), `n_spare`: free slots, and their number
     - `top`: slots ever used
     - `out_slot` (int32 per quote): the row, or `NONE`
@@ -311,7 +313,7 @@ def _apply(
             _enter(slot, q_key[i], by_key)
             _identify(slot, q_id[i], ids, state, by_id)
             n_entered += 1
-            looks[slot] = 0
+            observations[slot] = 0
             same[slot] = 0
             depth[slot] = 0
             record[slot] = NONE
@@ -351,7 +353,7 @@ def _apply(
             changed[slot] = (
                 change_time if change_time >= changed[slot] else time
             )  # it cannot have changed before what it replaces
-        is_look = time > last_time or price != odds[slot] or depth[slot] == 0
+        is_observation = time > last_time or price != odds[slot] or depth[slot] == 0
         flags[slot] = (flags[slot] & _NOT_OF_QUOTE) | quote_flags
         if not has_no_price:
             odds[slot] = q_odds[i]
@@ -368,11 +370,12 @@ def _apply(
             seconds = (time // SECOND - np.int64(level_time[slot])) & SECONDS
             if seconds > window:
                 depth[slot] = 0
-        if is_look and (quote_flags & SUSPENDED) == 0:
+        if is_observation and (quote_flags & SUSPENDED) == 0:
             flap = flags[slot] & FLAP
             look_at(
-                slot, time, last_time, 1.0 / price, level, level_time, level_look, looks, same, depth, record, flags,
-                levels, away, back, window, most_looks, least_same, least_returns,
+                slot, time, last_time, 1.0 / price, level, level_time, level_observation, observations, same, depth,
+                record, flags,
+                levels, away, back, window, most_observations, least_same, least_returns,
             )  # fmt: skip
             if (flags[slot] & FLAP) != flap:
                 effect |= STATUS

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
 from oddsengine.columns import Words, dtype_of
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 
 _QUOTE_DTYPES = [np.dtype(dtype_of(column)).newbyteorder("<") for column in CodedQuotes.__annotations__.values()]
 _ID = np.dtype(dtype_of(Words)).newbyteorder("<")
@@ -39,29 +39,29 @@ def batch_content(batch: Batch) -> list[Any]:
     columns = [_bytes(column, dtype) for column, dtype in zip(batch.quoted, _QUOTE_DTYPES, strict=True)]
     links = {at: link for at, link in enumerate(batch.links) if link is not None}
     return [
-        batch.now, batch.wordings, batch.books, columns, links, _bytes(batch.removed, _ID), batch.complete,
+        batch.now, batch.raw_labels, batch.books, columns, links, _bytes(batch.removed, _ID), batch.complete,
         batch.events, batch.rejected,
     ]  # fmt: skip
 
 
 def batch_of_content(content: Sequence[Any]) -> Batch:
     """The batch of `batch_content`."""
-    now, wordings, books, columns, few_links, removed, *rest = content
+    now, raw_labels, books, columns, few_links, removed, *rest = content
     quoted = CodedQuotes(*map(_column, columns, _QUOTE_DTYPES))
     links: list[str | None] = [None] * quoted.key.size
     for at, link in few_links.items():
         links[at] = link
-    return batch_of_fields(now, map(tuple, wordings), books, quoted, links, _column(removed, _ID), *rest)
+    return batch_of_fields(now, map(tuple, raw_labels), books, quoted, links, _column(removed, _ID), *rest)
 
 
 def batch_of_fields(
-    now: int, wordings: Iterable[Wording], books: list[str], quoted: CodedQuotes, links: list[str | None],
+    now: int, raw_labels: Iterable[RawLabel], books: list[str], quoted: CodedQuotes, links: list[str | None],
     removed: Words, complete: Iterable[Sequence[Any]], events: Iterable[Sequence[Any]],
     rejected: Mapping[str, int],
 ) -> Batch:  # fmt: skip
     """A batch of fields that were decoded, in which tuples have become lists."""
     return Batch(
-        now, list(wordings), books, quoted, links, removed, [(book, event) for book, event in complete],
+        now, list(raw_labels), books, quoted, links, removed, [(book, event) for book, event in complete],
         [(event, status, start) for event, status, start in events], dict(rejected),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The board: the latest price of every book, wording and line, and the effects of each batch.
+"""The board: the latest price of every book, raw label and line, and the effects of each batch.
 
 `Board` owns the columns and is the only one that writes to them. It has prices, events and times, but no callers: which
 books a caller may see, and which opportunities are shown, is decided from what `gather` returns.
@@ -62,7 +62,7 @@ from oddsengine.identity.layout import (
     UnitColumns,
     gather,
 )
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.pricing.close import BookLogits, Times, minutes, starts
 from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.momentum import LadderSamples, Memory
@@ -78,7 +78,7 @@ class Batch(NamedTuple):
     """One batch in codes: all input of a step. The same batches in order produce the same board."""
 
     now: int
-    wordings: list[Wording]  # new in this batch, in order of their codes
+    raw_labels: list[RawLabel]  # new in this batch, in order of their codes
     books: list[str]  # new in this batch
     quoted: CodedQuotes
     links: list[str | None]
@@ -108,7 +108,7 @@ class BoardContent(NamedTuple):
     notices: dict[str, EventNotice]
     rejected: dict[str, int]
     tidy_at: int
-    wordings: list[Wording]
+    raw_labels: list[RawLabel]
     books: list[str]
     top: int
     columns: dict[str, npt.NDArray[Any]]  # of the rows, up to `top`
@@ -288,7 +288,7 @@ class Board:
         names, rows = self.names, self.rows
         for book in batch.books:
             names.books.code(book)
-        names.learn(batch.wordings)
+        names.learn(batch.raw_labels)
         self.units.count(names.units.size)
         quoted = batch.quoted
         slots, what = self._quotes(quoted, batch.now, known)
@@ -306,14 +306,14 @@ class Board:
         if batch.events:
             self.notices.take(batch.events, batch.now)
         left = self._time(batch.now)
-        touched = slots[(what & MOVED) != 0]
+        affected = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
         # A duplicate's time may decide which of two equal prices is used.
         unit = rows.unit[again]
         moves = ((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED) | (rows.doubt[again] != 0)
         again = again[moves | (rows.seen[again] > self.units.until[unit])]
         rows.pending[again] |= np.uint8(TIMED)
-        for some in (touched, again):
+        for some in (affected, again):
             self.units.dirty[rows.unit[some]] |= np.uint8(DIRTY)
         self.units.loosen(rows.unit[np.concatenate((slots[member | ((what & (NEW | LIVENESS)) != 0)], gone))])
         regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((gone, left)))
@@ -343,9 +343,10 @@ class Board:
             done, rows.top, rows.spares, entered = _apply(
                 done, *quoted, ids, now,
                 rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved,
-                rows.renewed, rows.state, rows.flags, rows.level, rows.level_time, rows.level_look, rows.looks,
+                rows.renewed, rows.state, rows.flags, rows.level, rows.level_time, rows.level_observation,
+                rows.observations,
                 rows.same, rows.depth, rows.record, rows.levels, rows.by_key, rows.by_id, rows.spare, rows.spares,
-                rows.top, limits.flap_away, limits.flap_back, int(limits.flap_window_s), limits.flap_looks,
+                rows.top, limits.flap_away, limits.flap_back, int(limits.flap_window_s), limits.flap_observations,
                 limits.flap_agree, limits.flap_returns_live, slots, what,
             )  # fmt: skip
             rows.entries += entered
@@ -443,7 +444,7 @@ class Board:
             self._undo.remember_lost(rows, gone)
         rows.state[gone] = GONE
         rows.moved[gone] = now
-        self.units.wake[rows.unit[gone]] = NO_TIME
+        self.units.due_at[rows.unit[gone]] = NO_TIME
 
     def _settle(self, new: Ints, gone: Ints) -> bool:
         """Count what rows say of their events, and decide again about events on which they disagree.
@@ -464,7 +465,7 @@ class Board:
             self.units.count(names.units.size)
             units = np.array(names.units.of_event[event], np.int64)
             self.units.loosen(units)
-            self.units.wake[units] = NO_TIME
+            self.units.due_at[units] = NO_TIME
             slots = self.units.slots_of(units)
             rows.pending[slots] = REPRICED  # the teams, sport or league of their results may be others
             regrouped |= self._regroup(slots)
@@ -512,15 +513,15 @@ class Board:
             rows.member[slots] = 0
             rows.release(slots)
 
-    def tidy(self) -> bool:
+    def compact(self) -> bool:
         """Drop names without rows once they are the majority. Returns True if codes have changed."""
         names, rows = self.names, self.rows
-        if len(names.terms.wordings) < self.tidy_at:
+        if len(names.terms.raw_labels) < self.tidy_at:
             return False
         held = np.flatnonzero(rows.state[: rows.top] != FREE)
         used = distinct(rows.key[held] >> BOOK_BITS)
         self.tidy_at = max(_FEW, 2 * used.size)
-        if len(names.terms.wordings) < self.tidy_at:
+        if len(names.terms.raw_labels) < self.tidy_at:
             return False
         self.renumber()
         return True
@@ -587,7 +588,7 @@ class Board:
                 names.market_names.rank,
                 names.tables.traits.outcomes,
             ),
-            names.tables.twins,
+            names.tables.equivalents,
             Lists(held.start, held.size, held.pool, names.units.event.values, names.units.live.values),
             units,
             mismatch=CODES["price_mismatch"] not in self.off,
@@ -608,9 +609,9 @@ class Board:
         times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
         made: list[LadderSamples] = []
 
-        def momentum(ballot: BookLogits) -> Floats:
+        def momentum(logits: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
-                names.hashes(g).ladder, g, ballot, minute, times.start, of.lines.slope[g.kind, sport],
+                names.hashes(g).ladder, g, logits, minute, times.start, of.lines.slope[g.kind, sport],
                 of.lines.reach[g.kind, sport], names.tables.traits.feed, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
@@ -675,7 +676,7 @@ class Board:
         columns = {name: getattr(rows, name)[: rows.top] for name in COLUMNS if name not in _DERIVED}
         links = {slot: link for slot, link in enumerate(rows.links) if link is not None}
         return BoardContent(
-            self.now, self.moment, notices.checked, notices.latest, self.rejected, self.tidy_at, names.terms.wordings,
+            self.now, self.moment, notices.checked, notices.latest, self.rejected, self.tidy_at, names.terms.raw_labels,
             names.books.values, rows.top, columns, rows.spare[: rows.spares], rows.levels, links,
         )  # fmt: skip
 
@@ -684,7 +685,7 @@ class Board:
         rows, names, notices = self.rows, self.names, self.notices
         for book in content.books:
             names.books.code(book)
-        names.add(content.wordings)
+        names.add(content.raw_labels)
         rows.room_for(content.top)
         for name, column in content.columns.items():
             getattr(rows, name)[: content.top] = column

@@ -1,4 +1,4 @@
-"""Terms: wordings with their lines, interpreted once, with a column per property."""
+"""Terms: raw labels with their lines, interpreted once, with a column per property."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Bools, Longs
 from oddsengine.detection.opportunity_ids import hash_text
 from oddsengine.identity.layout import OTHER_GAME
-from oddsengine.identity.raw_labels import TermMeanings, Wording, parts_of_rows, read_wordings, thresholds
+from oddsengine.identity.raw_labels import RawLabel, TermMeanings, parts_of_rows, read_raw_labels, thresholds
 from oddsengine.identity.traits import MarketKind
 
 _NO_LINE = CODES["no_line"]
@@ -25,7 +25,7 @@ class Reading(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """The meaning of one wording with its line."""
+    """The meaning of one raw label with its line."""
 
     kind: MarketKind
     with_draw: MarketKind
@@ -37,10 +37,10 @@ class Meaning(NamedTuple):
     turned: Reading
 
 
-def meanings(wordings: Sequence[Wording], off: frozenset[int]) -> Iterator[Meaning]:
-    """Interpret wordings with their lines; `off` are codes of disabled guards."""
-    terms = read_wordings(parts_of_rows(wordings), off)
-    line = np.array([np.nan if wording[-1] is None else wording[-1] for wording in wordings], np.float64)
+def meanings(raw_labels: Sequence[RawLabel], off: frozenset[int]) -> Iterator[Meaning]:
+    """Interpret raw labels with their lines; `off` are codes of disabled guards."""
+    terms = read_raw_labels(parts_of_rows(raw_labels), off)
+    line = np.array([np.nan if raw_label[-1] is None else raw_label[-1] for raw_label in raw_labels], np.float64)
     straight, fits = thresholds(terms, line, terms.side)
     turned, _ = thresholds(terms, line, terms.side_turned)
     lined = np.array([kind.has_line for kind in terms.kinds], bool)[terms.kind]
@@ -66,15 +66,15 @@ def _meaning(
     )  # fmt: skip
 
 
-def term_hashes(wording: Wording, meaning: Meaning) -> tuple[np.uint64, np.uint64]:
+def term_hashes(raw_label: RawLabel, meaning: Meaning) -> tuple[np.uint64, np.uint64]:
     """Hashes of event, market, subject and side, with and without the line; of the texts if these are unknown."""
     sides = meaning.with_draw.outcomes
-    market = "|".join(wording[at] or "" for at in (5, 10, 6))
+    market = "|".join(raw_label[at] or "" for at in (5, 10, 6))
     if meaning.verdict or not 0 <= meaning.straight.side < len(sides):
-        stem = f"{wording[0]}|{market}|{wording[9]}|{wording[11]}|{wording[7]}|{wording[8]}"
-        text = f"{stem}|{wording[-1]}"
+        stem = f"{raw_label[0]}|{market}|{raw_label[9]}|{raw_label[11]}|{raw_label[7]}|{raw_label[8]}"
+        text = f"{stem}|{raw_label[-1]}"
     else:
-        stem = f"{wording[0]}|{market}|{meaning.straight.subject}|{sides[meaning.straight.side]}"
+        stem = f"{raw_label[0]}|{market}|{meaning.straight.subject}|{sides[meaning.straight.side]}"
         text = f"{stem}|{meaning.straight.threshold}"
     return _hash(text), _hash(stem)
 
@@ -99,11 +99,11 @@ class Term(NamedTuple):
 
 
 class Terms(Copyable):
-    """Codes of wordings with their lines, and their columns."""
+    """Codes of raw labels with their lines, and their columns."""
 
     def __init__(self) -> None:
-        self.codes: dict[Wording, int] = {}  # also of wordings that have "" for None
-        self.wordings: list[Wording] = []
+        self.codes: dict[RawLabel, int] = {}  # also of raw labels that have "" for None
+        self.raw_labels: list[RawLabel] = []
         self.event = GrowingColumn(np.int32)
         self.place = GrowingColumn(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
         self.other = GrowingColumn(np.int64, 4)  # the same with home and away swapped
@@ -118,12 +118,12 @@ class Terms(Copyable):
     def complete(self) -> int:
         """Number of terms that have all columns."""
         sizes: list[int] = [getattr(self, name).size for name in Term._fields]
-        return min(len(self.wordings), *sizes)
+        return min(len(self.raw_labels), *sizes)
 
-    def append(self, wording: Wording, term: Term) -> None:
-        """Add a wording that has no code."""
-        code = len(self.wordings)
-        self.wordings.append(wording)
+    def append(self, raw_label: RawLabel, term: Term) -> None:
+        """Add a raw label that has no code."""
+        code = len(self.raw_labels)
+        self.raw_labels.append(raw_label)
         self.event.append(term.event)
         self.place.append(term.place)
         self.other.append(term.other)
@@ -133,7 +133,7 @@ class Terms(Copyable):
         self.id.append(term.id)
         self.stem.append(term.stem)
         self.tie.append(term.tie)
-        self.codes[wording] = code
+        self.codes[raw_label] = code
 
     def of_event(self, event: int) -> Longs:
         """Codes of the terms of an event."""

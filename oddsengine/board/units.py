@@ -77,13 +77,13 @@ class Units:
         self.pool = np.empty(4096, np.int32)
         self.end = 0  # end of the used part of the pool
         self.dirty = np.zeros(256, np.uint8)  # `DIRTY`, `LOOSE`: to be judged and searched again
-        self.wake = np.full(256, NO_TIME)  # earliest time at which time alone can change a result
+        self.due_at = np.full(256, NO_TIME)  # earliest time at which time alone can change a result
         self.until = np.zeros(256, np.int64)  # a price seen again later may be too far from another in time
 
     def count(self, units: int) -> None:
         """Allocate columns for this many units."""
-        for name in ("start", "size", "room", "dirty", "until", "wake"):
-            setattr(self, name, grown(getattr(self, name), units, NO_TIME if name == "wake" else 0))
+        for name in ("start", "size", "room", "dirty", "until", "due_at"):
+            setattr(self, name, grown(getattr(self, name), units, NO_TIME if name == "due_at" else 0))
 
     def enrol(self, slots: Ints, unit: Ints) -> None:
         """Add rows to the lists of their units; `unit` is the column of all rows."""

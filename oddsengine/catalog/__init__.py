@@ -42,11 +42,12 @@ from oddsengine.catalog.links import BetLink, allowed, hosts, link, link_states,
 from oddsengine.catalog.listings import Listing, listing, listings
 from oddsengine.catalog.markets import (
     FULL_GAME,
+    EquivalentOutcome,
+    EquivalentOutcomes,
     Family,
     MarketType,
-    Twin,
-    Twins,
     categories,
+    equivalents,
     families,
     family_name,
     is_market,
@@ -59,7 +60,6 @@ from oddsengine.catalog.markets import (
     selection_words,
     shape,
     twinned,
-    twins,
 )
 from oddsengine.catalog.numerical_ids import numerical_id
 from oddsengine.catalog.own import forget, load
@@ -80,6 +80,8 @@ __all__ = [
     "BetLink",
     "Book",
     "CatalogError",
+    "EquivalentOutcome",
+    "EquivalentOutcomes",
     "FairTable",
     "Family",
     "League",
@@ -93,8 +95,6 @@ __all__ = [
     "Team",
     "Terms",
     "Thresholds",
-    "Twin",
-    "Twins",
     "allowed",
     "amended_fair_table",
     "book",
@@ -104,6 +104,7 @@ __all__ = [
     "certain_team",
     "changed",
     "chosen_fair_table",
+    "equivalents",
     "fair_changes",
     "fair_content",
     "fair_table",
@@ -146,5 +147,4 @@ __all__ = [
     "thresholds",
     "tier_books",
     "twinned",
-    "twins",
 ]

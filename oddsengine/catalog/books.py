@@ -44,8 +44,8 @@ class Book(NamedTuple):
         return self.display or self.name
 
     @property
-    def desk(self) -> str:
-        """What books have in common whose prices one trading desk makes."""
+    def provider(self) -> str:
+        """What books have in common whose prices one odds provider makes."""
         return self.feed or f"={self.id}"
 
     def contract_fee(self, *, live: bool) -> float:
@@ -77,14 +77,14 @@ def _by_alias() -> Mapping[str, Book]:
 def book(id_: str) -> Book:
     """Return a book by id, name or alias, ignoring case and spaces; an unknown book has no flags.
 
-    One of a state or a country, such as `hardrockbet_az`, has the desk of the book that it is of; an exchange does not:
-    other customers bet there.
+    One of a state or a country, such as `hardrockbet_az`, has the odds provider of the book that it is of; an exchange
+    does not: other customers bet there.
 
     Examples
     --------
     >>> book("pinnacle").sharp, book("betfair_ex_eu").id, book("Circa Sports").id, book("Corner Shop")[:3]
     (True, 'betfair_exchange', 'circa', ('corner_shop', 'Corner Shop', False))
-    >>> book("hardrockbet_az").desk == book("hardrock").desk
+    >>> book("hardrockbet_az").provider == book("hardrock").provider
     True
     """
     name, known = plain(id_), _by_alias()
@@ -92,7 +92,7 @@ def book(id_: str) -> Book:
         return found
     if (match := _PLACE.fullmatch(name)) and (of := known.get(match[1])) and not of.exchange:
         return of._replace(
-            id=name, name=f"{of.name} {match[2].upper()}", sharp=False, feed=of.desk, aliases=(), display="",
+            id=name, name=f"{of.name} {match[2].upper()}", sharp=False, feed=of.provider, aliases=(), display="",
             requires_tier=TIERS[-1],
         )  # fmt: skip
     return Book(name, id_)

@@ -373,7 +373,7 @@ def categories() -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType({id_: tuple(types) for id_, types in _source()["categories"].items()})
 
 
-class Twin(NamedTuple):
+class EquivalentOutcome(NamedTuple):
     """One outcome of a family, with line (for spreads the home handicap) and side if it has these."""
 
     family: str
@@ -382,28 +382,29 @@ class Twin(NamedTuple):
     subject: str = ""
 
 
-class Twins(NamedTuple):
+class EquivalentOutcomes(NamedTuple):
     """Outcomes that settle on the same fact in some sports."""
 
     fact: str
     sports: frozenset[str]
-    members: tuple[Twin, ...]
+    members: tuple[EquivalentOutcome, ...]
     example: str
 
 
 @cache
-def twins() -> Mapping[str, Twins]:
+def equivalents() -> Mapping[str, EquivalentOutcomes]:
     """Return outcomes of different families that settle on the same fact, by fact.
 
     Examples
     --------
-    >>> [member.family for member in twins()["no_goal"].members]
+    >>> [member.family for member in equivalents()["no_goal"].members]
     ['first_to_score', 'last_to_score', 'total']
     """
     return MappingProxyType(
         {
-            id_: Twins(
-                entry["fact"], frozenset(entry["sports"]), tuple(Twin(**member) for member in entry["members"]),
+            id_: EquivalentOutcomes(
+                entry["fact"], frozenset(entry["sports"]),
+                tuple(EquivalentOutcome(**member) for member in entry["members"]),
                 entry["example"],
             )
             for id_, entry in _source()["twins"].items()
@@ -413,8 +414,8 @@ def twins() -> Mapping[str, Twins]:
 
 @cache
 def twinned(sport_id: str) -> frozenset[str]:
-    """Return the families with an outcome that has a twin in a sport."""
-    return frozenset(each.family for fact in twins().values() if sport_id in fact.sports for each in fact.members)
+    """Return the families with an outcome that has an equivalent outcome in a sport."""
+    return frozenset(each.family for fact in equivalents().values() if sport_id in fact.sports for each in fact.members)
 
 
 @cache

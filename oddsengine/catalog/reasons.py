@@ -39,7 +39,7 @@ NAMES = ("", *GUARDS, *IDENTITY)
 CODES = {name: code for code, name in enumerate(NAMES)}
 ACCEPTED = 0  # the code of a price that is used
 
-# Sentence of each verdict; {x} is the measured number, {id} the reason of the wording.
+# Sentence of each verdict; {x} is the measured number, {id} the reason of the raw label.
 SENTENCES = {
     "bad_price": "the price is not a finite decimal above 1",
     "price_mismatch": "the American and the decimal price differ by more than 1 %",

@@ -51,7 +51,7 @@ class Thresholds(NamedTuple):
     flap_away: float
     flap_back: float
     flap_window_s: float
-    flap_looks: int
+    flap_observations: int
     flap_agree: int
     flap_returns_live: int
     event_unseen_s: float
@@ -79,14 +79,14 @@ class Thresholds(NamedTuple):
 # Maximum of thresholds without one of their own: rows store seconds and counts in few bits.
 _MOST = {
     "flap_window_s": 32_767,
-    "flap_looks": 120,
+    "flap_observations": 120,
     "flap_agree": 120,
     "flap_returns_live": 8,
     "witness_weight": 0.99,
     "witness_weight_old": 0.99,
     "mid_price_share": 0.99,
 }
-_LEAST = {"flap_looks": 2, "flap_agree": 2, "flap_returns_live": 1, "outlier_others": 2, "conflict_others": 1}
+_LEAST = {"flap_observations": 2, "flap_agree": 2, "flap_returns_live": 1, "outlier_others": 2, "conflict_others": 1}
 _FIXED = ("epsilon",)
 
 

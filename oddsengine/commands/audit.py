@@ -34,7 +34,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
     history = arguments.history
     if arguments.columns:
         history = read_odds(history, columns=arguments.columns)
-    with Progress("looks") as progress:
+    with Progress("snapshots") as progress:
         result = audit(
             history, method=arguments.method, sharp=arguments.sharp, books=arguments.books, include=arguments.include,
             fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
@@ -46,7 +46,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
     if arguments.plot is not None:
         calibration(result, hours=arguments.hours).savefig(arguments.plot)
     if arguments.json:
-        facts = {"looks": result.looks, "fair": result.fair, "waiting": result.waiting}
+        facts = {"observations": result.observations, "fair": result.fair, "waiting": result.waiting}
         tables = {"cells": result.table, "later": result.later, "against": result.against}
         tables["reliability"] = result.reliability
         document = {**facts, **{name: table.to_dicts() for name, table in tables.items()}}

@@ -111,7 +111,7 @@ def _share(value: float | None) -> str:
 
 def _ev(row: Row) -> Cells:
     fair = row["fair_probability"]
-    sisters = row["shared_feed"]
+    same_feed = row["shared_feed"]
     return [
         [
             _percent(row["ev_percentage"]), row["sportsbook"], row["event_name"], _market(row),
@@ -121,7 +121,7 @@ def _ev(row: Row) -> Cells:
             row["reference"] if row["reference"] in ("close", "model") else row["sharp_book"] or "",
             _percent(None if row["kelly_percent"] is None else row["kelly_percent"] * 100.0),
             _percent(row["confidence_score"], 0), _share(row.get("still_there")), age(row["oldest_odds_age_seconds"]),
-            _notes(row, row, f"same feed: {' '.join(sisters)}" if sisters else ""), row["id"],
+            _notes(row, row, f"same feed: {' '.join(same_feed)}" if same_feed else ""), row["id"],
         ]
     ]  # fmt: skip
 

@@ -179,7 +179,7 @@ def scan_command(arguments: argparse.Namespace) -> None:
         else:
             with warnings.catch_warnings(action="ignore", category=OddsWarning):  # the summary says it
                 everything = find_all(table, **_question(arguments, table, (*_QUESTION, "stake", *_THRESHOLDS)))
-            counts = everything.set_aside
+            counts = everything.rejected_counts
             results = {report_of(kind): everything[kind.name] for kind in some_kinds(arguments.kind)}
     newest = table["last_seen_at"].max() if table.height else None
     now = arguments.now or newest

@@ -148,7 +148,7 @@ class _Counter(Recorder):
     def __init__(self) -> None:
         self.quotes = 0
 
-    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
+    def batch(self, batch: Batch, suspended: Sequence[ViewKey] = ()) -> None:
         self.quotes += batch.quoted.key.size
 
 
@@ -298,7 +298,7 @@ def _summary(facts: Mapping[str, Any], spent: float) -> list[str]:
         books = "all books" if view["books"] is None else ", ".join(view["books"])
         lines.append(f"open over {books} ({view['method']}): {_listed(view['open'])}")
     if not facts["views"]:
-        lines.append("no view is awake")
+        lines.append("no view is active")
     lines.append(f"state hash {facts['state_hash']}")
     return lines + ([f"torn: {facts['torn']}"] if facts["torn"] else [])
 

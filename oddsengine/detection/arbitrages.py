@@ -1,7 +1,7 @@
 """Arbitrages: the best admissible prices of all outcomes, from at least two books, sum to less than one.
 
-The price of an outcome may be that of a twin (see `twins`): a back of the home side in a three-way market and the other
-side with half a goal, which is its lay, are both sides of the spread.
+The price of an outcome may be that of an equivalent outcome (see `equivalents`): a back of the home side in a three-way
+market and the other side with half a goal, which is its lay, are both sides of the spread.
 """
 
 from typing import Any
@@ -52,7 +52,7 @@ def published_ids(question: Question, hits: Cases) -> pl.Series:
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by descending profit."""
-    v, schema = question.view, board.extended(ARBITRAGE_SCHEMA, question.board.extra)
+    v, schema = question.prices, board.extended(ARBITRAGE_SCHEMA, question.board.extra)
     limits = v.limits
     hits = hits.only(np.flatnonzero(~over_cap(question, hits)))
     if not hits.market.size:
@@ -103,7 +103,7 @@ def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
 
 def _edge(question: Question, legs: BestPrices) -> tuple[Floats, Longs]:
     """Return the edge of the best leg over the reference, nan without a reference, and its row."""
-    v = question.view
+    v = question.prices
     market = distinct(v.groups.market[legs.rows[legs.rows >= 0]]).astype(np.int64)
     hits = edges(v, np.zeros(market.size, np.int64), market, np.array([-1.0]))
     of_row = np.full(v.groups.row.size, -np.inf)

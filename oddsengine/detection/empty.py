@@ -11,7 +11,7 @@ import polars as pl
 from oddsengine.columns import SECOND
 from oddsengine.detection import arbitrages, ev
 from oddsengine.detection.kinds import thresholds
-from oddsengine.detection.question import Question, set_aside
+from oddsengine.detection.question import Question, rejected_counts
 from oddsengine.pricing.close import SUSPECT
 from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.one_sided import quoted
@@ -42,7 +42,7 @@ def unusable(question: Question) -> str:
 
 def _rejections(question: Question) -> tuple[int, int, str]:
     """Number of rows, number of those that guards reject, and their commonest reasons."""
-    table, counts = question.table, set_aside(question.prepared)
+    table, counts = question.table, rejected_counts(question.prepared)
     rows, lost = table.height + table.rejected.height, sum(counts.values())
     if not lost:
         return rows, 0, ""
@@ -54,7 +54,7 @@ def _rejections(question: Question) -> tuple[int, int, str]:
 
 
 def _too_old(question: Question) -> str:
-    moment, limits = question.moment(), question.view.limits
+    moment, limits = question.moment(), question.prices.limits
     if moment is None:
         return ""
     live = f", {limits.stale_live_s:g} s in play," if question.table["is_live"].any() else ""
@@ -86,7 +86,7 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
 
     `sharp` is the reference as given, and `option` what the caller calls that parameter.
     """
-    v = question.view
+    v = question.prices
     rows, lost, listed = _rejections(question)
     also = f"; {lost:,} of {rows:,} rows are rejected: {listed}" if lost else ""
     if not question.table.height or ev.find_hits(replace(question, thresholds=thresholds(min_ev=-100.0))).row.size:
@@ -110,7 +110,7 @@ def no_fair_price(question: Question, sharp: object, option: str = "sharp") -> s
 
 def _suspect(question: Question) -> str:
     """Name the option for prices that have an estimate which is not trusted, if there are some."""
-    v = question.view
+    v = question.prices
     if v.close is None or not ((v.close.flags & SUSPECT != 0) & ~np.isnan(v.close.row)).any():
         return ""
     return ", and suspect in include uses a sharp book that was not measured alone"
@@ -118,10 +118,10 @@ def _suspect(question: Question) -> str:
 
 def _one_sided(question: Question) -> str:
     """Name the option for prices of one side, if there are some and it is not used."""
-    v = question.view
+    v = question.prices
     if v.board is None or v.close is None or v.close.votes is not None:
         return ""
-    some = quoted(v.groups, v.traits, v.net, v.reason, v.board.ballot, v.board)
+    some = quoted(v.groups, v.traits, v.net, v.reason, v.board.logits, v.board)
     return ", and one_sided in include uses books that quote one side only" if some.row.size else ""
 
 
@@ -129,7 +129,7 @@ def best_found(question: Question) -> str:
     """Say how many rows are usable, and how good the best price and the best arbitrage are."""
     rows, lost, listed = _rejections(question)
     said = f"{rows - lost:,} of {rows:,} rows are usable{f' (rejected: {listed})' if lost else ''}"
-    cap = 100.0 * question.view.limits.arbitrage_cap
+    cap = 100.0 * question.prices.limits.arbitrage_cap
     everything = thresholds(min_ev=-100.0, min_profit=-99.0, max_profit=cap)
     most = replace(question, thresholds=everything)
     hits = ev.find_hits(most)

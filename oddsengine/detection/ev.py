@@ -44,7 +44,7 @@ class EvPrices(NamedTuple):
 
 def find_hits(search: Search) -> EvPrices:
     """Return the offers at or above each caller's minimum EV, including those above the cap."""
-    v, swept = search.view, search.swept
+    v, swept = search.prices, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.thresholds["min_ev"] - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
     named = opportunity_ids.of_prices("ev", v.groups, search.hashes, market, hits.row)
@@ -55,12 +55,12 @@ def over_cap(search: Search, hits: EvPrices) -> Bools:
     """Flag edges so large that they must be data errors; all false if the guard is disabled."""
     if not search.cap:
         return np.zeros(hits.edge.size, bool)
-    return np.asarray(hits.edge > search.view.limits.ev_cap + search.epsilon)
+    return np.asarray(hits.edge > search.prices.limits.ev_cap + search.epsilon)
 
 
 def opened(search: Search, hits: EvPrices, _: Bools) -> Opened:
     """What is open; figures are edge, fair probability, width of the reference, odds, and doubts and flags."""
-    v, hits = search.view, hits.only(~over_cap(search, hits))
+    v, hits = search.prices, hits.only(~over_cap(search, hits))
     doubt: Any = hits.doubt
     if v.close is not None:
         doubt = hits.doubt + 2.0 * v.close.flags[hits.row]
@@ -71,8 +71,8 @@ def opened(search: Search, hits: EvPrices, _: Bools) -> Opened:
 def located(question: Question, hits: EvPrices) -> Located:
     """Ids, markets and legs of what was found."""
     row = hits.row[:, None]
-    market = question.view.groups.market[row].astype(np.int64)
-    return Located(opportunity_ids.hexadecimal(hits.id), market, row, 1.0 / question.view.net[row])
+    market = question.prices.groups.market[row].astype(np.int64)
+    return Located(opportunity_ids.hexadecimal(hits.id), market, row, 1.0 / question.prices.net[row])
 
 
 def at_most(question: Question, hits: EvPrices, max_ev: float | None) -> EvPrices:
@@ -82,7 +82,7 @@ def at_most(question: Question, hits: EvPrices, max_ev: float | None) -> EvPrice
 
 def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     """Build result rows, ordered by descending edge."""
-    v, schema = question.view, board.extended(EV_SCHEMA, question.board.extra)
+    v, schema = question.prices, board.extended(EV_SCHEMA, question.board.extra)
     keep = ~over_cap(question, hits)
     order = np.lexsort((hits.id, -100.0 * hits.edge))
     hits = hits.only(order[keep[order]])
@@ -95,7 +95,7 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     old, _ = board.stale_flags(v, age, live)
     base = question.facts(hits.row)
     facts = board.market_facts(question, hits.row, base)
-    shared, sister = _sisters(question, hits.row, edge)
+    shared, same_feed = _same_feed(question, hits.row, edge)
     push = _pushes(question, market)
     tie = settlement_differences.tie_probability(question, hits.row)
     arb = _arbs(question, market)
@@ -134,7 +134,7 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
         "push_probability": board.nullable(push),
         "ev_per_stake": board.nullable(_per_stake(v, percent, net, push, tie)),
         "tie_probability": board.nullable(tie),
-        "shared_feed": sister,
+        "shared_feed": same_feed,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,
         "reference": sharp_book if close is None else board.repeated(v.method, edge.size),
@@ -162,7 +162,7 @@ class _Close(NamedTuple):
 
 def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     """Compute the range at the close, the probability of a positive edge, flags and the shrunk Kelly stake."""
-    v = question.view
+    v = question.prices
     if v.close is None:
         return None
     g, net = v.groups, v.net[hits.row]
@@ -174,7 +174,7 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
     table, voted = catalog.fair_table(), dict[str, Any]()
     if v.board is not None:
-        others, agree = fair_close.agreeing(g, v.board.ballot, v.traits, hits.row, v.net)
+        others, agree = fair_close.agreeing(g, v.board.logits, v.traits, hits.row, v.net)
         if v.close.votes is not None:
             one = np.flatnonzero(flags & ONE_SIDED)
             others[one], agree[one] = fair_close.agreeing(g, v.close.votes, v.traits, hits.row[one], v.net)
@@ -213,12 +213,12 @@ def _still_there(
     return fair_close.still_there(100.0 * hits.edge, stood, hours, moved, known.of.table)
 
 
-def _sisters(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Series]:
+def _same_feed(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Series]:
     """Find other books of the same feed with the same edge on the same outcome: whether a row has any, and which."""
-    g = question.view.groups
+    g = question.prices.groups
     segment = np.searchsorted(g.rows, row, side="right") - 1
     book = g.book[row]
-    feed = question.view.traits.feed[book]
+    feed = question.prices.traits.feed[book]
     order = np.lexsort((edge, feed, segment))
     same = np.all([np.diff(key[order]) == 0 for key in (edge, feed, segment)], axis=0)
     shared = np.zeros(row.size, bool)
@@ -236,7 +236,7 @@ def _sisters(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Ser
 
 def _arbs(question: Question, market: Longs) -> Floats:
     """Return the profit of each market's best arbitrage as a fraction, 0 without one."""
-    v = question.view
+    v = question.prices
     markets, at = np.unique(market, return_inverse=True)
     legs = best_legs(v, np.zeros(markets.size, np.int64), markets, distinct=True)
     profit = 1.0 / legs.total - 1.0
@@ -246,7 +246,7 @@ def _arbs(question: Question, market: Longs) -> Floats:
 
 def _pushes(question: Question, market: Longs) -> Floats:
     """Return the probability of a push on each market's line times the share returned, nan if unknown."""
-    v, g = question.view, question.view.groups
+    v, g = question.prices, question.prices.groups
     line = g.threshold[market].astype(np.int64)
     part = line % 100
     out = np.where(v.traits.two_sided[g.kind[g.ladder[market]]] != 0, np.nan, 0.0)

@@ -19,7 +19,7 @@ from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.result_columns import accepted, outcome
 from oddsengine.detection.settlement_differences import listed
 from oddsengine.detection.sweep import ages, market_fair
-from oddsengine.identity.equivalents import with_twins
+from oddsengine.identity.equivalents import with_equivalents
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method
@@ -193,7 +193,7 @@ def explain(
 def _explanation(
     question: Question, kind: Kind, opportunity: dict[str, Any], markets: Longs, legs: Ints, cost: Floats
 ) -> Explanation:
-    v, identity = question.view, question.prepared.identity
+    v, identity = question.prices, question.prepared.identity
     g = v.groups
     legs, cost = legs[legs >= 0], cost[legs >= 0]
     reference = int(v.reference[markets[0]])
@@ -219,7 +219,7 @@ def _explanation(
         ],
         schema={"line": pl.Float64, "outcome": pl.String, "fair_probability": pl.Float64},
     )
-    rows, segment = _rows_of(question, markets, twins=legs.size > 1 and not kind.paired)
+    rows, segment = _rows_of(question, markets, equivalents=legs.size > 1 and not kind.paired)
     return Explanation(
         kind.one,
         opportunity,
@@ -232,11 +232,11 @@ def _explanation(
     )
 
 
-def _rows_of(question: Question, markets: Longs, *, twins: bool) -> tuple[Longs, Longs]:
-    """Return the rows of some markets, and of the twins of their outcomes; and the segment there of each."""
-    g = question.view.groups
+def _rows_of(question: Question, markets: Longs, *, equivalents: bool) -> tuple[Longs, Longs]:
+    """Return the rows of some markets and of equivalent outcomes of others, and the segment there of each."""
+    g = question.prices.groups
     own = spans(g.segments[markets], g.segments[markets + 1])
-    place, segment = with_twins(g, own) if twins else (np.arange(own.size), own)
+    place, segment = with_equivalents(g, own) if equivalents else (np.arange(own.size), own)
     first, end = g.rows[segment], g.rows[segment + 1]
     return spans(first, end), np.repeat(own[place], end - first)
 
@@ -244,7 +244,7 @@ def _rows_of(question: Question, markets: Longs, *, twins: bool) -> tuple[Longs,
 def _values(question: Question, rows: Longs) -> tuple[Floats, Floats]:
     """Return the fair probability and the EV in percent of each row, as `find_ev` has them; nan if it has none."""
     hits = ev.find_hits(question)
-    fair, edge = np.full((2, question.view.net.size), np.nan)
+    fair, edge = np.full((2, question.prices.net.size), np.nan)
     fair[hits.row], edge[hits.row] = hits.fair, hits.edge
     return fair[rows], 100.0 * edge[rows]
 
@@ -254,9 +254,9 @@ def _prices(
 ) -> pl.DataFrame:  # fmt: skip
     """List the prices of the market with their roles, best first within an outcome.
 
-    Prices of twins are under the outcome and line of the market; `market_type` says what their own is.
+    Prices of equivalent outcomes are under the outcome and line of the market; `market_type` says what their own is.
     """
-    v, g = question.view, question.view.groups
+    v, g = question.prices, question.prices.groups
     market = np.searchsorted(g.segments, segment, side="right") - 1
     side = segment - g.segments[market]
     labels = question.labels
@@ -301,7 +301,7 @@ def _prices(
 
 def _passed_over(question: Question, rows: Longs, segment: Longs, legs: Ints) -> pl.DataFrame:
     """List rejected prices of the market, and better ones that could not be used."""
-    g, prepared = question.view.groups, question.prepared
+    g, prepared = question.prices.groups, question.prepared
     table = question.table
     rejected = prepared.guarded.reason
     set_aside = rows[rejected[rows] != 0]
@@ -343,7 +343,7 @@ def _stray(verdict: Any, table: OddsTable, near: Ints) -> Longs:
 
 def _better(question: Question, rows: Longs, segment: Longs, legs: Ints) -> tuple[Longs, list[str]]:
     """List prices better than the leg of their outcome, and why they were not used."""
-    v, g = question.view, question.view.groups
+    v, g = question.prices, question.prices.groups
     held = set(legs.tolist())
     of_outcome = {at: row for row, at in zip(rows.tolist(), segment.tolist(), strict=True) if row in held}
     better, why = [], []

@@ -47,7 +47,7 @@ class Estimates(NamedTuple):
 
 def estimate(question: Question) -> Estimates:
     """Estimate the fair probability of each row, leaving its own book out of the reference."""
-    v, g = question.view, question.view.groups
+    v, g = question.prices, question.prices.groups
     n = g.row.size
     hits = ev.find_hits(question)
     row = hits.row.astype(np.int64)
@@ -64,7 +64,7 @@ def estimate(question: Question) -> Estimates:
         alone = fair_close.SUSPECT | fair_close.BITS["one_reference"]  # one reference that was not measured alone
         prob[(v.close.flags & alone == alone) & (v.reason == 0)] = np.nan
         prob[row] = hits.fair
-        sharpest = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, g.market.astype(np.int64), g.book)
+        sharpest = fair_close.sharpest(v.board.of, v.board.logits, v.traits, g.market.astype(np.int64), g.book)
         error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]
         return Estimates(prob, error, np.where(np.isnan(prob), NOBODY, sharpest), row[~over], row[over])
     prob = np.full(n, np.nan)
@@ -82,7 +82,7 @@ def estimate(question: Question) -> Estimates:
 
 def _errors(question: Question, prob: Floats) -> Floats:
     """Compute standard errors from the other feeds' own probabilities."""
-    v, g = question.view, question.view.groups
+    v, g = question.prices, question.prices.groups
     n = g.row.size
     segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
     feed = v.traits.feed[g.book].astype(np.int64)
@@ -107,7 +107,7 @@ def _errors(question: Question, prob: Floats) -> Floats:
 
 def columns(question: Question) -> pl.DataFrame:
     """Compute `FAIR_COLUMNS` for every row of the table, in table order."""
-    v, g = question.view, question.view.groups
+    v, g = question.prices, question.prices.groups
     prepared: PreparedTable = question.prepared
     estimates = estimate(question)
     edge = np.full(g.row.size, np.nan)

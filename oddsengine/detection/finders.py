@@ -35,7 +35,7 @@ from oddsengine.detection import fair as fair_rows
 from oddsengine.detection import question as board
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.model_input import IntoModel, modelled
-from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, set_aside
+from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, rejected_counts
 from oddsengine.detection.result_columns import MARKETS_SCHEMA, REJECTED_SCHEMA
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.maths.devig import Method
@@ -49,9 +49,11 @@ Commission = Mapping[str, float] | None
 class Opportunities:
     """Opportunities of all kinds: a frame of each, with counts of rejected rows and of results above their cap."""
 
-    def __init__(self, frames: Mapping[str, pl.DataFrame], set_aside: dict[str, int]) -> None:
+    def __init__(self, frames: Mapping[str, pl.DataFrame], rejected_counts: dict[str, int]) -> None:
         self.frames = frames
-        self.set_aside = set_aside  # rejected rows by guard, and results above their cap by the name of the cap
+        self.rejected_counts = (
+            rejected_counts  # rejected rows by guard, and results above their cap by the name of the cap
+        )
 
     @property
     def ev(self) -> pl.DataFrame:
@@ -400,7 +402,7 @@ def find_all(
     ...     }
     ... )
     >>> found = find_all(prepare(odds), books=["fanduel", "pinnacle"], sharp="pinnacle")
-    >>> found.ev.height, found.arbitrage.height, found.low_hold.height, found.middles.height, found.set_aside
+    >>> found.ev.height, found.arbitrage.height, found.low_hold.height, found.middles.height, found.rejected_counts
     (1, 1, 0, 0, {})
     """
     check_number("max_ev", max_ev, optional=True)
@@ -415,7 +417,7 @@ def find_all(
     question = board.ask(
         prepared, books, sharp, method, commission, kinds.thresholds(**given), include=include, model=own, stake=stake
     )
-    counts = set_aside(prepared)
+    counts = rejected_counts(prepared)
     _ = question.swept  # the kinds share it
 
     def found(kind: Kind) -> tuple[pl.DataFrame, int]:
@@ -717,7 +719,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     g = identity.groups
     n = g.threshold.size
     question = board.ask(prepared, None, None, "multiplicative", None, kinds.thresholds())
-    main, _ = main_lines(g, question.view.net, prepared.guarded.reason, len(identity.books))
+    main, _ = main_lines(g, question.prices.net, prepared.guarded.reason, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(
         {

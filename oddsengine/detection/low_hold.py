@@ -39,7 +39,7 @@ def located(_: Question, hits: Cases) -> Located:
 
 def build_rows(question: Question, hits: Cases) -> pl.DataFrame:
     """Build result rows, ordered by ascending hold."""
-    v, schema = question.view, board.extended(LOW_HOLD_SCHEMA, question.board.extra)
+    v, schema = question.prices, board.extended(LOW_HOLD_SCHEMA, question.board.extra)
     if not hits.market.size:
         return board.empty(schema)
     hold = np.maximum(hits.legs.total - 1.0, 0.0) * 100.0
@@ -112,7 +112,7 @@ def shown(search: Search, hits: Cases, moved: Bools) -> Words:
 
     The lowest bit is 1 if a leg, or a row that shares its price, has `moved`.
     """
-    v = search.view
+    v = search.prices
     return shown_hash(
         v, hits.legs.rows, market_fair(v, hits.market, hits.who), on_main_lines(v, hits.who, hits.market), moved,
         *sharing(v, hits.who, hits.market, hits.legs.rows),

@@ -50,7 +50,7 @@ class Middles(NamedTuple):
 
 def find_hits(search: Search) -> Middles:
     """Return admissible middles that meet their caller's minimum gap and worth."""
-    v, g, thresholds, swept = search.view, search.view.groups, search.thresholds, search.swept
+    v, g, thresholds, swept = search.prices, search.prices.groups, search.thresholds, search.swept
     if not swept.low.size:
         return _none()
     who, low, high = swept.pair_who, swept.low, swept.high
@@ -78,7 +78,7 @@ def find_hits(search: Search) -> Middles:
 
 def _tails(search: Search, who: Longs, low: Longs, points: Longs) -> tails.Tails:
     """Return the tails of pairs of lines, nan where unknown, and their sources."""
-    v = search.view
+    v = search.prices
     ladder = v.groups.ladder[low].astype(np.int64)
     tails_ = tails.ladder_tails(v, search.curves, who, ladder, points)
     # Ladders take precedence; shapes are fitted only where no ladder has the answer.
@@ -115,7 +115,7 @@ def over_cap(search: Search, hits: Middles) -> Bools:
 
 def opened(search: Search, hits: Middles, _: Bools) -> Opened:
     """What is open; figures are the EV, the probability of winning both bets, both odds, and doubts."""
-    v, hits = search.view, hits.only(np.flatnonzero(~over_cap(search, hits)))
+    v, hits = search.prices, hits.only(np.flatnonzero(~over_cap(search, hits)))
     over, under = v.net[hits.legs.rows[:, 0]], v.net[hits.legs.rows[:, 1]]
     doubt = unconfirmed(v, hits.legs.rows)
     figures = np.stack([hits.worth.ev, hits.worth.prob, over, under, doubt], axis=1)
@@ -171,7 +171,7 @@ def _lines(v: FairPrices, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, L
 
 def doubted(search: Search, hits: Middles) -> Bools:
     """Flag middles whose fitted shape disagrees with the ladder or median that is reported."""
-    v = search.view
+    v = search.prices
     out = np.zeros(hits.low.size, bool)
     quoted = np.flatnonzero((hits.source == tails.LADDER) | (hits.source == tails.MEDIAN))
     if quoted.size:
@@ -190,7 +190,7 @@ def doubted(search: Search, hits: Middles) -> Bools:
 def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
     """Build result rows, best quality first."""
     hit = hit.only(np.flatnonzero(~over_cap(question, hit)))
-    v, schema = question.view, board.extended(MIDDLES_SCHEMA, question.board.extra)
+    v, schema = question.prices, board.extended(MIDDLES_SCHEMA, question.board.extra)
     if not hit.low.size:
         return board.empty(schema)
     g = v.groups
@@ -248,7 +248,7 @@ def build_rows(question: Question, hit: Middles) -> pl.DataFrame:
 
 def _sides(question: Question, hit: Middles) -> pl.Series:
     """Build the first leg of each middle, followed by the second of each."""
-    v = question.view
+    v = question.prices
     row: Ints = hit.legs.rows.T.ravel()
     base = question.facts(row)
     fair: Floats = market_fair(v, np.concatenate((hit.low, hit.high)))[
@@ -273,7 +273,7 @@ def _sides(question: Question, hit: Middles) -> pl.Series:
 
 def _numbers(question: Question, market: Longs, window: middle.Window) -> pl.DataFrame:
     """List the numbers inside each window, and those of them that are key numbers; totals have none."""
-    g, ladder = question.view.groups, question.view.groups.ladder[market]
+    g, ladder = question.prices.groups, question.prices.groups.ladder[market]
     numbers = spans(window.first, window.first + window.size)
     case = np.repeat(np.arange(market.size), window.size)
     events = distinct(g.event[ladder])
@@ -281,7 +281,7 @@ def _numbers(question: Question, market: Longs, window: middle.Window) -> pl.Dat
     is_key = np.zeros((len(sports), int(np.abs(numbers).max(initial=0)) + 1), bool)
     for at, sport in enumerate(sports):
         is_key[at, [key for key in sport.key_numbers if key < is_key.shape[1]]] = True
-    margin = question.view.traits.margin[g.kind[ladder]] != 0
+    margin = question.prices.traits.margin[g.kind[ladder]] != 0
     key = is_key[np.searchsorted(events, g.event[ladder])[case], np.abs(numbers)] & margin[case]
     values = {"number": pl.Series(numbers), "key": pl.Series(key)}
     return board.grouped(case, values, market.size, "number", pl.col("number").filter("key").alias("key"))

@@ -2,7 +2,7 @@
 
 A table has a row per outcome: `event_id`, `market_type`, `selection`, `line` and `probability`, as in odds tables, and
 where known `error`, the standard error of the probability. Outcomes are identified as prices are, so that any
-wording of a book will do; what a row lacks to be identified (sport, league, teams) is taken from the prices.
+raw label of a book will do; what a row lacks to be identified (sport, league, teams) is taken from the prices.
 
 A matrix of a football game has the probability of each score, home goals by row. It gives the result, totals, handicaps
 and both teams to score; `FootballProbabilityGrid` of penaltyblog is one, by its `grid`.

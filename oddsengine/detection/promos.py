@@ -1,9 +1,9 @@
 """Offers on a board: the bets that keep most of a free bet, or lose least of a bet that an offer requires.
 
 A bet of the promotion at one book is hedged by the best prices of all other outcomes at other books, so that the same
-is kept whichever wins. A bet that has twins (see `identity.equivalents`) is hedged in the market that keeps most: a
-back of the home side by the draw and the away side, or by the away side with half a goal. With net odds d of the bet
-and h of the others,
+is kept whichever wins. A bet that has equivalent outcomes (see `identity.equivalents`) is hedged in the market that
+keeps most: a back of the home side by the draw and the away side, or by the away side with half a goal. With net odds d
+of the bet and h of the others,
 
     free bet F, stake not returned   kept = F (d - 1) (1 - sum of 1 / h)
     free bet F, stake returned       kept = F d (1 - sum of 1 / h)
@@ -26,7 +26,7 @@ from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
-from oddsengine.identity.equivalents import with_twins
+from oddsengine.identity.equivalents import with_equivalents
 from oddsengine.pricing.references import book_list
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
@@ -137,11 +137,11 @@ def _rows(
     question: Question, kind: PromoKind, amount: float, books: Iterable[str] | None, hedge_books: Iterable[str] | None,
     min_odds: float,
 ) -> pl.DataFrame:  # fmt: skip
-    v, g, schema = question.view, question.view.groups, board.extended(PROMO_SCHEMA, question.board.extra)
+    v, g, schema = question.prices, question.prices.groups, board.extended(PROMO_SCHEMA, question.board.extra)
     at = np.flatnonzero((v.reason == ACCEPTED) & (v.live[g.market] == 0)).astype(np.int32)
     if not at.size:
         return board.empty(schema)
-    place, segment = with_twins(g, g.segments[g.market[at]] + g.side[at])
+    place, segment = with_equivalents(g, g.segments[g.market[at]] + g.side[at])
     at, market = at[place], np.searchsorted(g.segments, segment, side="right") - 1
     prices = pl.DataFrame(
         {"at": at, "market": market, "side": segment - g.segments[market], "book": g.book[at], "net": v.net[at]}
@@ -182,7 +182,7 @@ def _rows(
 
 
 def _frame(question: Question, at: Ints, hedge: Ints, paid: Floats, kept: Floats, amount: float) -> pl.DataFrame:
-    v = question.view
+    v = question.prices
     base = question.facts(at)
     case, _ = np.nonzero(hedge >= 0)
     row = hedge[hedge >= 0]

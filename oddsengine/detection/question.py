@@ -22,7 +22,7 @@ from oddsengine.detection import book_names as naming
 from oddsengine.detection import opportunity_ids
 from oddsengine.detection.result_columns import RESULT_NAMES, TEXTS
 from oddsengine.detection.search import Search, own_legs
-from oddsengine.detection.sweep import Scope, Thresholds, ages, view
+from oddsengine.detection.sweep import Scope, Thresholds, ages, prices_of
 from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import distinct
@@ -125,7 +125,7 @@ class Question(Search):
 
     def facts(self, rows: Ints | Longs) -> RowColumns:
         """What the board says about rows of the groups, in the columns that results show."""
-        return self.board.facts(self.view.groups.row[rows])
+        return self.board.facts(self.prices.groups.row[rows])
 
     @cached_property
     def labels(self) -> "Labels":
@@ -134,7 +134,7 @@ class Question(Search):
 
     @cached_property
     def _moments(self) -> pl.Series:
-        return pl.Series([self.view.now]).cast(TIME) if self.view.now != NO_TIME else repeated(None, 1, TIME)
+        return pl.Series([self.prices.now]).cast(TIME) if self.prices.now != NO_TIME else repeated(None, 1, TIME)
 
     def moments(self, n: int) -> pl.Series:
         """The time at which ages are judged, n times."""
@@ -165,7 +165,7 @@ class Labels(NamedTuple):
     @classmethod
     def collect(cls, question: Question) -> "Labels":
         """Collect them for the ladders and books of a table."""
-        identity, g = question.board.identity, question.view.groups
+        identity, g = question.board.identity, question.prices.groups
         kinds = identity.kinds
         names = sorted({name for kind in kinds for name in kind.outcomes})
         shape = len(kinds), max([1, *(len(kind.outcomes) for kind in kinds)])
@@ -240,11 +240,11 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
 
     At the close, it is the one with the most influence.
     """
-    v = question.view
+    v = question.prices
     if v.close is None or v.board is None:
         code = v.reference[market]
     else:
-        code = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, market, v.groups.book[row])
+        code = fair_close.sharpest(v.board.of, v.board.logits, v.traits, market, v.groups.book[row])
         if v.close.votes is not None:
             one = np.flatnonzero(v.close.flags[row] & ONE_SIDED)
             code[one] = fair_close.sharpest(v.board.of, v.close.votes, v.traits, market[one], v.groups.book[row[one]])
@@ -266,15 +266,15 @@ def ask(
     if stake_of(stake) is not None and LEVELS in prepared.shown.columns:
         prepared = prepared._replace(shown=prepared.shown.with_columns(max_bet=most_of_levels(prepared.shown)))
     read_, named = estimated(prepared, event, fair) if name == CLOSE else None, hashes(prepared, event)
-    looked = view(
+    found = prices_of(
         identity, prepared.guarded, prepared.off, wanted, sharp, name, commission, include=more,
         board=read_, model=model if isinstance(model, ModelPrices) else None, ladder=named.ladder,
         stake=stake, depth=depth,
     )  # fmt: skip
     if isinstance(model, Fair):
-        looked = replace(looked, close=model)
+        found = replace(found, close=model)
     return Question(
-        view=looked,
+        prices=found,
         thresholds=thresholds,
         scope=Scope.everything(identity.groups),
         hashes=named,
@@ -343,7 +343,7 @@ def _momentum(prepared: PreparedTable) -> Floats | None:
     return out
 
 
-def set_aside(prepared: PreparedTable) -> dict[str, int]:
+def rejected_counts(prepared: PreparedTable) -> dict[str, int]:
     """Count the rows of a prepared board rejected by each guard and by identity."""
     codes = np.concatenate((prepared.identity.verdict, prepared.guarded.reason))
     counts = np.bincount(codes, minlength=len(NAMES))
@@ -402,13 +402,13 @@ def warned(flags: dict[str, Bools]) -> pl.Series:
 
 def oldest(question: Question, rows: Ints) -> Floats:
     """Age of the oldest of each row of legs, padded with -1; nan if that of any is unknown."""
-    seen = np.where(rows >= 0, question.view.groups.seen[np.maximum(rows, 0)], np.iinfo(np.int64).max)
-    return ages(question.view.now, seen.min(axis=1))
+    seen = np.where(rows >= 0, question.prices.groups.seen[np.maximum(rows, 0)], np.iinfo(np.int64).max)
+    return ages(question.prices.now, seen.min(axis=1))
 
 
-def stale_flags(view: FairPrices, age: Floats, live: Bools) -> tuple[Bools, Bools]:
+def stale_flags(prices: FairPrices, age: Floats, live: Bools) -> tuple[Bools, Bools]:
     """Possibly stale, and very stale, by the age of the oldest leg."""
-    limits = view.limits
+    limits = prices.limits
     old = age >= np.where(live, limits.stale_flag_live_s, limits.stale_flag_prematch_s)
     very = age >= np.where(live, limits.stale_very_live_s, limits.stale_very_prematch_s)
     return old, very
@@ -484,7 +484,7 @@ def _teams(question: Question, event: Ints, home: pl.Series, away: pl.Series) ->
 
 def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str, Any]:
     """Columns of the market and event of some rows of the groups, of which the table says `facts`."""
-    v, g, labels = question.view, question.view.groups, question.labels
+    v, g, labels = question.prices, question.prices.groups, question.labels
     market = g.market[rows]
     place = labels.of_ladder[g.ladder[market]]
     at = pl.Series(place)
@@ -518,14 +518,14 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
 
 
 def own_rows(question: Question, market: Longs, legs: Ints) -> Ints:
-    """The first leg of each case, (n, outcomes) padded with -1, that is a price of the market itself, not of a twin."""
-    own: Ints = legs[np.arange(market.size), own_legs(question.view.groups, market, legs)]
+    """The first leg of each case, (n, outcomes) padded with -1, that is a price of the market itself."""
+    own: Ints = legs[np.arange(market.size), own_legs(question.prices.groups, market, legs)]
     return own
 
 
 def market_types(question: Question, rows: Ints) -> pl.Series:
     """Market types of some rows of the groups, as published."""
-    g, labels = question.view.groups, question.labels
+    g, labels = question.prices.groups, question.labels
     return labels.market_type[labels.of_ladder[g.ladder[g.market[rows]]]]
 
 
@@ -602,26 +602,26 @@ def structs(columns: Mapping[str, Any], dtype: pl.Struct, facts: RowColumns | No
 
 def sides(question: Question, rows: Ints) -> pl.Series:
     """Outcome names of some rows of the groups."""
-    g, labels = question.view.groups, question.labels
+    g, labels = question.prices.groups, question.labels
     return labels.outcomes[labels.outcome[g.kind[g.ladder[g.market[rows]]], g.side[rows]]]
 
 
 def market_lines(question: Question, markets: Ints | Longs, side: Any = 0) -> pl.Series:
     """Published lines of markets: the total's, or the handicap of a side, by default the home one; null without one."""
-    g = question.view.groups
+    g = question.prices.groups
     sign = question.labels.sign[g.kind[g.ladder[markets]], side]
     return nullable(g.threshold[markets] / 100.0 * sign + 0.0)
 
 
 def row_lines(question: Question, rows: Ints) -> pl.Series:
     """Lines of some rows of the groups from their own side; null if the family has none."""
-    g = question.view.groups
+    g = question.prices.groups
     return market_lines(question, g.market[rows], g.side[rows])
 
 
-def known_age(view: FairPrices, age: Floats) -> Floats:
+def known_age(prices: FairPrices, age: Floats) -> Floats:
     """Ages for a score: an unknown one counts as the maximum allowed, unless all are unknown."""
-    unknown = 0.0 if view.now == NO_TIME else view.limits.stale_prematch_s
+    unknown = 0.0 if prices.now == NO_TIME else prices.limits.stale_prematch_s
     return np.where(np.isnan(age), unknown, age)
 
 
@@ -645,5 +645,5 @@ def grouped(case: Longs, values: dict[str, pl.Series], cases: int, *columns: str
 def books_of(question: Question, case: Longs, rows: Ints | Longs, cases: int) -> pl.Series:
     """List the distinct books of some rows by case, sorted."""
     books = max(len(question.board.identity.books), 1)
-    keys = distinct(case * books + question.view.groups.book[rows])
+    keys = distinct(case * books + question.prices.groups.book[rows])
     return lists(keys // books, question.labels.books[keys % books], cases)

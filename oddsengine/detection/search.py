@@ -55,7 +55,7 @@ class Located(NamedTuple):
 class Search:
     """One search: the offers of some callers, their limits, and intermediate results shared by the kinds."""
 
-    view: FairPrices
+    prices: FairPrices
     thresholds: Thresholds
     scope: Scope
     hashes: Hashes
@@ -66,25 +66,25 @@ class Search:
     @property
     def epsilon(self) -> float:
         """Tolerance of thresholds, as a fraction."""
-        return self.view.limits.epsilon
+        return self.prices.limits.epsilon
 
     @cached_property
     def swept(self) -> Candidates:
         """Candidates of all kinds."""
         if self.found is not None:
             return self.found
-        if self.view.close is None:
-            return sweep(self.view, self.thresholds, self.scope)
+        if self.prices.close is None:
+            return sweep(self.prices, self.thresholds, self.scope)
         least = self.thresholds["min_ev"]
         others = Thresholds(self.thresholds, min_ev=np.full_like(least, np.inf))
-        swept = sweep(self.view, others, self.scope)
-        who, market = close_candidates(self.view, least - self.epsilon, self.scope.markets)
+        swept = sweep(self.prices, others, self.scope)
+        who, market = close_candidates(self.prices, least - self.epsilon, self.scope.markets)
         return swept._replace(edge_who=who, edge_market=market)
 
     @cached_property
     def curves(self) -> tails.Curves:
         """Tail curves of the ladders."""
-        return tails.curves(self.view.groups, self.forms)
+        return tails.curves(self.prices.groups, self.forms)
 
 
 class BestPrices(NamedTuple):
@@ -123,14 +123,14 @@ class Cases(NamedTuple):
 
 
 def own_legs(groups: Groups, market: Longs, rows: Ints) -> Longs:
-    """The first leg of each case, (n, legs) padded with -1, that is a price of the market itself, not of a twin."""
+    """The first leg of each case, (n, legs) padded with -1, that is a price of the market itself."""
     is_own = (rows >= 0) & (groups.market[np.maximum(rows, 0)] == market[:, None])
     return np.asarray(is_own.argmax(axis=1))
 
 
 def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, distinct: bool) -> Cases:
     """The markets whose best prices sum to at most `most` of their caller, with the prices."""
-    v, swept = search.view, search.swept
+    v, swept = search.prices, search.swept
     several = v.groups.outcomes[swept.sum_market] > PAIR
     near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.charges.slack, 1.0))
     who, market = swept.sum_who[near], swept.sum_market[near]
@@ -146,6 +146,6 @@ def opened(search: Search, hits: Cases, shown: Words | None = None) -> Opened:
     odds = hits.legs.odds[:, :LEGS]
     figures = np.full((odds.shape[0], FIGURES), np.nan)
     figures[:, 0] = hits.legs.total
-    figures[:, -1] = unconfirmed(search.view, hits.legs.rows)
+    figures[:, -1] = unconfirmed(search.prices, hits.legs.rows)
     figures[:, 1 : 1 + odds.shape[1]] = odds
     return Opened(hits.who, hits.legs.id, hits.market, hits.legs.rows, figures, shown)

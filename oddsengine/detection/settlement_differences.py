@@ -155,7 +155,7 @@ def _leg(book: str, sport: str, league: str, family: str, period: str) -> tuple[
 
 def _distinct(question: Question, rows: Ints | Longs) -> _Distinct:
     """Look up the terms of each book, sport, league and kind of market once."""
-    identity, g = question.board.identity, question.view.groups
+    identity, g = question.board.identity, question.prices.groups
     ladder = g.ladder[g.market[rows]]
     events, kinds, books = distinct(g.event[ladder]), len(identity.kinds), max(len(identity.books), 1)
     places: dict[tuple[str, str], int] = {}
@@ -257,7 +257,7 @@ def tie_probability(question: Question, rows: Ints | Longs) -> Floats:
     pays_half = np.array([(tie := leg.terms.tie) is not None and tie.pays == "half" for leg in of.legs], bool)[of.code]
     out = np.full(rows.size, np.nan)
     some = np.flatnonzero(pays_half)
-    g, sports = question.view.groups, question.board.identity.sports
+    g, sports = question.prices.groups, question.board.identity.sports
     levels = [sports[event][0].level for event in g.event[g.ladder[g.market[rows[some]]]].tolist()]
     out[some] = [np.nan if level is None else level for level in levels]
     return out

@@ -13,7 +13,7 @@ Prices are after commission. The sum of a market with an outcome that no book of
 
 Columns of the kernels:
 
-- `markets`, `segments`, `rows`, `market`, `threshold`, `kind`, `book`, `seen`, `twin`: as in `Groups`
+- `markets`, `segments`, `rows`, `market`, `threshold`, `kind`, `book`, `seen`, `equivalent`: as in `Groups`
 - `two_sided`, `feed`: as in `Traits`
 - `net`, `reason`, `own`, `width`, `trusted`, `doubt`, `reference`, `fair`, `live`, `rank`, `weight`, `member`,
   `weighted`, `timed`: as in `FairPrices`; `reference` is a book, `NONE` or `CONSENSUS`
@@ -96,7 +96,7 @@ class Legs(NamedTuple):
     total: Floats
 
 
-def view(
+def prices_of(
     identity: Identity,
     guarded: Verdicts,
     off: frozenset[int],
@@ -122,12 +122,13 @@ def view(
 @fused
 def _sweep(
     in_market, in_ladder, wanted, least_edge, most_sum, slack, least_value, least_distance, bound, markets, segments,
-    rows, book, net, reason, kind, two_sided, threshold, fair, reference, close, twin, best, cost, total, best_worth,
+    rows, book, net, reason, kind, two_sided, threshold, fair, reference, close, equivalent, best, cost, total,
+    best_worth,
     sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over, pair_under, count,
 ):  # fmt: skip
     """One pass for all callers: markets with a low sum of best prices or a possible edge, and pairs of lines.
 
-    The best price of an outcome is the best of its twins too.
+    The best price of an outcome is the best of its equivalent outcomes too.
 
     `wanted` (books, callers) is 1.0 or 0.0. Scratch arrays: `best` and `cost` (segments of a ladder, callers) are the
     best prices and their inverses; `total` and `best_worth` (callers) are the sum and the best edge of a market.
@@ -168,7 +169,7 @@ def _sweep(
                         for v in range(callers):
                             y = x * book_callers[v]
                             top[v] = y if y > top[v] else top[v]
-                    t = twin[t] if twin.size > 0 else s
+                    t = equivalent[t] if equivalent.size > 0 else s
                     if t == s:
                         break
                 for v in range(callers):
@@ -250,9 +251,9 @@ class Candidates(NamedTuple):
     bound: float  # largest sum of 1/odds of a pair
 
 
-def sweep(view: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidates:
+def sweep(prices: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidates:
     """List candidates in one pass over the offers of all callers; it may list too many but never misses one."""
-    g, limits = view.groups, view.limits
+    g, limits = prices.groups, prices.limits
     epsilon = limits.epsilon
     bound = 1.0 / (1.0 + limits.middle_floor - epsilon)
     sum_most = np.maximum(most_implied(thresholds, epsilon), 1.0 + thresholds["max_hold"] + epsilon)
@@ -271,11 +272,12 @@ def sweep(view: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidates:
         over, under = np.empty((2, pairs))
         total = np.empty(sums)
         _sweep(
-            scope.markets, scope.ladders, view.by_book, thresholds["min_ev"] - epsilon, sum_most, view.charges.slack,
+            scope.markets, scope.ladders, prices.by_book, thresholds["min_ev"] - epsilon, sum_most,
+            prices.charges.slack,
             thresholds["min_middle_ev"] - 2.0 * epsilon, np.round(thresholds["min_size"] * 100.0).astype(np.int64),
             bound, g.markets, g.segments, g.rows, g.book,
-            view.net, view.reason, g.kind, view.traits.two_sided, g.threshold, view.fair,
-            view.reference, np.empty(0) if view.close is None else view.close.segment, g.twin,
+            prices.net, prices.reason, g.kind, prices.traits.two_sided, g.threshold, prices.fair,
+            prices.reference, np.empty(0) if prices.close is None else prices.close.segment, g.equivalent,
             best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
             pair_who, low, high, over, under, count,
         )  # fmt: skip
@@ -372,7 +374,8 @@ def _rank(order, first, end, book, net, market, own_market, precedence):
     """Sort part of a list of rows by price, the best first; equal ones by book, and then those of the market first.
 
     - `first` and `end` are offsets in `order`
-    - `own_market`: the market; rows of others are prices of twins, in the order of `precedence` (int32 per market)
+    - `own_market`: the market; rows of others are prices of equivalent outcomes, in the order of `precedence` (int32
+      per market)
     """
     gap = first_gap(end - first)
     while gap > 0:
@@ -401,14 +404,15 @@ def _rank(order, first, end, book, net, market, own_market, precedence):
 
 @kernel
 def _legs(
-    who, low, high, segments, rows, twin, market, precedence, live, book, net, reason, wanted, seen, timed, live_limit,
+    who, low, high, segments, rows, equivalent, market, precedence, live, book, net, reason, wanted, seen, timed,
+    live_limit,
     gap_live, gap_prematch, two_books, out, totals, order, ends, trial,
 ):  # fmt: skip
     """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `live_limit`.
 
-    A case is a market (low and high are equal), whose outcomes also have the prices of their twins, or the first
-    outcome of one market and the last of another. Rows of equal cases, which are adjacent, are sorted by price once,
-    and so are long lists and those of twins. A case without a set has no legs.
+    A case is a market (low and high are equal), whose outcomes also have the prices of their equivalent outcomes, or
+    the first outcome of one market and the last of another. Rows of equal cases, which are adjacent, are sorted by
+    price once, and so are long lists and those of equivalent outcomes. A case without a set has no legs.
 
     - `precedence`: as in `_rank`
     - `out` (int32, cases by outcomes), `totals` (float64 per case): the legs to write, and the sums of their 1/odds
@@ -419,7 +423,7 @@ def _legs(
     is_sorted, is_shared = False, False
     for c in range(low.size):
         m, z = low[c], high[c]
-        has_twins = m == z and twin.size > 0
+        has_equivalents = m == z and equivalent.size > 0
         wanted_books = wanted[who[c]]
         n = segments[m + 1] - segments[m] if m == z else np.int64(2)
         is_repeat = c > 0 and low[c - 1] == m and high[c - 1] == z
@@ -435,7 +439,7 @@ def _legs(
                             order[j] = i
                             j += 1
                             is_shared |= t != s
-                    t = twin[t] if has_twins else s
+                    t = equivalent[t] if has_equivalents else s
                     if t == s:
                         break
                 ends[k + 1] = j
@@ -486,11 +490,11 @@ def _legs(
 
 
 @kernel
-def _belong(market, legs, segments, row_market, twin, precedence, out):
+def _belong(market, legs, segments, row_market, equivalent, precedence, out):
     """Whether each case belongs to its market: some legs are its own, and no market before it has the same bets.
 
-    Legs of other markets are prices of twins. Where all outcomes of two markets are twins (a clean sheet of one side
-    is no goal of the other), what mixes both would be found twice.
+    Legs of other markets are prices of equivalent outcomes. Where all outcomes of two markets are equivalent outcomes
+    (a clean sheet of one side is no goal of the other), what mixes both would be found twice.
 
     - `market` (int64 per case): market of the case
     - `legs` (int32, cases by outcomes): rows
@@ -508,34 +512,34 @@ def _belong(market, legs, segments, row_market, twin, precedence, out):
             elif precedence[other_market] < precedence[m] and segments[other_market + 1] - segments[other_market] == n:
                 shared = 0
                 for s in range(segments[m], segments[m + 1]):
-                    t = twin[s]
+                    t = equivalent[s]
                     while t != s:
                         if segments[other_market] <= t < segments[other_market + 1]:
                             shared += 1
-                        t = twin[t]
+                        t = equivalent[t]
                 is_repeated |= shared == n
         out[c] = has_own and not is_repeated
 
 
-def best_legs(view: FairPrices, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
-    """Best admissible prices of the outcomes of some markets and of their twins, each for one caller.
+def best_legs(prices: FairPrices, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
+    """Best admissible prices of the outcomes of some markets and of their equivalent outcomes, each for one caller.
 
     Ties go to the smallest tuple of books. `distinct` requires at least two books. A market without a set, or whose
     set belongs to another market, has an infinite total.
     """
-    g, (rows, total) = view.groups, _choose(view, who, markets, markets, view.widest, distinct=distinct)
-    if g.twin.size:
+    g, (rows, total) = prices.groups, _choose(prices, who, markets, markets, prices.widest, distinct=distinct)
+    if g.equivalent.size:
         found = np.flatnonzero(total < np.inf)
         belongs = np.empty(found.size, np.uint8)
-        _belong(markets[found], rows[found], g.segments, g.market, g.twin, _precedence(view), belongs)
+        _belong(markets[found], rows[found], g.segments, g.market, g.equivalent, _precedence(prices), belongs)
         elsewhere = found[belongs == 0]
         rows[elsewhere], total[elsewhere] = NONE, np.inf
-    odds = _odds(view, rows)
-    if odds.shape[1] > PAIR and view.charges.slack > 1.0:
+    odds = _odds(prices, rows)
+    if odds.shape[1] > PAIR and prices.charges.slack > 1.0:
         market, book = g.market[rows].astype(np.int64), g.book[rows]
         cost = costs(odds)
-        rate = on_winnings(g.book, rows, g.live_of(rows), view.charges)
-        together = netted(cost, rate, market * view.traits.feed.size + book)
+        rate = on_winnings(g.book, rows, g.live_of(rows), prices.charges)
+        together = netted(cost, rate, market * prices.traits.feed.size + book)
         better = together != cost
         odds[better] = 1.0 / together[better]
         changed = better.any(axis=1)
@@ -543,9 +547,9 @@ def best_legs(view: FairPrices, who: Longs, markets: Longs, *, distinct: bool) -
     return Legs(rows, odds, total)
 
 
-def _odds(view: FairPrices, rows: Ints) -> Floats:
+def _odds(prices: FairPrices, rows: Ints) -> Floats:
     """Return the odds of some legs, (n, legs) padded with -1; nan beyond."""
-    return np.where(rows >= 0, view.net[np.maximum(rows, 0)], np.nan)
+    return np.where(rows >= 0, prices.net[np.maximum(rows, 0)], np.nan)
 
 
 def costs(odds: Floats) -> Floats:
@@ -553,28 +557,29 @@ def costs(odds: Floats) -> Floats:
     return np.nan_to_num(1.0 / odds)
 
 
-def pair_legs(view: FairPrices, who: Longs, low: Longs, high: Longs) -> Legs:
+def pair_legs(prices: FairPrices, who: Longs, low: Longs, high: Longs) -> Legs:
     """Best admissible prices of pairs of lines, over the low one and under the high one, at two books."""
-    rows, total = _choose(view, who, low, high, PAIR, distinct=True)
-    return Legs(rows, _odds(view, rows), total)
+    rows, total = _choose(prices, who, low, high, PAIR, distinct=True)
+    return Legs(rows, _odds(prices, rows), total)
 
 
-def _precedence(view: FairPrices) -> Ints:
-    """Per market: its place among those of its twins."""
-    g = view.groups
-    return view.traits.order[g.kind[g.ladder]]
+def _precedence(prices: FairPrices) -> Ints:
+    """Per market: its place among those of its equivalent outcomes."""
+    g = prices.groups
+    return prices.traits.order[g.kind[g.ladder]]
 
 
 def _choose(
-    view: FairPrices, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool
+    prices: FairPrices, who: Longs, low: Longs, high: Longs, most: int, *, distinct: bool
 ) -> tuple[Ints, Floats]:  # fmt: skip
     """The best rows of each case, and the sums of their 1/odds."""
     rows, totals = np.empty((low.size, most), np.int32), np.empty(low.size)
     if low.size:
-        g = view.groups
+        g = prices.groups
         _legs(
-            who, low, high, g.segments, g.rows, g.twin, g.market, _precedence(view), view.live, g.book, view.net,
-            view.reason, view.wanted, g.seen, *timing(view), distinct, rows, totals,
+            who, low, high, g.segments, g.rows, g.equivalent, g.market, _precedence(prices), prices.live, g.book,
+            prices.net,
+            prices.reason, prices.wanted, g.seen, *timing(prices), distinct, rows, totals,
             np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
     return rows, totals
@@ -622,21 +627,22 @@ def _share(
             ends[k * market.size + c + 1] = n
 
 
-def sharing(view: FairPrices, who: Longs, market: Longs, legs: Ints) -> tuple[Longs, Ints]:
+def sharing(prices: FairPrices, who: Longs, market: Longs, legs: Ints) -> tuple[Longs, Ints]:
     """Return the rows with the price of each leg that pass the timing rules with the other legs, a row per book.
 
     For the book of the leg, that is the leg itself.
 
     The first legs of all cases are first; the rows of leg `i` are those from `ends[i]` to `ends[i + 1]`.
     """
-    g = view.groups
+    g = prices.groups
     held = legs.T[legs.T >= 0]
     segment = g.segments[g.market[held]] + g.side[held]
     ends = np.zeros(legs.size + 1, np.int64)
     rows = np.empty(int((g.rows[segment + 1] - g.rows[segment]).sum()), np.int32)
     _share(
-        who, market, legs, g.segments, g.rows, g.market, g.side, g.book, view.net, view.reason, view.wanted, g.seen,
-        view.live, *timing(view), ends, rows,
+        who, market, legs, g.segments, g.rows, g.market, g.side, g.book, prices.net, prices.reason, prices.wanted,
+        g.seen,
+        prices.live, *timing(prices), ends, rows,
     )  # fmt: skip
     return ends, rows[: ends[-1]]
 
@@ -698,23 +704,23 @@ def _on_main_lines(
         out[c] = mains[who[c]] == market[c]
 
 
-def on_main_lines(view: FairPrices, who: Longs, market: Longs) -> Bytes:
+def on_main_lines(prices: FairPrices, who: Longs, market: Longs) -> Bytes:
     """1 for each case on the main line of its ladder among the prices of its caller; cases are in order of market."""
-    g, (callers, books) = view.groups, view.wanted.shape
+    g, (callers, books) = prices.groups, prices.wanted.shape
     out = np.empty(market.size, np.uint8)
     _on_main_lines(
-        who, market, g.ladder, g.markets, g.segments, g.rows, g.book, view.net, view.reason, view.by_book,
+        who, market, g.ladder, g.markets, g.segments, g.rows, g.book, prices.net, prices.reason, prices.by_book,
         np.full(books, -1, np.int64), np.empty((5, callers)), np.empty(callers, np.int64), np.empty(0, np.int32), out,
     )  # fmt: skip
     return out
 
 
 def shown_hash(
-    view: FairPrices, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
+    prices: FairPrices, legs: Ints, fair: Floats, main: Bytes, moved: npt.NDArray[np.bool_], ends: Longs, sharers: Ints
 ) -> Words:
     """Hash what rows of low holds show: if theirs is the main line, fair probabilities, and rows from `sharing`."""
     out = np.empty(legs.shape[0], np.uint64)
-    _hash_shown(legs, fair, main, view.groups.row, moved.view(np.uint8), ends, sharers, out)
+    _hash_shown(legs, fair, main, prices.groups.row, moved.view(np.uint8), ends, sharers, out)
     return out
 
 
@@ -769,7 +775,7 @@ def _apart(
 def _edges(
     who, candidates, segments, rows, book, feed, net, reason, wanted, seen, own, width, trusted, doubt, reference, fair,
     weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit, least_worth,
-    twin, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
+    equivalent, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
     """Offers with an edge of at least the caller's `least_worth` - 1 in some markets.
 
@@ -824,7 +830,7 @@ def _edges(
                     continue
                 p /= weight_sum
                 # Of the outcomes that settle on the same fact, the one that is least likely decides.
-                t = twin[s] if twin.size > 0 else s
+                t = equivalent[s] if equivalent.size > 0 else s
                 while t != s:
                     if rows[t] < rows[t + 1]:
                         q = _apart(
@@ -833,7 +839,7 @@ def _edges(
                         )  # fmt: skip
                         if not np.isnan(q):
                             p = min(p, q)
-                    t = twin[t]
+                    t = equivalent[t]
                 if not (p * net[r] >= worth_limit):
                     continue
                 if not timed:
@@ -900,7 +906,8 @@ class Edges(NamedTuple):
 @kernel
 def _close_edges(
     who, candidates, segments, rows, book, net, reason, wanted, suspects, outlier, seen, doubt, live, timed, live_limit,
-    least_worth, twin, fair, width, flags, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt,
+    least_worth, equivalent, fair, width, flags, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen,
+    out_doubt,
 ):  # fmt: skip
     """Offers in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
 
@@ -926,11 +933,11 @@ def _close_edges(
                 ):
                     continue
                 # Of the outcomes that settle on the same fact, the one that is least likely decides.
-                t = twin[s] if twin.size > 0 else s
+                t = equivalent[s] if equivalent.size > 0 else s
                 while t != s:
                     if not np.isnan(segment[t]):
                         p = min(p, segment[t])
-                    t = twin[t]
+                    t = equivalent[t]
                 if not (p * net[r] >= worth_limit):
                     continue
                 # One row a book: the better of its prices, which stand side by side.
@@ -952,18 +959,18 @@ def _room(g: Groups, markets: Longs) -> Edges:
     return Edges._make((np.empty(n, np.int64), np.empty(n, np.int32), *numbers, *ends))
 
 
-def edges(view: FairPrices, who: Longs, markets: Longs, least: Floats) -> Edges:
+def edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats) -> Edges:
     """All offers of a caller in some markets with an edge of at least the caller's `least` (a fraction)."""
-    if view.close is None:
-        return sharp_edges(view, who, markets, least)
-    g, n = view.groups, 0
+    if prices.close is None:
+        return sharp_edges(prices, who, markets, least)
+    g, n = prices.groups, 0
     out = _room(g, markets)
     if out.row.size:
         n = _close_edges(
-            who, markets, g.segments, g.rows, g.book, view.net, view.reason, view.wanted, view.suspects,
-            np.uint8(CODES["outlier"]), g.seen, view.doubt, view.live, view.timed,
-            oldest_live(view), 1.0 + least, g.twin, view.close.row, view.close.width,
-            view.close.flags, view.close.segment, *out,
+            who, markets, g.segments, g.rows, g.book, prices.net, prices.reason, prices.wanted, prices.suspects,
+            np.uint8(CODES["outlier"]), g.seen, prices.doubt, prices.live, prices.timed,
+            oldest_live(prices), 1.0 + least, g.equivalent, prices.close.row, prices.close.width,
+            prices.close.flags, prices.close.segment, *out,
         )  # fmt: skip
     return Edges._make(column[:n] for column in out)
 
@@ -999,42 +1006,43 @@ def _close_candidates(scope, segments, rows, book, net, fair, wanted, least_wort
     return count
 
 
-def close_candidates(view: FairPrices, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
+def close_candidates(prices: FairPrices, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
     """Pairs of a caller and one of some markets where a price may have an edge over the estimator's fair price."""
-    g, room = view.groups, 4096
-    close = view.close
+    g, room = prices.groups, 4096
+    close = prices.close
     if close is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     most = np.empty(least.size)
     while True:
         who, market = np.empty((2, room), np.int64)
         n = _close_candidates(
-            markets, g.segments, g.rows, g.book, view.net, close.row, view.by_book, 1.0 + least, most, who, market
+            markets, g.segments, g.rows, g.book, prices.net, close.row, prices.by_book, 1.0 + least, most, who, market
         )
         if n <= room:
             return who[:n], market[:n]
         room = n
 
 
-def sharp_edges(view: FairPrices, who: Longs, markets: Longs, least: Floats, beside: Ints | None = None) -> Edges:
+def sharp_edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats, beside: Ints | None = None) -> Edges:
     """As `edges`, over the references in order of preference, whatever the method.
 
     With `beside`, only those of the books and outcomes of some rows.
     """
-    g, limits, n = view.groups, view.limits, 0
+    g, limits, n = prices.groups, prices.limits, 0
     out = _room(g, markets)
-    reason = view.reason
+    reason = prices.reason
     if beside is not None:
-        is_judged = np.zeros((g.rows.size - 1, view.traits.feed.size), bool)
+        is_judged = np.zeros((g.rows.size - 1, prices.traits.feed.size), bool)
         is_judged[g.segments[g.market[beside]] + g.side[beside], g.book[beside]] = True
         reason = np.where(is_judged[g.segments[g.market] + g.side, g.book], reason, _NOT_JUDGED)
     if out.row.size:
-        books = view.traits.feed.size
+        books = prices.traits.feed.size
         n = _edges(
-            who, markets, g.segments, g.rows, g.book, view.traits.feed, view.net, reason, view.wanted, g.seen,
-            view.own, view.width, view.trusted, view.doubt, view.reference, view.fair, view.weight, view.member,
-            view.counted, view.weighted, view.live, *timing(view), limits.reference_floor,
-            limits.reference_wide + limits.epsilon, 1.0 + least, g.twin, g.market, *out,
+            who, markets, g.segments, g.rows, g.book, prices.traits.feed, prices.net, reason, prices.wanted, g.seen,
+            prices.own, prices.width, prices.trusted, prices.doubt, prices.reference, prices.fair, prices.weight,
+            prices.member,
+            prices.counted, prices.weighted, prices.live, *timing(prices), limits.reference_floor,
+            limits.reference_wide + limits.epsilon, 1.0 + least, g.equivalent, g.market, *out,
             np.empty(books, np.int32), np.empty(books),
         )  # fmt: skip
     return Edges._make(column[:n] for column in out)
@@ -1042,13 +1050,14 @@ def sharp_edges(view: FairPrices, who: Longs, markets: Longs, least: Floats, bes
 
 @kernel
 def _fairest(
-    who, markets, segments, rows, twin, book, net, reason, wanted, own, width, trusted, reference, fair, weight, member,
+    who, markets, segments, rows, equivalent, book, net, reason, wanted, own, width, trusted, reference, fair, weight,
+    member,
     weighted, floor, out, place, odds, ends,
 ):  # fmt: skip
     """Fair probability of each outcome of some markets from the reference, with no book left out.
 
-    If there is none but every outcome is offered, the best offers, also of twins, and their places in `out` are written
-    to `odds` and `place`, market after market. Returns the number of such markets.
+    If there is none but every outcome is offered, the best offers, also of equivalent outcomes, and their places in
+    `out` are written to `odds` and `place`, market after market. Returns the number of such markets.
 
     - `out` (float64, markets by outcomes): probabilities to write
     - `ends` (int64): offsets of the markets in `odds`
@@ -1072,7 +1081,7 @@ def _fairest(
                 for i in range(rows[t], rows[t + 1]):
                     if reason[i] == ACCEPTED and wanted_books[book[i]] != 0:
                         top = max(top, net[i])
-                t = twin[t] if twin.size > 0 else s
+                t = equivalent[t] if equivalent.size > 0 else s
                 if t == s:
                     break
             for i in range(rows[s], rows[s + 1]):
@@ -1095,46 +1104,47 @@ def _fairest(
     return n_bare
 
 
-def market_fair(view: FairPrices, markets: Longs, who: Longs | None = None) -> Floats:
+def market_fair(prices: FairPrices, markets: Longs, who: Longs | None = None) -> Floats:
     """Fair probabilities of some markets, (n, outcomes): the estimator's, the reference's, or those of the best prices.
 
     `who` is the caller of each (None: the first). The probabilities of market -1 are nan.
     """
-    g, n = view.groups, markets.size
-    fair = np.empty((n, view.widest))
+    g, n = prices.groups, markets.size
+    fair = np.empty((n, prices.widest))
     place, odds, ends = np.empty(fair.size, np.int64), np.empty(fair.size), np.zeros(n + 1, np.int64)
     bare = _fairest(
-        np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.twin, g.book, view.net,
-        view.reason, view.wanted, view.own, view.width, view.trusted, view.reference, view.fair, view.weight,
-        view.member, view.weighted, view.limits.reference_floor, fair, place, odds, ends,
+        np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.equivalent, g.book, prices.net,
+        prices.reason, prices.wanted, prices.own, prices.width, prices.trusted, prices.reference, prices.fair,
+        prices.weight,
+        prices.member, prices.weighted, prices.limits.reference_floor, fair, place, odds, ends,
     )  # fmt: skip
     if bare:
         used = ends[bare]
-        fair.reshape(-1)[place[:used]] = devig_groups(odds[:used], ends[: bare + 1], devig_method(view.method))
-    if view.close is not None:
-        outcome = np.arange(view.widest)
+        fair.reshape(-1)[place[:used]] = devig_groups(odds[:used], ends[: bare + 1], devig_method(prices.method))
+    if prices.close is not None:
+        outcome = np.arange(prices.widest)
         inside = (outcome < g.outcomes[markets][:, None]) & (markets >= 0)[:, None]
-        close = view.close.segment[np.where(inside, g.segments[markets][:, None] + outcome, 0)]
+        close = prices.close.segment[np.where(inside, g.segments[markets][:, None] + outcome, 0)]
         known = (inside <= ~np.isnan(close)).all(axis=1) & (markets >= 0)
         fair[known] = np.where(inside, close, np.nan)[known]
     return fair
 
 
-def unconfirmed(view: FairPrices, rows: Ints) -> npt.NDArray[np.bool_]:
+def unconfirmed(prices: FairPrices, rows: Ints) -> npt.NDArray[np.bool_]:
     """Whether any leg of some sets, (n, legs) padded with -1, is doubtful."""
-    return np.asarray(((rows >= 0) & (view.doubt[np.maximum(rows, 0)] != 0)).any(axis=1))
+    return np.asarray(((rows >= 0) & (prices.doubt[np.maximum(rows, 0)] != 0)).any(axis=1))
 
 
-def oldest_live(view: FairPrices) -> int:
+def oldest_live(prices: FairPrices) -> int:
     """The time since which a live leg must have been seen; the earliest possible time if now is unknown."""
-    return int(NO_TIME) if view.now == NO_TIME else view.now - round(view.limits.stale_live_leg_s * 1e6)
+    return int(NO_TIME) if prices.now == NO_TIME else prices.now - round(prices.limits.stale_live_leg_s * 1e6)
 
 
-def timing(view: FairPrices) -> tuple[bool, int, int, int]:
+def timing(prices: FairPrices) -> tuple[bool, int, int, int]:
     """Whether legs must be close in time; `oldest_live`; and the gaps allowed between live and pre-match legs."""
-    limits = view.limits
+    limits = prices.limits
     gaps = round(limits.stale_live_gap_s * 1e6), round(limits.stale_prematch_gap_s * 1e6)
-    return view.timed, oldest_live(view), *gaps
+    return prices.timed, oldest_live(prices), *gaps
 
 
 def ages(now: int, seen: npt.NDArray[np.int64]) -> Floats:

@@ -398,22 +398,23 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
                 tail[c, j] = 1.0 / (1.0 + (1.0 - q) / q * np.exp(-total / n))
 
 
-def ladder_tails(view: FairPrices, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
+def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points per case (hundredths, ascending), from ladders only; source 0 if no book has them."""
-    g, books, n = view.groups, view.traits.feed.size, ladder.size
+    g, books, n = prices.groups, prices.traits.feed.size, ladder.size
     tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
     first, of = np.empty((2, n), np.int64)
     made = _read(
-        who, ladder, points, g.markets, g.segments, g.rows, g.book, view.own, view.trusted, view.rank, view.counted,
-        view.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
+        who, ladder, points, g.markets, g.segments, g.rows, g.book, prices.own, prices.trusted, prices.rank,
+        prices.counted,
+        prices.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
         np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32),
         np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
     )  # fmt: skip
     tail, source, first = tail[:made], source[:made], first[:made]
-    if view.close is not None:
+    if prices.close is not None:
         _centre(
             ladder[first], points[first], g.markets, g.segments, g.threshold, links.two, links.three, links.level,
-            view.close.segment, source, tail,
+            prices.close.segment, source, tail,
         )  # fmt: skip
     return Tails(tail, source, of)
 
@@ -438,11 +439,11 @@ def _feeds(ladder, markets, segments, rows, book, feed, reason, stamp, out):
         out[c] = n
 
 
-def feeds(view: FairPrices, ladder: Longs) -> Longs:
+def feeds(prices: FairPrices, ladder: Longs) -> Longs:
     """Number of feeds that quote some ladders with accepted prices."""
-    g, feed = view.groups, view.traits.feed
+    g, feed = prices.groups, prices.traits.feed
     out = np.empty(ladder.size, np.int64)
-    _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, view.reason, np.full(feed.size + 1, -1), out)
+    _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, prices.reason, np.full(feed.size + 1, -1), out)
     return out
 
 
@@ -556,7 +557,7 @@ def _share(ladder, points, base, zero, first_case, row_of_case):
     return n_rows
 
 
-def by_shape(view: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
+def by_shape(prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails from a shape fitted to the fair probability (`market_fair`) of each ladder's main line; else source 0.
 
     If a game cannot end level, or a three-way moneyline is quoted, both sides of 0 are scaled to the moneyline. In a
@@ -564,12 +565,12 @@ def by_shape(view: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: 
     """
     if not ladder.size:
         return Tails(np.empty((0, 4)), np.empty(0, np.uint8), np.empty(0, np.int64))
-    g = view.groups
-    location, shapes, base = _locate(view, forms, links, who, ladder)
+    g = prices.groups
+    location, shapes, base = _locate(prices, forms, links, who, ladder)
     margin = np.flatnonzero(forms.role[g.kind[ladder]] == _MARGIN)
     around = np.empty((margin.size, 4), np.int64)
     around[:, :2], around[:, 2:] = -50, 50
-    known = ladder_tails(view, links, who[margin], ladder[margin], around)
+    known = ladder_tails(prices, links, who[margin], ladder[margin], around)
     zero = np.full(ladder.size, -1, np.int64)
     zero[margin] = known.of
     first, of = np.empty((2, ladder.size), np.int64)
@@ -591,28 +592,28 @@ def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
 
 
 def _locate(
-    view: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs
+    prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs
 ) -> tuple[Floats, middle.Shapes, Longs]:
     """Fit a shape to each ladder's main line. Returns locations, shapes, and the index of each case's fit.
 
     The location is nan without a shape or a main line.
     """
-    g, n = view.groups, 2 * ladder.size
+    g, n = prices.groups, 2 * ladder.size
     caller, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
-    reference = view.reference
-    if view.close is not None:  # the estimate is the same for all callers, too
-        reference = np.where(np.isnan(view.close.segment[g.segments[:-1]]), reference, np.int32(0))
-    callers, books = view.wanted.shape
+    reference = prices.reference
+    if prices.close is not None:  # the estimate is the same for all callers, too
+        reference = np.where(np.isnan(prices.close.segment[g.segments[:-1]]), reference, np.int32(0))
+    callers, books = prices.wanted.shape
     n, rows = _bases(
-        who, ladder, g.markets, g.segments, g.rows, g.book, view.net, view.reason,
-        view.by_book, reference, g.threshold, g.event, g.kind, links.totals, links.level,
+        who, ladder, g.markets, g.segments, g.rows, g.book, prices.net, prices.reason,
+        prices.by_book, reference, g.threshold, g.event, g.kind, links.totals, links.level,
         forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, callers)),
         np.empty(callers, np.int64), np.empty(callers, np.int64), np.full(callers, -1, np.int64), np.empty(0, np.int32),
         caller, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)
-    anchor = market_fair(view, market[:rows], caller[:rows])[:, 0].copy()
+    anchor = market_fair(prices, market[:rows], caller[:rows])[:, 0].copy()
     if rows > n:
         mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
         margins = np.flatnonzero(total_of[:n] >= 0)
@@ -621,13 +622,13 @@ def _locate(
     return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
-def best_tails(view: FairPrices, forms: Forms, ladder: Longs, points: Longs) -> Floats:
+def best_tails(prices: FairPrices, forms: Forms, ladder: Longs, points: Longs) -> Floats:
     """Tails from the best available source for the first caller, nan without one."""
     who = np.zeros(ladder.size, np.int64)
-    links = curves(view.groups, forms)
-    known = ladder_tails(view, links, who, ladder, points)
+    links = curves(prices.groups, forms)
+    known = ladder_tails(prices, links, who, ladder, points)
     tail, rest = known.tail[known.of], np.flatnonzero(known.source[known.of] == NOWHERE)
     if rest.size:
-        shape = by_shape(view, forms, links, who[rest], ladder[rest], points[rest])
+        shape = by_shape(prices, forms, links, who[rest], ladder[rest], points[rest])
         tail[rest] = shape.tail[shape.of]
     return tail

@@ -163,7 +163,7 @@ class BetfairMarkets:
     def _apply(self, changes: Iterable[MarketChange], when: datetime | None, *, fresh: bool) -> Payload:
         """Apply changes to a copy of the state, build the quotes, and commit only if both succeed."""
         staged: dict[str, _MarketState] = {}
-        touched: dict[str, set[RunnerKey] | None] = {}  # None: all runners
+        changed: dict[str, set[RunnerKey] | None] = {}  # None: all runners
         nothing = _MarketState(None, {}, {})
         for change in changes:
             market_id = change.id
@@ -183,10 +183,10 @@ class BetfairMarkets:
                 if runner.tv is not None:
                     matched[key] = runner.tv
             staged[market_id] = _MarketState(definition, ladders, matched)
-            old = touched.get(market_id, set())
-            touched[market_id] = None if whole or old is None else old | keys
+            old = changed.get(market_id, set())
+            changed[market_id] = None if whole or old is None else old | keys
         left = {market_id for market_id in self._quoted if market_id not in staged} if fresh else set()
-        payload = self._emit(staged, touched, when, left)
+        payload = self._emit(staged, changed, when, left)
         if fresh:
             self._markets, self._handicaps, self._awaited = {}, {}, False
         for market_id, state in staged.items():
@@ -203,7 +203,7 @@ class BetfairMarkets:
     def _emit(
         self,
         markets: dict[str, _MarketState],
-        touched: dict[str, set[RunnerKey] | None],
+        changed: dict[str, set[RunnerKey] | None],
         when: datetime | None,
         left: set[str],
     ) -> Payload:
@@ -230,9 +230,9 @@ class BetfairMarkets:
             if game is None:
                 refused["a market whose teams are not known yet"] += 1
                 continue
-            rows = self._rows(given, state, game, touched[given], unmapped, refused)
+            rows = self._rows(given, state, game, changed[given], unmapped, refused)
             games.setdefault(game.id, game)
-            now = dict(before) if touched[given] is not None else {}
+            now = dict(before) if changed[given] is not None else {}
             for row_id, row in rows.items():
                 if row is None:
                     now.pop(row_id, None)
@@ -241,7 +241,7 @@ class BetfairMarkets:
                 else:
                     now[row_id] = None
                     quotes.append(row)
-            if touched[given] is None:
+            if changed[given] is None:
                 removed += [row_id for row_id in before if row_id not in now and row_id not in rows]
             quoted[given] = now
         self._commit(quotes, removed, quoted, left)

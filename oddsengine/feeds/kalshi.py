@@ -175,8 +175,8 @@ class KalshiMarkets:
         series, events = self._fees.advance(now)
         if not (series or events):
             return _NOTHING
-        touched = [event for event, own in self._series.items() if own in series or event in events]
-        return self._emit(touched, now, Counter())
+        changed = [event for event, own in self._series.items() if own in series or event in events]
+        return self._emit(changed, now, Counter())
 
     def read_markets(self, series: str, pages: Sequence[bytes], now: datetime) -> Payload:
         """Parse all open markets of a series; those that are no longer listed are suspended.
@@ -287,21 +287,21 @@ class KalshiMarkets:
         """
         given = read_message(message)
         change = read_change(given) if given.type in _HANDLED else BookChange()
-        touched: dict[str, None] = {}
+        changed: dict[str, None] = {}
         refused: Counter[str] = Counter()
         if given.type in _STATUS_TYPES:
             self._status_sid = given.sid
         if given.sid is not None and given.seq is not None and not self._books.follows(given.sid, given.seq):
-            touched |= dict.fromkeys(self._doubt(given.sid, refused))
+            changed |= dict.fromkeys(self._doubt(given.sid, refused))
         if given.type == "error" and change.code in ENDING and given.sid is not None:
-            touched |= dict.fromkeys(self._books.end(given.sid))
+            changed |= dict.fromkeys(self._books.end(given.sid))
             if given.sid == self._status_sid:
                 self._unsure |= set(self._books.streamed)
         moved: list[str] = []
         ticker = change.market_ticker
         if ticker in self._markets and given.type in _HANDLED:
             if given.type == "orderbook_snapshot" and given.sid is not None:
-                touched |= dict.fromkeys(self._books.replace(ticker, change, given.sid, refused))
+                changed |= dict.fromkeys(self._books.replace(ticker, change, given.sid, refused))
             elif given.type == "orderbook_delta":
                 self._books.change(ticker, change, refused)
             elif given.type == "market_lifecycle_v2" and change.event_type in _LIFECYCLE:
@@ -311,14 +311,14 @@ class KalshiMarkets:
                 self._unsure.discard(ticker)
             elif given.type == "market_lifecycle_v2" and change.event_type == "metadata_updated":
                 moved = self._amend(ticker, change.strike, now)
-            touched[ticker] = None
+            changed[ticker] = None
         elif given.type == "event_fee_update" and change.event_ticker in self._of_event:
             rule = FeeRule(change.fee_type_override, change.fee_multiplier_override)
             self._fees.set_event(change.event_ticker, rule, now)
             moved = [change.event_ticker]
         if moved:
             return self._emit(moved, now, refused)
-        return self._emit_changes(touched, now, refused) if touched or refused else _NOTHING
+        return self._emit_changes(changed, now, refused) if changed or refused else _NOTHING
 
     def _amend(self, ticker: str, strike: dict[str, Any], now: datetime) -> list[str]:
         """Take another strike of a market. Returns the event of it, whose bets are others now.

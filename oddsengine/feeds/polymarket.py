@@ -178,24 +178,24 @@ class PolymarketMarkets:
         messages; a change may be lost then.
         """
         refused: Counter[str] = Counter()
-        touched: dict[str, None] = {}
+        changed: dict[str, None] = {}
         removed: list[str] = []
-        for message in self._decoded(data, refused, touched):
+        for message in self._decoded(data, refused, changed):
             kind = message.event_type
             if kind == "market_resolved":
                 removed += self._remove(message.market)
             elif kind == "new_market":
                 self.unlisted |= bool(message.sports_market_type)
             elif kind == "tick_size_change":
-                self._tick(message, touched)
+                self._tick(message, changed)
             elif kind == "best_bid_ask":
                 stamp = _stamp(message, now)
-                self._compare(message.asset_id, message.best_bid, message.best_ask, stamp, touched)
+                self._compare(message.asset_id, message.best_bid, message.best_ask, stamp, changed)
             elif kind in ("", "book") and message.bids is not None:
-                self._replace(message, now, touched, refused)
+                self._replace(message, now, changed, refused)
             elif message.price_changes is not None or message.changes is not None:
-                self._change(message, now, touched, refused)
-        payload = self._emit(touched, now)
+                self._change(message, now, changed, refused)
+        payload = self._emit(changed, now)
         return payload._replace(removed=[*removed, *payload.removed], refused=refused)
 
     def read_books(self, data: bytes, asked: Iterable[str], now: datetime) -> Payload:
@@ -206,8 +206,8 @@ class PolymarketMarkets:
         Raises `FeedError` if the response is not valid.
         """
         refused: Counter[str] = Counter()
-        touched: dict[str, None] = {}
-        messages = self._decoded(data, refused, touched)
+        changed: dict[str, None] = {}
+        messages = self._decoded(data, refused, changed)
         ghosts: set[str] = set()
         for message in messages:
             if message.bids is not None:
@@ -215,9 +215,9 @@ class PolymarketMarkets:
                 if self._is_ghost(message):
                     refused["an empty book of a liquid market"] += 1
                     ghosts.add(message.asset_id)
-                    self._doubt(message.asset_id, touched)
+                    self._doubt(message.asset_id, changed)
                     continue
-                self._replace(message, now, touched, refused)
+                self._replace(message, now, changed, refused)
                 after = self._books.get(message.asset_id)
                 if after is not None and after is not before:
                     after.read_at = now
@@ -229,22 +229,22 @@ class PolymarketMarkets:
                 if token in answered:
                     continue
                 if token in self.doubtful:
-                    self._set(token, _Book(), touched)
+                    self._set(token, _Book(), changed)
                 else:
-                    self._doubt(token, touched)
-        payload = self._emit(touched, now)
-        if touched and any(token in self.crossed for token in asked):
+                    self._doubt(token, changed)
+        payload = self._emit(changed, now)
+        if changed and any(token in self.crossed for token in asked):
             refused["a market whose two books cross each other"] += 1
         return payload._replace(refused=refused)
 
     def doubt(self, tokens: Iterable[str], now: datetime) -> Payload:
         """Suspend the prices of tokens whose connection has failed, until complete books arrive."""
-        touched: dict[str, None] = {}
+        changed: dict[str, None] = {}
         for token in tokens:
-            self._doubt(token, touched)
+            self._doubt(token, changed)
             if token in self._books:
                 self._books[token].stamp, self._books[token].best = 0, None
-        return self._emit(touched, now)
+        return self._emit(changed, now)
 
     def alive(self, now: datetime) -> Payload:
         """Report that the stream is alive; returns rows to renew, usually none, and those of games that start."""
@@ -304,14 +304,14 @@ class PolymarketMarkets:
 
     # ---- books ----
 
-    def _decoded(self, data: bytes, refused: Counter[str], touched: dict[str, None]) -> list[_Message]:
+    def _decoded(self, data: bytes, refused: Counter[str], changed: dict[str, None]) -> list[_Message]:
         try:
             messages = _messages.decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return self._salvaged(data, refused, touched)
+            return self._salvaged(data, refused, changed)
         return messages if isinstance(messages, list) else [messages]
 
-    def _salvaged(self, data: bytes, refused: Counter[str], touched: dict[str, None]) -> list[_Message]:
+    def _salvaged(self, data: bytes, refused: Counter[str], changed: dict[str, None]) -> list[_Message]:
         """Decode messages one by one; the books that invalid ones name are in doubt."""
         items = plain(data, SOURCE)
         items = items if isinstance(items, list) else [items]
@@ -326,11 +326,11 @@ class PolymarketMarkets:
                 changes = item.get("price_changes")
                 for part in (item, *(changes if isinstance(changes, list) else ())):
                     for name in ("asset_id", "token_id"):
-                        self._doubt(str(part.get(name)) if isinstance(part, dict) else "", touched)
+                        self._doubt(str(part.get(name)) if isinstance(part, dict) else "", changed)
                 market = self._markets.get(str(item.get("market")))
                 if market is not None and "asset_id" not in item:
                     for token in market.tokens:
-                        self._doubt(token, touched)
+                        self._doubt(token, changed)
         return messages
 
     def _is_ghost(self, message: _Message) -> bool:
@@ -341,24 +341,24 @@ class PolymarketMarkets:
         bids, asks = ([_price(level.price) or 0.0 for level in side or ()] for side in (message.bids, message.asks))
         return max(bids, default=0.0) <= _GHOST and min(asks, default=1.0) >= 1.0 - _GHOST
 
-    def _doubt(self, token: str, touched: dict[str, None]) -> None:
+    def _doubt(self, token: str, changed: dict[str, None]) -> None:
         id_ = self._market_of.get(token)
         if id_ is None or not self._markets[id_].tradable:
             return
         self.doubtful[token] = None
-        touched[id_] = None
+        changed[id_] = None
         if token in self._books:
             self._books[token].read_at = None
 
-    def _set(self, token: str, book: _Book, touched: dict[str, None]) -> None:
+    def _set(self, token: str, book: _Book, changed: dict[str, None]) -> None:
         """Take a complete book."""
         self._books[token] = book
         self.updates += 1
         self.doubtful.pop(token, None)
-        touched[self._market_of[token]] = None
+        changed[self._market_of[token]] = None
 
     def _replace(
-        self, message: _Message, now: datetime, touched: dict[str, None], refused: Counter[str]
+        self, message: _Message, now: datetime, changed: dict[str, None], refused: Counter[str]
     ) -> None:  # fmt: skip
         token, before = message.asset_id, self._books.get(message.asset_id)
         if token not in self._market_of or not self._markets[self._market_of[token]].tradable:
@@ -369,24 +369,24 @@ class PolymarketMarkets:
                 price, size = _price(level.price), number(level.size)
                 if price is None or size is None or size < 0.0:
                     refused["an invalid price or size"] += 1
-                    self._doubt(token, touched)
+                    self._doubt(token, changed)
                     return
                 if size > 0.0:
                     side[price] = size
         best = _best(book)
         if best[0] >= best[1]:
             refused["a book whose prices cross"] += 1
-            self._doubt(token, touched)
+            self._doubt(token, changed)
         elif before is None or not stamp or stamp >= before.stamp or (
             token not in self.doubtful and _equal(before, book)
         ):  # fmt: skip
             book.stamp = max(stamp, 0 if before is None else before.stamp)
-            self._set(token, book, touched)
+            self._set(token, book, changed)
         elif token in self.doubtful and _same(before.best, best):
             book.stamp = before.stamp
-            self._set(token, book, touched)
+            self._set(token, book, changed)
 
-    def _change(self, message: _Message, now: datetime, touched: dict[str, None], refused: Counter[str]) -> None:
+    def _change(self, message: _Message, now: datetime, changed: dict[str, None], refused: Counter[str]) -> None:
         stamp = _stamp(message, now)
         last: dict[str, _Change] = {}
         for change in message.price_changes if message.price_changes is not None else message.changes or ():
@@ -397,20 +397,20 @@ class PolymarketMarkets:
             price, size = _price(change.price), number(change.size)
             if price is None or size is None or size < 0.0 or change.side not in ("BUY", "SELL"):
                 refused["an invalid price or size"] += 1
-                self._doubt(token, touched)
+                self._doubt(token, changed)
                 continue
             levels = book.bids if change.side == "BUY" else book.asks
             if size > 0.0:
                 levels[price] = size
             else:
                 levels.pop(price, None)
-            touched[self._market_of[token]] = None
+            changed[self._market_of[token]] = None
             last[token], book.read_at = change, None
             self.updates += 1
         for token, change in last.items():
-            self._compare(token, change.best_bid, change.best_ask, stamp, touched)
+            self._compare(token, change.best_bid, change.best_ask, stamp, changed)
 
-    def _compare(self, token: str, bid: Number, ask: Number, stamp: int, touched: dict[str, None]) -> None:
+    def _compare(self, token: str, bid: Number, ask: Number, stamp: int, changed: dict[str, None]) -> None:
         """Doubt a book whose best prices are not those that a message names, or cross."""
         book = self._books.get(token)
         if book is None or (stamp and stamp < book.stamp):
@@ -422,15 +422,15 @@ class PolymarketMarkets:
         else:
             book.best = None
         if own[0] >= own[1] or not (book.best is None or _same(book.best, own)):
-            self._doubt(token, touched)
+            self._doubt(token, changed)
 
-    def _tick(self, message: _Message, touched: dict[str, None]) -> None:
+    def _tick(self, message: _Message, changed: dict[str, None]) -> None:
         """Doubt the books of a market whose grid gets coarser, since levels off it are gone."""
         old, new = number(message.old_tick_size), number(message.new_tick_size)
         id_ = self._market_of.get(message.asset_id, message.market)
         if id_ in self._markets and (old is None or new is None or new > old):
             for token in self._markets[id_].tokens:
-                self._doubt(token, touched)
+                self._doubt(token, changed)
 
     # ---- quotes ----
 

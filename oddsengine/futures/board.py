@@ -16,7 +16,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.futures.fields import Field, FuturesField, fields_by_market
-from oddsengine.futures.identity import FuturesMarket, FuturesWording, UnreadableError, identify_price
+from oddsengine.futures.identity import FuturesLabel, FuturesMarket, UnreadableError, identify_price
 from oddsengine.futures.sheets import Sheet, sheets_of
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame, to_polars
@@ -175,18 +175,18 @@ def _read(
         pl.col(name).cast(kind, strict=False) if name in table.columns else pl.lit(None, kind).alias(name)
         for name, kind in FUTURES_SCHEMA.items()
     ]
-    wordings = table.select(*[text.cast(pl.String).fill_null("") for text in texts], "line").with_columns(
+    raw_labels = table.select(*[text.cast(pl.String).fill_null("") for text in texts], "line").with_columns(
         places=table["places"].cast(pl.Int64, strict=False) if "places" in table.columns else pl.lit(None, pl.Int64),
         start=table["event_start_time"],
     )
     places: list[tuple[str, str, str] | None] = []
     bad = []
-    for row, wording in zip(table["row"].to_list(), wordings.iter_rows(), strict=True):
+    for row, raw_label in zip(table["row"].to_list(), raw_labels.iter_rows(), strict=True):
         try:
-            market, pick = identify_price(FuturesWording(*wording))
+            market, pick = identify_price(FuturesLabel(*raw_label))
         except UnreadableError as error:
             places.append(None)
-            bad.append((row, "selection", wording[6], str(error), "unreadable"))
+            bad.append((row, "selection", raw_label[6], str(error), "unreadable"))
             continue
         markets.setdefault(market.id, market)
         places.append((market.id, pick, catalog.normalise(pick)))

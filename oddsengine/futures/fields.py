@@ -18,8 +18,8 @@ from oddsengine import catalog
 from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.futures.identity import (
     ANY_OTHER,
+    FuturesLabel,
     FuturesMarket,
-    FuturesWording,
     UnreadableError,
     contestant,
     identify_price,
@@ -62,7 +62,7 @@ def fields_by_market(fields: Sequence[FuturesField]) -> Mapping[str, Field]:
             raise FieldsError(
                 f"{where} has {len(field.contestants)} contestants, which is too few for {field.places} places"
             )
-        words = FuturesWording(
+        words = FuturesLabel(
             field.sport, field.league, field.market, field.season, field.type, "", field.contestants[0], None,
             field.places,
         )  # fmt: skip

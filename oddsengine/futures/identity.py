@@ -47,7 +47,7 @@ class FuturesMarket(NamedTuple):
     places: int
 
 
-class FuturesWording(NamedTuple):
+class FuturesLabel(NamedTuple):
     """The texts of a price, as given by its source."""
 
     sport: str = ""
@@ -76,32 +76,32 @@ def contestant(sport: str, league: str, text: str) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def identify_price(wording: FuturesWording) -> tuple[FuturesMarket, str]:
+def identify_price(raw_label: FuturesLabel) -> tuple[FuturesMarket, str]:
     """Identify the market and selection of a price.
 
     Raises `UnreadableError` if the texts are not a future.
 
     Examples
     --------
-    >>> title = FuturesWording("nba", "nba", "Championship Winner", "2026/27", selection="BOS Celtics")
+    >>> title = FuturesLabel("nba", "nba", "Championship Winner", "2026/27", selection="BOS Celtics")
     >>> market, selection = identify_price(title)
     >>> market.name, market.type, market.places, selection
     ('NBA Champion 2026-27', 'TEAM', 1, 'Boston Celtics')
-    >>> wins = FuturesWording("nba", "nba", "Season Wins", "2026/27", "", "Celtics", "over 52.5", 52.5)
+    >>> wins = FuturesLabel("nba", "nba", "Season Wins", "2026/27", "", "Celtics", "over 52.5", 52.5)
     >>> market, selection = identify_price(wins)
     >>> market.name, selection
     ('NBA regular season wins 2026-27: Boston Celtics 52.5', 'Over 52.5')
     """
-    sport = catalog.sport(wording.sport).id if wording.sport else ""
-    named, rest = kinds.competition(wording.league, sport)
-    league = catalog.leagues().get(named) or catalog.League(named, wording.league)
+    sport = catalog.sport(raw_label.sport).id if raw_label.sport else ""
+    named, rest = kinds.competition(raw_label.league, sport)
+    league = catalog.leagues().get(named) or catalog.League(named, raw_label.league)
     sport = sport or league.sport
-    text = f"{rest} {_without(kinds.without_season(wording.market), league)}".strip()
+    text = f"{rest} {_without(kinds.without_season(raw_label.market), league)}".strip()
     kind = kinds.kind(text or "championship")
-    season = kinds.season(wording.season, league.id) or kinds.season(wording.market, league.id, wording.start)
-    type_ = _type(wording, kind, sport)
-    subject, selection, line = _sides(wording, type_, sport, league.id)
-    places = 1 if type_ in _SIDES else _places(wording.places, kind)
+    season = kinds.season(raw_label.season, league.id) or kinds.season(raw_label.market, league.id, raw_label.start)
+    type_ = _type(raw_label, kind, sport)
+    subject, selection, line = _sides(raw_label, type_, sport, league.id)
+    places = 1 if type_ in _SIDES else _places(raw_label.places, kind)
     market = FuturesMarket(
         _id(sport, league.id, kind.id, season, type_, subject, line, places),
         _name(league, kind, season, subject, line), sport, league.id, kind.id, season, type_, subject, line, places,
@@ -118,37 +118,37 @@ def _without(text: str, league: catalog.League) -> str:
     return text
 
 
-def _type(wording: FuturesWording, kind: kinds.FutureKind, sport: str) -> str:
+def _type(raw_label: FuturesLabel, kind: kinds.FutureKind, sport: str) -> str:
     """Determine the kind of selections of a market."""
-    source_type = wording.type.strip().upper()
-    first = catalog.normalise(wording.selection).split(" ", 1)[0]
+    source_type = raw_label.type.strip().upper()
+    first = catalog.normalise(raw_label.selection).split(" ", 1)[0]
     if kind.type in _SIDES or (kind.type == "PLAYER"):
         type_ = kind.type
     elif source_type in kinds.TYPES:
         type_ = source_type
-    elif not kind.type and first in ("over", "under") and wording.line is not None:
+    elif not kind.type and first in ("over", "under") and raw_label.line is not None:
         type_ = "OVER_UNDER"
-    elif not kind.type and catalog.normalise(wording.selection) in ("yes", "no"):
+    elif not kind.type and catalog.normalise(raw_label.selection) in ("yes", "no"):
         type_ = "YES_NO"
     else:
         type_ = "PLAYER" if sport in words.PERSONS else kind.type or "TEAM"
     return "PLAYER" if type_ == "TEAM" and sport in words.PERSONS else type_
 
 
-def _sides(wording: FuturesWording, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
-    if not catalog.normalise(wording.selection):
+def _sides(raw_label: FuturesLabel, type_: str, sport: str, league: str) -> tuple[str, str, float | None]:
+    if not catalog.normalise(raw_label.selection):
         raise UnreadableError("the selection has no name")
     if type_ not in _SIDES:
-        if type_ == "PLAYER" and catalog.normalise(wording.selection) not in _OTHERS:
-            return "", " ".join(wording.selection.split()), None
-        return "", contestant(sport, league, wording.selection), None
-    line = wording.line  # a yes or no may have a line too: to win 45 games, to win 50
-    text = catalog.normalise(wording.selection).split()
+        if type_ == "PLAYER" and catalog.normalise(raw_label.selection) not in _OTHERS:
+            return "", " ".join(raw_label.selection.split()), None
+        return "", contestant(sport, league, raw_label.selection), None
+    line = raw_label.line  # a yes or no may have a line too: to win 45 games, to win 50
+    text = catalog.normalise(raw_label.selection).split()
     numbers = set() if line is None else set(catalog.normalise(f"{line:g}").split())
     side = next((name for name in _SIDES[type_] if name.lower() in text), "")
     rest = [one for one in text if one != side.lower() and one not in numbers]
-    subject = wording.subject.strip() or " ".join(rest)
-    if not side and type_ == "YES_NO" and not wording.subject:
+    subject = raw_label.subject.strip() or " ".join(rest)
+    if not side and type_ == "YES_NO" and not raw_label.subject:
         side = "Yes"  # a plain list of teams under "to make the playoffs"
     if not side:
         raise UnreadableError(f"the selection is neither {' nor '.join(_SIDES[type_]).lower()}")

@@ -867,7 +867,7 @@ def _doubts(
 ):  # fmt: skip
     """Mark a book's market doubtful if a price is far above the other feeds, which agree but are at most `others`.
 
-    A price confirmed by a second look is not doubtful.
+    A price confirmed by a second observation is not doubtful.
     """
     for s in spread:
         a, b = rows[s], rows[s + 1]
@@ -946,7 +946,7 @@ def judge(
     flap
         1 for a price that keeps leaving a value and returning to it.
     confirmed
-        1 for a price confirmed by a second look.
+        1 for a price confirmed by a second observation.
     off
         Codes of disabled guards.
     now
@@ -1108,10 +1108,10 @@ def guard(
     )
     limits = limits or catalog.thresholds()
     found = judge(identity.groups, identity.traits, start, flap, confirmed, off, now, limits)
-    return honour(found, rejected, off)
+    return apply_rejections(found, rejected, off)
 
 
-def honour(guarded: Verdicts, rejected: Bytes, off: frozenset[int]) -> Verdicts:
+def apply_rejections(guarded: Verdicts, rejected: Bytes, off: frozenset[int]) -> Verdicts:
     """Also reject prices that the upstream node rejected (not 0) and no guard here did.
 
     That node has seen more: books that it does not pass on, and earlier prices.

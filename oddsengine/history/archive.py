@@ -18,7 +18,7 @@ import polars as pl
 from oddsengine.columns import NO_TIME
 from oddsengine.history.movements import EventMoves, PricedEvent, changed_prices, nothing
 from oddsengine.identity.layout import LIVE, SUSPENDED
-from oddsengine.identity.raw_labels import WORDING
+from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape.quote_rows import COLUMNS, PIECE, SCHEMA, QuoteBuffer, quote_rows
 
@@ -210,7 +210,7 @@ def priced_events(quotes: pl.DataFrame, until: int) -> list[PricedEvent]:
 
 def moves(quotes: pl.DataFrame, until: int) -> EventMoves:
     """Convert quotes of an event to price changes, dropping late quotes and repeated prices."""
-    key = [*WORDING, "line", "sportsbook"]
+    key = [*RAW_LABEL, "line", "sportsbook"]
     quotes = quotes.filter(pl.col("recorded_at").dt.epoch("us") <= until).sort("recorded_at", maintain_order=True)
     if not quotes.height:
         return nothing()
@@ -219,7 +219,7 @@ def moves(quotes: pl.DataFrame, until: int) -> EventMoves:
     numbered = quotes.join(rows, on=key, how="left", nulls_equal=True, maintain_order="left")
     frame = changed_prices(numbered).with_columns(flags.cast(pl.UInt8).alias("flags"))
     return EventMoves(
-        list(rows.select(*WORDING, "line").iter_rows()), rows["sportsbook"].to_list(),
+        list(rows.select(*RAW_LABEL, "line").iter_rows()), rows["sportsbook"].to_list(),
         frame["row"].to_numpy().astype(np.int64), frame["recorded_at"].dt.epoch("us").to_numpy(),
         frame["odds_decimal"].to_numpy(), frame["odds_american"].fill_null(np.nan).to_numpy(),
         frame["flags"].to_numpy(),

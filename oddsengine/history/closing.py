@@ -151,8 +151,8 @@ class Store(Protocol):
 class ClosingRecorder:
     """Records closing lines and bets of one engine.
 
-    The engine's default view over all books is kept awake; bets are the +EV prices of that view by a method. `run` runs
-    a job: in the service in order, in a thread of its own.
+    The engine's default view over all books is kept active; bets are the +EV prices of that view by a method. `run`
+    runs a job: in the service in order, in a thread of its own.
     """
 
     def __init__(self, engine: Engine, store: Store, run: Run = at_once, *, method: Method | None = None) -> None:
@@ -399,12 +399,12 @@ def closing_lines(
     question = finder.ask(
         finder.prepare(table, None, time_of(at)), None, None, method, None, thresholds(), fair=table_of_fair
     )
-    prepared, v = question.prepared, question.view
+    prepared, v = question.prepared, question.prices
     g = v.groups
     of = g.market.astype(np.int64)
     if v.close is not None and v.board is not None:
         fair = v.close.segment[g.segments[of] + g.side]
-        reference = fair_close.sharpest(v.board.of, v.board.ballot, v.traits, of, g.book)
+        reference = fair_close.sharpest(v.board.of, v.board.logits, v.traits, of, g.book)
     else:
         fallback = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
         # A single book is no consensus; without a reference, `market_fair` uses the best prices.

@@ -1,4 +1,4 @@
-"""The other books' close: the fair price of an outcome at the start by all books except the judged one and its sisters.
+"""The other books' close: the fair price of an outcome at the start by all books of other feeds than the judged one.
 
 The close of an event is its last snapshot, at most half an hour before the start. A book has one vote, by complete
 prices that are at most 15 minutes old, on the judged line or else on its nearest one: de-vigged with `power`, moved to
@@ -57,18 +57,20 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided
     identity, g = prepared.identity, prepared.identity.groups
     none, reason = np.full(g.row.size, NO_TIME), prepared.guarded.reason
     net = after_commission(g, identity.traits)
-    ballot = fair_close.votes(g, net, none, reason, int(identity.traits.outcomes.max(initial=2)), table)
+    book_logits = fair_close.votes(g, net, none, reason, int(identity.traits.outcomes.max(initial=2)), table)
     of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
     if one_sided:
         no_start = np.full(g.event.size, NO_TIME)
-        board = fair_close.CloseInput(of, fair_close.Times(none, no_start, no_start), None, ballot)
-        ballot, _ = completed(g, net, ballot, quoted(g, identity.traits, net, reason, ballot, board), board)
+        board = fair_close.CloseInput(of, fair_close.Times(none, no_start, no_start), None, book_logits)
+        book_logits, _ = completed(
+            g, net, book_logits, quoted(g, identity.traits, net, reason, book_logits, board), board
+        )
     key = hashes(prepared).ladder
-    market = np.repeat(np.arange(g.threshold.size), np.diff(ballot.start))
+    market = np.repeat(np.arange(g.threshold.size), np.diff(book_logits.start))
     out: Votes = {}
-    feeds = [catalog.book(b).desk for b in identity.books]
+    feeds = [catalog.book(b).provider for b in identity.books]
     alone = of.lines.alone[g.kind, of.lines.sport[g.event]]
-    for m, b, x in zip(market.tolist(), ballot.book.tolist(), ballot.x, strict=True):
+    for m, b, x in zip(market.tolist(), book_logits.book.tolist(), book_logits.x, strict=True):
         ladder = g.ladder[m]
         is_enough = bool(of.voters.alone[b] & alone[ladder])
         out.setdefault(int(key[ladder]), []).append(
@@ -135,7 +137,7 @@ def located(board: Board, gathered: UnitColumns, at: Longs, table: catalog.FairT
 def closing_logits(prices: pl.DataFrame, votes: Votes) -> pl.DataFrame:
     """Return the close of located prices, `x` in logits of their outcome (nan if unknown), and its source `who`."""
     columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-    feeds = {name: catalog.book(name).desk for name in prices["sportsbook"].unique()}
+    feeds = {name: catalog.book(name).provider for name in prices["sportsbook"].unique()}
     keys = prices.select("sportsbook", *columns).with_columns(
         feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
     )

@@ -20,8 +20,8 @@ sums S of the deviations x - mean within each event,
 It is ``nan`` for fewer than two events, and too small for very few.
 
 **Which close.** A reference graded by its own later price is biased: a lasting error counts as value. There is
-therefore also the *other books'* close: all books except the bet's own and its sisters, without the highest and lowest
-(`oddsengine.history.closing_consensus`).
+therefore also the *other books'* close: all books except the bet's own and the books of its feed, without the highest
+and lowest (`oddsengine.history.closing_consensus`).
 
 **No close.** If no sharp book has a complete market at the close, CLV is ``nan``. Such bets are counted separately,
 because omitting them would favour books with markets that nobody else quotes.
@@ -54,7 +54,7 @@ BETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "price": pl.Float64,  # decimal, after commission, when first shown
     "best_price": pl.Float64,
     "closing": pl.Float64,  # fair probability at the close
-    "others": pl.Float64,  # the same by all books except the bet's own and its sisters
+    "others": pl.Float64,  # the same by all books except the bet's own and the books of its feed
     "gain": pl.Float64,  # share of the stake won or lost, -1 to 1; null if unknown
 }
 

@@ -17,7 +17,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.rows import row_ids
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words, grown
 from oddsengine.identity.layout import LIVE, SUSPENDED
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.query.board_terms import TermIndex
@@ -39,7 +39,7 @@ class PricedEvent(NamedTuple):
 class EventMoves(NamedTuple):
     """Moves of the rows of one or more events, in order of time per row; the first one is the row's opening."""
 
-    wordings: list[Wording]  # by row
+    raw_labels: list[RawLabel]  # by row
     books: list[str]
     row: Longs
     at: Longs  # when the board applied it
@@ -105,7 +105,7 @@ class Ring:
         self._at, self._odds, self._american = np.zeros(most, np.int64), np.zeros(most), np.zeros(most)
         self._flags = np.zeros(most, np.uint8)
         self._end = 0  # total number of moves
-        self._wordings: list[Wording] = []
+        self._raw_labels: list[RawLabel] = []
         self._books: list[str] = []
         self._codes: dict[int, int] = {}  # row by id
         self._events: dict[str, list[int]] = {}
@@ -134,26 +134,26 @@ class Ring:
             with self._lock:
                 if self.since == NO_TIME:
                     self.since = update.now
-                row = self._row_codes(id_, slot, key, facts.wordings, facts.books)
+                row = self._row_codes(id_, slot, key, facts.raw_labels, facts.books)
                 self._take(row, update.now, odds, american, flags & np.uint8(_SHOWN))
 
-    def _row_codes(self, id_: Words, slot: Ints, key: Longs, wordings: list[Wording], books: list[str]) -> Longs:
+    def _row_codes(self, id_: Words, slot: Ints, key: Longs, raw_labels: list[RawLabel], books: list[str]) -> Longs:
         """Return the codes of rows, adding new ones."""
         slots = int(slot.max()) + 1
         self._slot_row, self._slot_id = grown(self._slot_row, slots, -1), grown(self._slot_id, slots)
         new = np.flatnonzero((self._slot_id[slot] != id_) | (self._slot_row[slot] < 0))
-        if len(self._wordings) + new.size > self._most_rows:
+        if len(self._raw_labels) + new.size > self._most_rows:
             self._forget(new.size)
             new = np.flatnonzero((self._slot_id[slot] != id_) | (self._slot_row[slot] < 0))
         for at, ident, term in zip(new.tolist(), id_[new].tolist(), key[new].tolist(), strict=True):
             code = self._codes.get(ident)
             if code is None:
-                code = self._codes[ident] = len(self._wordings)
-                self._wordings.append(wordings[term >> 16])
+                code = self._codes[ident] = len(self._raw_labels)
+                self._raw_labels.append(raw_labels[term >> 16])
                 self._books.append(books[term & 0xFFFF])
-                self._events.setdefault(wordings[term >> 16][0], []).append(code)
+                self._events.setdefault(raw_labels[term >> 16][0], []).append(code)
             self._slot_row[slot[at]], self._slot_id[slot[at]] = code, ident
-        self._rows = {name: grown(column, len(self._wordings)) for name, column in self._rows.items()}
+        self._rows = {name: grown(column, len(self._raw_labels)) for name, column in self._rows.items()}
         return self._slot_row[slot].astype(np.int64)
 
     def _take(self, row: Longs, now: int, odds: Floats, american: Floats, flags: Bytes) -> None:
@@ -175,7 +175,7 @@ class Ring:
 
     def _forget(self, more: int) -> None:
         """Drop the rows that moved longest ago: keep half, and leave room for more."""
-        n = len(self._wordings)
+        n = len(self._raw_labels)
         count = max(0, min(n // 2, self._most_rows - more))
         stay = np.sort(np.argsort(self._rows["last_at"][:n], kind="stable")[n - count :])
         code = np.full(n + 1, -1, np.int32)
@@ -185,12 +185,12 @@ class Ring:
             fresh[:count] = column[stay]
             self._rows[name] = fresh
         self._row, self._slot_row = code[self._row], code[self._slot_row]  # -1 stays -1
-        self._wordings = [self._wordings[at] for at in stay.tolist()]
+        self._raw_labels = [self._raw_labels[at] for at in stay.tolist()]
         self._books = [self._books[at] for at in stay.tolist()]
         self._codes = {ident: int(code[at]) for ident, at in self._codes.items() if code[at] >= 0}
         self._events = {}
-        for at, wording in enumerate(self._wordings):
-            self._events.setdefault(wording[0], []).append(at)
+        for at, raw_label in enumerate(self._raw_labels):
+            self._events.setdefault(raw_label[0], []).append(at)
 
     def odds_at(self, slots: Ints, ids: Words, at: int) -> Floats:
         """Return the decimal odds of some rows at a time; nan if they were suspended then, or are unknown.
@@ -213,7 +213,7 @@ class Ring:
             place = number % self._most
             early = place[(self._row[place] >= 0) & (self._at[place] <= at)]
             # The newest move of each row: of equal indices the last is assigned.
-            newest = np.full(len(self._wordings), -1, np.int64)
+            newest = np.full(len(self._raw_labels), -1, np.int64)
             newest[self._row[early]] = early
             rows, row = self._rows, code[known]
             cases = [rows["first_at"][row] > at, rows["last_at"][row] <= at, newest[row] >= 0]  # new, unmoved, moved
@@ -234,7 +234,7 @@ class Ring:
             first = self._rows["first_at"]
             firsts = {event: min(codes, key=first.__getitem__) for event, codes in self._events.items()}
             return [
-                PricedEvent(event, self._wordings[row][1] or "", self._wordings[row][2] or "", int(NO_TIME))
+                PricedEvent(event, self._raw_labels[row][1] or "", self._raw_labels[row][2] or "", int(NO_TIME))
                 for event, row in firsts.items()
                 if first[row] <= until
             ]
@@ -245,7 +245,7 @@ class Ring:
             codes = np.array([code for event in events for code in self._events.get(event, ())], np.int64)
             if not codes.size:
                 return nothing()
-            place = np.full(len(self._wordings) + 1, -1, np.int64)  # the last entry is for moves of dropped rows
+            place = np.full(len(self._raw_labels) + 1, -1, np.int64)  # the last entry is for moves of dropped rows
             place[codes] = np.arange(codes.size)
             stored = min(self._end, self._most)
             places = np.flatnonzero(place[self._row[:stored]] >= 0)
@@ -261,17 +261,17 @@ class Ring:
                 )
             ]  # fmt: skip
             row = np.concatenate((np.arange(codes.size), place[self._row[places]]))[order]
-            wordings = [self._wordings[code] for code in codes.tolist()]
+            raw_labels = [self._raw_labels[code] for code in codes.tolist()]
             books = [self._books[code] for code in codes.tolist()]
         early = columns[0] <= until
-        return EventMoves(wordings, books, row[early], *(column[early] for column in columns))
+        return EventMoves(raw_labels, books, row[early], *(column[early] for column in columns))
 
 
 def described(moves: EventMoves) -> tuple[TermIndex, Longs, Longs, Words]:
     """Return the texts of moves, and for each row its term, book and id."""
     names = Names()
     book = np.array([names.books.code(name) for name in moves.books], np.int64)
-    term = np.array(names.learn(moves.wordings), np.int64)
+    term = np.array(names.learn(moves.raw_labels), np.int64)
     terms = TermIndex(names)
     while not terms.learn(LATEST):
         pass

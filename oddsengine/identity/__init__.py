@@ -1,1 +1,1 @@
-"""What the wording of a price means, which prices belong to one market, and their layout in a board."""
+"""What the raw label of a price means, which prices belong to one market, and their layout in a board."""

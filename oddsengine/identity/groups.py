@@ -40,7 +40,7 @@ class Groups(NamedTuple):
     kind: Ints  # per ladder: index into the identity's kinds
     subject: Ints  # per ladder: 0 none, 1 home, 2 away, from 3 a player
     ladder: Ints  # per market
-    twin: Longs = _ALONE  # per segment: the next one that settles on the same fact, or itself; see `twins`
+    equivalent: Longs = _ALONE  # per segment: the next one that settles on the same fact, or itself; see `equivalents`
 
     @property
     def outcomes(self) -> Longs:
@@ -165,7 +165,7 @@ def mix(*columns: npt.NDArray[np.integer] | int) -> Words:
     return h
 
 
-def settle(groups: Groups, table: pl.DataFrame, wording: Sequence[str]) -> None:
+def settle(groups: Groups, table: pl.DataFrame, raw_label: Sequence[str]) -> None:
     """Order rows that are equal in all columns of `groups` by their texts, so that the table's order cannot matter."""
     g = groups
     same = np.ones(max(g.row.size - 1, 0), bool)
@@ -179,12 +179,12 @@ def settle(groups: Groups, table: pl.DataFrame, wording: Sequence[str]) -> None:
     at = np.flatnonzero(member)
     run = np.cumsum(~np.concatenate(([False], same)))[at]
     tied = table[g.row[at]]
-    said = np.array([checksum(texts) for texts in tied.select(wording).iter_rows()], np.uint32)
+    said = np.array([checksum(texts) for texts in tied.select(raw_label).iter_rows()], np.uint32)
     g.row[at] = g.row[at][np.lexsort((tied.drop("row").hash_rows().to_numpy(), said, run))]
 
 
 def checksum(texts: Iterable[Any]) -> int:
-    """Checksum of a wording and its line, which orders equal prices of one bet."""
+    """Checksum of a raw label and its line, which orders equal prices of one bet."""
     return zlib.crc32("\x1f".join("" if said is None else str(said) for said in texts).encode("utf-8", "replace"))
 
 

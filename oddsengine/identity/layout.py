@@ -1,6 +1,6 @@
 """The layout: rows of some units, sorted into `Groups`.
 
-A table and a live board use the same sort. Each row has a *term* (a wording with its line) and a book; `pack` encodes
+A table and a live board use the same sort. Each row has a *term* (a raw label with its line) and a book; `pack` encodes
 what a term means as sort keys, and `gather` sorts the rows of units by them. On the board, terms and units are kept
 (`board.names`, `board.units`); for a table they are made once (`identity.table_identity`).
 
@@ -359,7 +359,7 @@ def _gather(
 def gather(
     prices: PriceColumns,
     meaning: TermColumns,
-    twins: Rules,
+    equivalents: Rules,
     held: Lists,
     units: Longs,
     *,
@@ -368,7 +368,8 @@ def gather(
 ) -> UnitColumns:
     """Sort some units into a board of their own, and their lists in place.
 
-    `mismatch`: reject rows whose decimal and American prices differ. `agree`: consecutive looks that confirm a price.
+    `mismatch`: reject rows whose decimal and American prices differ. `agree`: consecutive observations that confirm a
+    price.
     """
     n = int(held.size[units].sum())
     most = int(held.size[units].max(initial=0)) + 1
@@ -409,6 +410,6 @@ def gather(
         ladder=ladder[:n_markets],
     )
     return UnitColumns(
-        linked(groups, twins), units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], confirmed[:n_rows],
+        linked(groups, equivalents), units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], confirmed[:n_rows],
         out[:n_out], why[:n_out],
     )  # fmt: skip

@@ -1,14 +1,14 @@
 """Identity: the meaning of the texts and the line of a price, for tables, the live board and tapes.
 
-A *wording* is the texts of one price (`WORDING`). Its parts repeat: a board of a million prices has a few thousand
+A *raw label* is the texts of one price (`RAW_LABEL`). Its parts repeat: a board of a million prices has a few thousand
 distinct selections, teams and market types. Each distinct part is parsed once in plain Python and cached; the meaning
-of whole wordings is then assembled by columns. `read_wordings` does so for any number of wordings.
+of whole raw labels is then assembled by columns. `read_raw_labels` does so for any number of raw labels.
 
 What depends on other rows is left to the caller:
 
 - Which team of an event is at home: `leading` chooses a pair, `crossed` flags the rows that name it the other way
   round. `TermMeanings` has both readings, straight and turned.
-- The sport and league of an event: `leading_league` chooses them. A wording itself is read in its own.
+- The sport and league of an event: `leading_league` chooses them. A raw label itself is read in its own.
 - Which rows are of another game than their event: `other_games` decides, by the teams that the books name.
 - Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
   `with_draw`. Otherwise side // 2 is its outcome in `kind`. It is ambiguous if `two_way` is 2 or an outcome of the book
@@ -31,11 +31,11 @@ from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs
 from oddsengine.identity.groups import intern, mix
 from oddsengine.identity.traits import MarketKind
 
-WORDING = (
+RAW_LABEL = (
     "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment", "selection",
     "selection_type", "player_name", "stat_category", "team_side",
 )  # fmt: skip
-Wording = tuple[Any, ...]  # the texts of `WORDING`; on the live board followed by the line
+RawLabel = tuple[Any, ...]  # the texts of `RAW_LABEL`; on the live board followed by the line
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
 HOME, DRAW, AWAY = 0, 1, 2
 NO_LINE = np.iinfo(np.int32).min  # fixed line of market types without one
@@ -63,7 +63,7 @@ _LAST_WORD = re.compile(r"(?:^| )(yes|no|odd|even)$")
 _COUNTS = re.compile("(?:[0-9]+ )*")
 
 
-# ---- parts of a wording ----
+# ---- parts of a raw label ----
 
 
 class MarketMeaning(NamedTuple):
@@ -226,23 +226,23 @@ def _worded(whole: str, bare: str) -> tuple[str, str]:
     return "", ""
 
 
-# ---- whole wordings, by columns ----
+# ---- whole raw labels, by columns ----
 
 
 class DistinctValues(NamedTuple):
-    """One part of some wordings: its distinct values, and the index of each wording's value."""
+    """One part of some raw labels: its distinct values, and the index of each raw label's value."""
 
     values: Sequence[Any]
     at: Ints
 
     def column(self, meaning: Callable[[Any], Any], dtype: npt.DTypeLike, width: int = 1) -> npt.NDArray[Any]:
-        """Map the part to numbers by wording, `width` numbers each."""
+        """Map the part to numbers by raw label, `width` numbers each."""
         read = np.array([meaning(value) for value in self.values], dtype)
         return read.reshape((-1, width) if width > 1 else -1)[self.at]
 
 
 class Parts(NamedTuple):
-    """The parts of some wordings."""
+    """The parts of some raw labels."""
 
     market: DistinctValues  # arguments of `market`
     selection: DistinctValues  # arguments of `selection`
@@ -269,26 +269,26 @@ _COLUMNS = {
 _TEXTS = sorted({name for columns in _COLUMNS.values() for name in columns})
 
 
-def parts_of_rows(wordings: Sequence[Wording]) -> Parts:
-    """Split a few wordings into parts; missing values are None."""
-    at = np.arange(len(wordings), dtype=np.int32)
+def parts_of_rows(raw_labels: Sequence[RawLabel]) -> Parts:
+    """Split a few raw labels into parts; missing values are None."""
+    at = np.arange(len(raw_labels), dtype=np.int32)
 
     def part(columns: Sequence[str]) -> DistinctValues:
-        places = [WORDING.index(name) for name in columns]
-        rows: Iterable[Any] = (tuple([wording[place] or "" for place in places]) for wording in wordings)
+        places = [RAW_LABEL.index(name) for name in columns]
+        rows: Iterable[Any] = (tuple([raw_label[place] or "" for place in places]) for raw_label in raw_labels)
         return DistinctValues([row[0] for row in rows] if len(places) == 1 else list(rows), at)
 
     return Parts(*map(part, _COLUMNS.values()))
 
 
-def parts_of_frame(wordings: pl.DataFrame) -> Parts:
-    """Split many wordings into parts, without duplicates."""
-    hashes = {name: wordings.get_column(name).hash().to_numpy() for name in _TEXTS}
+def parts_of_frame(raw_labels: pl.DataFrame) -> Parts:
+    """Split many raw labels into parts, without duplicates."""
+    hashes = {name: raw_labels.get_column(name).hash().to_numpy() for name in _TEXTS}
 
     def part(columns: Sequence[str]) -> DistinctValues:
         at, first = intern(mix(*map(hashes.__getitem__, columns)))
         rows = pl.Series(first)
-        texts = ([text or "" for text in wordings.get_column(name)[rows].to_list()] for name in columns)
+        texts = ([text or "" for text in raw_labels.get_column(name)[rows].to_list()] for name in columns)
         return DistinctValues(next(texts) if len(columns) == 1 else list(zip(*texts, strict=True)), at)
 
     return Parts(*map(part, _COLUMNS.values()))
@@ -302,7 +302,7 @@ def distinct(frame: pl.DataFrame) -> tuple[Ints, Ints]:
 
 
 class TermMeanings(NamedTuple):
-    """The meaning of wordings, by column; `_turned` for rows that name the event's teams the other way round.
+    """The meaning of raw labels, by column; `_turned` for rows that name the event's teams the other way round.
 
     Names are numbered by `names`, which is sorted and starts with the empty one. A subject below `SUBJECTS` is none,
     home or away; otherwise it is a name's number plus `SUBJECTS`.
@@ -325,7 +325,7 @@ class TermMeanings(NamedTuple):
     league: Ints
 
     def take(self, at: Ints) -> "TermMeanings":
-        """Return the meaning of other wordings, by the place of each among these."""
+        """Return the meaning of other raw labels, by the place of each among these."""
         columns = {name: value[at] for name, value in self._asdict().items() if name not in ("names", "kinds")}
         return self._replace(**columns)
 
@@ -351,20 +351,20 @@ class _Names:
         return names, rank
 
 
-def read_wordings(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanings:
-    """Return the meaning of wordings.
+def read_raw_labels(parts: Parts, off: frozenset[int] = frozenset()) -> TermMeanings:
+    """Return the meaning of raw labels.
 
     Parameters
     ----------
     parts
-        Parts of the wordings.
+        Parts of the raw labels.
     off
         Codes of disabled guards.
 
     Examples
     --------
     >>> texts = ("e", "basketball", "nba", "Boston Celtics", "LA Lakers", "spread", None, "Lakers +3.5", *[None] * 4)
-    >>> terms = read_wordings(parts_of_rows([texts]))
+    >>> terms = read_raw_labels(parts_of_rows([texts]))
     >>> kind = terms.kinds[terms.kind[0]]
     >>> kind.family, kind.outcomes[terms.side[0]], terms.names[terms.home[0]], terms.verdict[0].item()
     ('spread', 'away', 'boston celtics', 0)
@@ -509,7 +509,7 @@ def threshold(line, side, lined, spread, fixed):
     return np.int32(-hundredths if spread != 0 and side == 0 else hundredths), True
 
 
-_NO_MONEYLINE, _WITH_DRAWS = 0, 2  # two-way moneylines: a wording that is none; one in a sport with draws
+_NO_MONEYLINE, _WITH_DRAWS = 0, 2  # two-way moneylines: a raw label that is none; one in a sport with draws
 DRAW, MAYBE_DRAW = 1, 2  # besides the two sides, a book quotes a draw, or something unparsed that may be one
 
 
@@ -517,9 +517,9 @@ DRAW, MAYBE_DRAW = 1, 2  # besides the two sides, a book quotes a draw, or somet
 def moneyline(ways, draws, side, verdict, ambiguous_code, no_line_code):
     """Resolve a moneyline: whether it has a draw, its side and its verdict; `draws` is what its book quotes.
 
-    `ways` is 0 for wordings without a draw, 2 for those that are ambiguous without one.
+    `ways` is 0 for raw labels without a draw, 2 for those that are ambiguous without one.
 
-    `side` and `verdict` are those of the wording; `ambiguous_code` and `no_line_code` are codes of verdicts.
+    `side` and `verdict` are those of the raw label; `ambiguous_code` and `no_line_code` are codes of verdicts.
     """
     if ways == _NO_MONEYLINE:
         return False, side, verdict
@@ -541,7 +541,7 @@ def _thresholds(line, side, lined, spread, fixed, out, is_valid):
 
 
 def thresholds(terms: TermMeanings, line: Floats, side: Sides) -> tuple[Ints, Bools]:
-    """Convert lines of wordings to thresholds, and whether each is valid for its market."""
+    """Convert lines of raw labels to thresholds, and whether each is valid for its market."""
     out, fits = np.empty(line.size, np.int32), np.empty(line.size, np.bool_)
     lined = np.array([kind.has_line for kind in terms.kinds], np.uint8)[terms.kind]
     spread = np.array([kind.spread for kind in terms.kinds], np.uint8)[terms.kind]

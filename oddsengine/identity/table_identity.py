@@ -1,9 +1,9 @@
 """Market and outcome of every price of a table, or the reason why it has none.
 
-A market is (event, live flag, period, family, subject, line). `wording` parses every *distinct* wording once, and
+A market is (event, live flag, period, family, subject, line). `raw_label` parses every *distinct* raw label once, and
 `layout` sorts the rows.
 
-A collision of two 64-bit hashes would merge two wordings; with a million of them the probability is 3e-8.
+A collision of two 64-bit hashes would merge two raw labels; with a million of them the probability is 3e-8.
 """
 
 from collections import Counter
@@ -37,8 +37,8 @@ from oddsengine.identity.layout import (
     unit_of,
 )
 from oddsengine.identity.raw_labels import (
+    RAW_LABEL,
     SUBJECTS,
-    WORDING,
     Game,
     TermMeanings,
     crossed,
@@ -48,7 +48,7 @@ from oddsengine.identity.raw_labels import (
     leading_league,
     other_games,
     parts_of_frame,
-    read_wordings,
+    read_raw_labels,
     thresholds,
 )
 from oddsengine.identity.traits import MarketKind, Traits, traits
@@ -108,30 +108,30 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         # Rows without a price still count as quoted: a draw makes a moneyline three-way.
         rows = pl.concat([table, table.unpriced.select(table.columns)], how="vertical_relaxed")
     n = rows.height
-    term, first = distinct(rows[[c for c in (*WORDING, "line") if rows[c].null_count() < n]])
-    worded = rows[[*WORDING, "line"]][first]
-    wording, wording_first = distinct(worded[list(WORDING)])
-    texts = worded[wording_first]
-    read_ = read_wordings(parts_of_frame(texts), off)
+    term, first = distinct(rows[[c for c in (*RAW_LABEL, "line") if rows[c].null_count() < n]])
+    worded = rows[[*RAW_LABEL, "line"]][first]
+    raw_label, raw_label_first = distinct(worded[list(RAW_LABEL)])
+    texts = worded[raw_label_first]
+    read_ = read_raw_labels(parts_of_frame(texts), off)
     if len(read_.names) > MOST_SUBJECTS - SUBJECTS:
         raise too_many("players", read_.names[-1], MOST_SUBJECTS - SUBJECTS)
     event, _ = distinct(texts[["event_id"]])
     market_name, names = _ranks(texts["market_type"])
     book, books = _books(rows["sportsbook"])
     facts = traits(read_.kinds, books)
-    weight = np.bincount(wording[term], minlength=texts.height)
+    weight = np.bincount(raw_label[term], minlength=texts.height)
     pair, league = (
         _Claims.number_answers(event, *each) for each in ((read_.home, read_.away), (read_.sport, read_.league))
     )
     other = np.zeros(texts.height, bool)
     if CODES["other_game"] not in off:
-        other = _of_other_games(read_, event, pair, league, _RowWordings(wording, term, book), facts.feed)
+        other = _of_other_games(read_, event, pair, league, _RowLabels(raw_label, term, book), facts.feed)
         weight = _without(weight, other, event)
     flip = _turned(read_, event, pair, weight)
     sports = _sports(read_, event, league, weight)
 
-    # By term: a wording with its line.
-    terms, event, flip = read_.take(wording), event[wording], flip[wording]
+    # By term: a raw label with its line.
+    terms, event, flip = read_.take(raw_label), event[raw_label], flip[raw_label]
     side = np.where(flip, terms.side_turned, terms.side)
     line = worded["line"].to_numpy()
     threshold, fits = thresholds(terms, line, side)
@@ -140,7 +140,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     place = pack(
         *(column.astype(np.int64) for column in (
             terms.kind, terms.with_draw, np.where(flip, terms.subject_turned, terms.subject), threshold,
-            np.where(side < 0, UNREAD, side), market_name[wording], terms.two_way, verdict, other[wording],
+            np.where(side < 0, UNREAD, side), market_name[raw_label], terms.two_way, verdict, other[raw_label],
         ))
     )  # fmt: skip
     group, groups = _groups(terms, verdict, event, sports)
@@ -175,7 +175,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         mismatch=CODES["price_mismatch"] not in off,
     )  # fmt: skip
     sorted_ = some.groups._replace(row=row[some.groups.row])
-    settle(sorted_, rows, (*WORDING, "line"))
+    settle(sorted_, rows, (*RAW_LABEL, "line"))
     reason = np.zeros(n, np.uint8)
     reason[row[some.out]] = some.why
     subjects = pl.Series(terms.names, dtype=pl.String)
@@ -199,10 +199,10 @@ def _groups(
 
 
 class _Claims(NamedTuple):
-    """What wordings say of their event, of which one answer applies."""
+    """What raw labels say of their event, of which one answer applies."""
 
-    code: Ints  # per wording
-    first: Ints  # a wording of each
+    code: Ints  # per raw label
+    first: Ints  # a raw label of each
 
     @classmethod
     def number_answers(cls, event: Ints, *columns: Ints) -> "_Claims":
@@ -210,24 +210,24 @@ class _Claims(NamedTuple):
         return cls(*intern(mix(event, *columns)))
 
     def counted(self, weight: Longs) -> tuple[Ints, Longs]:
-        """Return a wording of each answer that any row gives, and the number of rows."""
+        """Return a raw label of each answer that any row gives, and the number of rows."""
         rows = np.bincount(self.code, weights=weight, minlength=self.first.size)
         given = rows > 0
         return self.first[given], rows[given]
 
 
-class _RowWordings(NamedTuple):
-    """The wording and the book of rows."""
+class _RowLabels(NamedTuple):
+    """The raw label and the book of rows."""
 
-    wording: Ints  # per term
+    raw_label: Ints  # per term
     term: Ints  # per row
     book: Ints
 
 
 def _of_other_games(
-    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowWordings, feed: Ints
+    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowLabels, feed: Ints
 ) -> Bools:  # fmt: skip
-    """Flag the wordings of other games than their event; `feed` is by book."""
+    """Flag the raw labels of other games than their event; `feed` is by book."""
     out = np.zeros(event.size, bool)
     many = (np.bincount(event[pair.first]) > 1) | (np.bincount(event[league.first]) > 1)
     among = np.flatnonzero(many[event])
@@ -245,17 +245,17 @@ def _of_other_games(
     disputed[[at for at, named in teams.items() if len(named) > 2]] = True
     if not disputed.any():
         return out
-    some = np.flatnonzero(disputed[event[rows.wording]][rows.term])
+    some = np.flatnonzero(disputed[event[rows.raw_label]][rows.term])
     claims = np.zeros(event.size, np.int64)
     claims[among] = claim
     width = int(feed.max()) + 1
-    ballots, counts = np.unique(
-        claims[rows.wording[rows.term[some]]] * width + feed[rows.book[some]], return_counts=True
+    codes, counts = np.unique(
+        claims[rows.raw_label[rows.term[some]]] * width + feed[rows.book[some]], return_counts=True
     )
     votes: dict[int, dict[int, Counter[Game]]] = {}
-    for ballot, count in zip(ballots.tolist(), counts.tolist(), strict=True):
-        at, desk = divmod(ballot, width)
-        votes.setdefault(int(of[at]), {}).setdefault(desk, Counter())[games[at]] += count
+    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+        at, provider = divmod(code, width)
+        votes.setdefault(int(of[at]), {}).setdefault(provider, Counter())[games[at]] += count
     rejected = {at: other_games(list(named.values())) for at, named in votes.items()}
     others = [named in rejected.get(at, ()) for at, named in zip(of.tolist(), games, strict=True)]
     out[among] = np.array(others, bool)[claim]
@@ -263,7 +263,7 @@ def _of_other_games(
 
 
 def _without(weight: Longs, other: Bools, event: Ints) -> Longs:
-    """Return how many rows of each wording decide about its event: none of another game, unless all are."""
+    """Return how many rows of each raw label decide about its event: none of another game, unless all are."""
     if not other.any():
         return weight
     kept = np.where(other, 0, weight)
@@ -271,7 +271,7 @@ def _without(weight: Longs, other: Bools, event: Ints) -> Longs:
 
 
 def _turned(terms: TermMeanings, event: Ints, pair: _Claims, weight: Longs) -> Bools:
-    """Flag the wordings that name the teams in the opposite order to that chosen for their event."""
+    """Flag the raw labels that name the teams in the opposite order to that chosen for their event."""
     first, rows = pair.counted(weight)
     events = int(event.max(initial=-1)) + 1
     lead = first[leading(event[first], terms.home[first], terms.away[first], rows, events)]

@@ -57,7 +57,7 @@ class Traits(NamedTuple):
     team: Bytes  # belongs to one team
     full: Bytes  # full game
     order: Ints  # place of the kind among all, by family and period: codes depend on what a board has seen first
-    feed: Ints  # per book: the first book with the same trading desk
+    feed: Ints  # per book: the first book with the same odds provider
     exchange: Bytes
     mid: Bytes  # publishes mid prices
     parlay: Bytes  # accepts parlays only
@@ -66,10 +66,10 @@ class Traits(NamedTuple):
 
 
 def feeds(books: Sequence[str]) -> Ints:
-    """Return the feed of each book: the first book with the same trading desk."""
+    """Return the feed of each book: the first book with the same odds provider."""
     first: dict[str, int] = {}
     entries = [catalog.book(b) for b in books]
-    return np.array([first.setdefault(b.desk, at) for at, b in enumerate(entries)], np.int32)
+    return np.array([first.setdefault(b.provider, at) for at, b in enumerate(entries)], np.int32)
 
 
 def book_charges(books: Sequence[str]) -> BookCharges:

@@ -85,9 +85,9 @@ class ActiveViews:
     def close(self, view: View) -> None:
         """Suspend a view, whoever keeps it, unless a delayed board shows it."""
         view.kept, view.restored = 0, False
-        if view.awake and not self._kept(view):
+        if view.active and not self._kept(view):
             for recorder in self._recorders:
-                recorder.view_slept(view.wanted)
+                recorder.view_suspended(view.wanted)
             with self._copies.repeated():
                 self.suspend(view)
 
@@ -122,7 +122,7 @@ class ActiveViews:
 
     def _drop(self, view: View) -> None:
         row = view.open.row
-        view.awake, view.open = False, OpenSet()
+        view.active, view.open = False, OpenSet()
         if row >= 0:
             self._copies.write(writes.suspended(view.wanted, row))
 
@@ -161,7 +161,7 @@ class ActiveViews:
         replay resumes the view at the end of the search, and must not find that steps did more than without it.
         """
         with self._lock, self._copies.repeated():
-            if view.awake:
+            if view.active:
                 return True
             state, pending = self._state, self._pending.get(view.wanted)
             board = state.board
@@ -176,11 +176,11 @@ class ActiveViews:
                 self._pending[view.wanted] = pending._replace(units=units[some:])
                 return False
             self._pending.pop(view.wanted, None)
-            view.awake, view.woken_at = True, board.now
+            view.active, view.resumed_at = True, board.now
             self._show(view, self._dated(view))
             self.active[view.wanted] = view
             for recorder in self._recorders:
-                recorder.view_woke(view.wanted)
+                recorder.view_resumed(view.wanted)
             return True
 
     def _begin(self, view: View) -> PendingView:
@@ -195,26 +195,26 @@ class ActiveViews:
         units = np.flatnonzero(state.board.units.size[: state.board.names.units.size])
         return PendingView(view, units, state.board.names, state.opened)
 
-    def redate(self, view: View, born: Callable[[int, int], int | None]) -> None:
+    def redate(self, view: View, detected_at: Callable[[int, int], int | None]) -> None:
         """Set when what a view has open was detected, by id and kind; None leaves it."""
         with self._copies.repeated():
             table, places = self._state.opened, view.open.places()
-            since = table.born[places].copy()
+            since = table.detected_at[places].copy()
             for at, (ident, kind) in enumerate(
                 zip(table.id[places].tolist(), table.kind[places].tolist(), strict=True)
             ):
-                found = born(ident, kind)
+                found = detected_at(ident, kind)
                 since[at] = since[at] if found is None else found
             self._show(view, since)
 
-    def _show(self, view: View, born: Longs) -> None:
+    def _show(self, view: View, detected_at: Longs) -> None:
         """Show what a view has open, detected at these times."""
-        self._copies.write(writes.resumed(view.wanted, view.open.row, view.open.places(), born))
+        self._copies.write(writes.resumed(view.wanted, view.open.row, view.open.places(), detected_at))
 
     def _dated(self, view: View) -> Longs:
         """When what a resumed view has open was detected: as in an active view of equal conditions, or now."""
         table, places = self._state.opened, view.open.places()
-        born = np.full(places.size, self._now)
+        detected_at = np.full(places.size, self._now)
         for code, kind in enumerate(KINDS):
             if kind not in view.wanted.kinds:
                 continue
@@ -228,5 +228,5 @@ class ActiveViews:
                 mine, theirs = np.flatnonzero(table.kind[places] == code), found.open.places()
                 theirs = theirs[table.kind[theirs] == code]
                 _, at, of = np.intersect1d(table.id[places[mine]], table.id[theirs], return_indices=True)
-                born[mine[at]] = table.born[theirs[of]]
-        return born
+                detected_at[mine[at]] = table.detected_at[theirs[of]]
+        return detected_at

@@ -72,7 +72,7 @@ class Copies:
         """Show readers a board that was not reached by a step."""
         board, late = self._state.board, self.delayed
         self.number, self.now, self.replica, self._writes = board.number, board.now, None, []
-        self.published = len(board.names.terms.wordings), len(board.names.books.values)
+        self.published = len(board.names.terms.raw_labels), len(board.names.books.values)
         if not late:
             return
         self.delayed = {}  # they do not repeat how the board is judged: they get a copy of what comes of it

@@ -44,10 +44,10 @@ class Leader(Protocol):
         """One of its views."""
 
     def touch(self, view: View) -> None:
-        """Wake a view, or keep it awake."""
+        """Wake a view, or keep it active."""
 
     def need(self, view: View, board: Hashable, seconds: float) -> None:
-        """Keep a view awake for a delayed board for some seconds."""
+        """Keep a view active for a delayed board for some seconds."""
 
 
 class DelayedView(View):
@@ -152,11 +152,11 @@ class DelayedBoard(Readable):
             yield shown
 
     def _need(self, view: DelayedView) -> None:
-        """Have the engine keep a view awake as long as it is shown here."""
+        """Have the engine keep a view active as long as it is shown here."""
         self._leader.need(view.live, self.seconds, inf if view.kept else self.seconds + IDLE_S)
 
     def _not_yet(self, view: DelayedView) -> NotYetError:
-        now, since = self._leader.now, max(view.live.woken_at, self.replica.since)
+        now, since = self._leader.now, max(view.live.resumed_at, self.replica.since)
         passed = 0.0
         if now is not None and since != NO_TIME and not self.replica.failure:
             passed = max(0.0, now.timestamp() - since / SECOND)

@@ -30,7 +30,7 @@ from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp, prepare
 from oddsengine.identity.layout import BOOK_BITS
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live import writes
 from oddsengine.live.active import ActiveViews
 from oddsengine.live.copies import Copies
@@ -150,16 +150,16 @@ class Engine(Readable):
         """Apply a batch that is already in this engine's codes, such as one from a tape."""
         return self._feed(batch, None)
 
-    def codes(self, wordings: Iterable[Wording], books: Iterable[str]) -> tuple[Longs, Longs]:
-        """Codes of wordings and books, for callers that build large batches for `feed`.
+    def codes(self, raw_labels: Iterable[RawLabel], books: Iterable[str]) -> tuple[Longs, Longs]:
+        """Codes of raw labels and books, for callers that build large batches for `feed`.
 
-        New ones belong to the next batch: `wordings` and `books` from `published` on. The codes are valid as long
-        as `wordings` is the same list.
+        New ones belong to the next batch: `raw_labels` and `books` from `published` on. The codes are valid as long
+        as `raw_labels` is the same list.
         """
         with self._lock:
             names = self.state.board.names
             try:
-                terms = names.learn(list(wordings))
+                terms = names.learn(list(raw_labels))
                 return np.array(terms, np.int64), np.array([names.books.code(book) for book in books], np.int64)
             except BaseException:
                 self._mend()
@@ -209,10 +209,10 @@ class Engine(Readable):
             self._searcher.keep(findings)
         for view in idle:
             self._active.suspend(view)
-        if renumbered := board.tidy():
+        if renumbered := board.compact():
             self.state.opened.rehome(board.rows.unit)
-        self._copies.repeat(writes.completed(board.number, board.names.terms.wordings, renumbered=renumbered))
-        self._copies.published = len(board.names.terms.wordings), len(board.names.books.values)
+        self._copies.repeat(writes.completed(board.number, board.names.terms.raw_labels, renumbered=renumbered))
+        self._copies.published = len(board.names.terms.raw_labels), len(board.names.books.values)
 
     def _mend(self) -> None:
         """Repair what an interrupted call left."""
@@ -259,7 +259,7 @@ class Engine(Readable):
         """Pass every batch from now on to a recorder, and the views that are active."""
         with self._lock:
             for view in self._active.active.values():
-                recorder.view_woke(view.wanted)
+                recorder.view_resumed(view.wanted)
             self._recorders.append(recorder)
 
     def stop_recording(self, recorder: Recorder) -> None:
@@ -280,8 +280,8 @@ class Engine(Readable):
         quoted = CodedQuotes(key, read.odds, read.american, read.seen, read.changed, read.start, read.flags)
         counts = dict(read.rejected.group_by("guard").len().iter_rows()) if read.rejected.height else {}
         learnt, known = self._copies.published
-        wordings, books = names.terms.wordings[learnt:], names.books.values[known:]
-        return Batch(moment, wordings, books, quoted, read.links, ids, whole, notices, counts)
+        raw_labels, books = names.terms.raw_labels[learnt:], names.books.values[known:]
+        return Batch(moment, raw_labels, books, quoted, read.links, ids, whole, notices, counts)
 
     # ---- reading ----
 
@@ -291,9 +291,9 @@ class Engine(Readable):
         return self.state.board.names.books.values
 
     @property
-    def wordings(self) -> Sequence[Wording]:
-        """The wordings of terms, by code."""
-        return self.state.board.names.terms.wordings
+    def raw_labels(self) -> Sequence[RawLabel]:
+        """The raw labels of terms, by code."""
+        return self.state.board.names.terms.raw_labels
 
     @property
     def published(self) -> tuple[int, int]:
@@ -353,9 +353,9 @@ class Engine(Readable):
             books, sharp, method, commission, kinds, include, read_, stake=stake, min_ev=min_ev, min_profit=min_profit,
             max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, max_profit=max_profit, **thresholds,
         )  # fmt: skip
-        return self.awake(wanted, keep=keep, wider=wider)
+        return self.view_of(wanted, keep=keep, wider=wider)
 
-    def awake(self, wanted: ViewKey, *, keep: bool = False, wider: bool = False, restored: bool = False) -> View:
+    def view_of(self, wanted: ViewKey, *, keep: bool = False, wider: bool = False, restored: bool = False) -> View:
         """The active view with some parameters; see `view`. The first to keep one that was `restored` takes it over."""
         with self._lock:
             view = self._active.find(wanted, wider=wider)
@@ -458,7 +458,7 @@ class Engine(Readable):
 
     def touch(self, view: View) -> None:
         """Resume a view, or keep it active: somebody reads it."""
-        if not view.awake:
+        if not view.active:
             self._active.resume(view)
         view.read_at = self.state.board.now
 
@@ -525,10 +525,10 @@ class Engine(Readable):
         with self._lock:
             self._searcher.judges = True
 
-    def redate(self, view: View, born: Callable[[int, int], int | None]) -> None:
+    def redate(self, view: View, detected_at: Callable[[int, int], int | None]) -> None:
         """Set when what a view has open was detected, by id and kind; None leaves it."""
         with self._lock:
-            self._active.redate(view, born)
+            self._active.redate(view, detected_at)
 
     def _view(self, wanted: ViewKey) -> View | None:
         return self._active.known.get(wanted)

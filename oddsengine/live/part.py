@@ -164,4 +164,4 @@ def common(
 ) -> dict[str, Any]:
     """The fields of a search."""
     cap = CODES["ev_cap"] not in off
-    return {"view": seen, "thresholds": thresholds, "scope": scope, "hashes": hashes, "forms": shapes, "cap": cap}
+    return {"prices": seen, "thresholds": thresholds, "scope": scope, "hashes": hashes, "forms": shapes, "cap": cap}

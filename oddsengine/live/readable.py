@@ -96,7 +96,7 @@ class Readable(ABC):
             id=pl.Series(hexadecimal(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved)
         )
 
-    def set_aside(self) -> dict[str, int]:
+    def rejected_counts(self) -> dict[str, int]:
         """Number of rows rejected by each guard and by identity, and of invalid rows so far."""
         with self.shown() as shown:
             board = shown.board
@@ -176,7 +176,7 @@ class Readable(ABC):
             levels = rows.levels.total(rows.record[held], depth) + np.where(depth, rows.level[held], 0)
             parts = mix(
                 rows.id[held], rows.odds[held].view(np.int64), rows.seen[held], rows.changed[held], rows.start[held],
-                rows.state[held], rows.flags[held], rows.moved[held], rows.looks[held], depth,
+                rows.state[held], rows.flags[held], rows.moved[held], rows.observations[held], depth,
                 np.nan_to_num(rows.american[held]).view(np.int64), levels,
             )  # fmt: skip
             total = int(parts.sum(dtype=np.uint64)) ^ board.notices.digest()
@@ -185,7 +185,7 @@ class Readable(ABC):
             for wanted in sorted(shown.rows, key=repr) if views else ():
                 at = shown.open(wanted).places()
                 figures = table.figures[at].view(np.int64)
-                found = mix(table.id[at], table.kind[at], *figures.T, table.born[at])
+                found = mix(table.id[at], table.kind[at], *figures.T, table.detected_at[at])
                 total = (total * 31 + int(found.sum(dtype=np.uint64))) & ((1 << 64) - 1)
             return f"{(total * 31 + board.number) & ((1 << 64) - 1):016x}"
 

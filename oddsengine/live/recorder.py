@@ -10,14 +10,14 @@ from oddsengine.live.key import ViewKey
 class Recorder:
     """What an engine tells a recorder; changes of views and constants apply from the next batch on."""
 
-    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
+    def batch(self, batch: Batch, suspended: Sequence[ViewKey] = ()) -> None:
         """A batch was applied, and some views were suspended before it; an exception makes the engine undo it."""
         raise NotImplementedError
 
-    def view_woke(self, view: ViewKey) -> None:
+    def view_resumed(self, view: ViewKey) -> None:
         """A view is active."""
 
-    def view_slept(self, view: ViewKey) -> None:
+    def view_suspended(self, view: ViewKey) -> None:
         """A view is suspended."""
 
     def fair_changed(self, table: catalog.FairTable) -> None:

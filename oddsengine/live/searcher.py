@@ -23,7 +23,7 @@ from oddsengine.detection import tails
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.search import FIGURES, LEGS, Opened, Search, own_legs
 from oddsengine.detection.sweep import Scope, Thresholds
-from oddsengine.guards.verdicts import Verdicts, alone, honour, judge
+from oddsengine.guards.verdicts import Verdicts, alone, apply_rejections, judge
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.layout import BOOK_MASK, LIVE, UnitColumns
 from oddsengine.live import writes
@@ -132,7 +132,7 @@ class Searcher:
     def _prepare(self, units: Longs) -> None:
         """Make what searches share and would otherwise make when they first need it."""
         board, names = self._state.board, self._state.board.names
-        _ = names.tables.traits, names.tables.forms, names.tables.twins, names.books.rank, names.market_names.rank
+        _ = names.tables.traits, names.tables.forms, names.tables.equivalents, names.books.rank, names.market_names.rank
         if self._state.samples:
             board.momentum.learn(names.tables.estimator(self._state.fair).books)
         board.prepare_reach()
@@ -203,7 +203,7 @@ class Searcher:
         guarded = judge(
             g, board.names.tables.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
         )
-        honour(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
+        apply_rejections(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
         reason = np.concatenate((guarded.reason, some.why))
         rejected = reason.copy()
         rejected[g.row.size :] = self._alone(some.out, some.why)

@@ -25,7 +25,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.pricing.momentum import Memory
 
-FORM = 2
+FORM = 3
 
 
 def dump(engine: Engine) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def dump(engine: Engine) -> dict[str, Any]:
             "rows": {name: array_content(column) for name, column in content.columns.items()},
             "spare": array_content(content.spare), "levels": [array_content(column) for column in content.levels],
             "links": {str(slot): link for slot, link in content.links.items()},
-            "wordings": content.wordings, "books": content.books,
+            "wordings": content.raw_labels, "books": content.books,
             "momentum": _memory(board.momentum) if engine.state.samples else None,
             "kinds": list(KINDS),  # by code
             "views": [
@@ -47,7 +47,7 @@ def dump(engine: Engine) -> dict[str, Any]:
                     view.wanted.content, view.kept > 0,
                     *(
                         array_content(getattr(view.open.table, name)[view.open.places()])
-                        for name in ("id", "kind", "born")
+                        for name in ("id", "kind", "detected_at")
                     ),
                 ]
                 for view in engine.views if view.wanted.model is None
@@ -68,7 +68,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         board.restore(BoardContent(
             now=held["now"], moment=held["moment"], checked=held["watched"],
             notices={id_: EventNotice(*one) for id_, one in held["said"].items()}, rejected=dict(held["rejected"]),
-            tidy_at=held["tidy_at"], wordings=[(*texts, line) for *texts, line in held["wordings"]],
+            tidy_at=held["tidy_at"], raw_labels=[(*texts, line) for *texts, line in held["wordings"]],
             books=held["books"], top=held["top"],
             columns={name: array_of_content(column) for name, column in held["rows"].items()},
             spare=array_of_content(held["spare"]), levels=Levels._make(map(array_of_content, held["levels"])),
@@ -77,11 +77,11 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         momentum = held["momentum"]
         engine.restored(held["number"], None if momentum is None else _remembered(momentum))
         for spec, keep, *columns in held["views"]:
-            view = engine.awake(ViewKey.of_content(spec), keep=keep, restored=True)
-            ids, kinds, born = map(array_of_content, columns)
+            view = engine.view_of(ViewKey.of_content(spec), keep=keep, restored=True)
+            ids, kinds, detected_at = map(array_of_content, columns)
             named = [KINDS.code(name) if name in KINDS else None for name in held["kinds"]]
             codes = [named[code] for code in kinds.tolist()]
-            since = dict(zip(zip(ids.tolist(), codes, strict=True), born.tolist(), strict=True))
+            since = dict(zip(zip(ids.tolist(), codes, strict=True), detected_at.tolist(), strict=True))
             engine.redate(view, lambda ident, kind, since=since: since.get((ident, kind)))  # type: ignore[misc]
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.facts import Before, Facts, moments_of
-from oddsengine.board.open import NEW as BORN
+from oddsengine.board.open import NEW as OPENED
 from oddsengine.board.open import SAME, Hits, OpenTable
 from oddsengine.board.quotes import Quotes
 from oddsengine.board.rows import LIVENESS, MOVED, NEW, PRICE, SEEN, STATUS, UNKNOWN
@@ -23,7 +23,7 @@ from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.groups import distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
-from oddsengine.identity.raw_labels import WORDING
+from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.live.replica import ReadState
 from oddsengine.live.searcher import Findings, SearchResult
 from oddsengine.live.view import View
@@ -56,17 +56,17 @@ class ViewChange:
     found: Hits  # new or changed, of all views that were searched together
     span: slice  # those of this view
     status: Bytes  # of each: `board.open.NEW` or `board.open.CHANGED`
-    born: Longs  # when each was first found
+    detected_at: Longs  # when each was first found
     expired: Words
     expired_kind: Bytes
-    touched: Words  # unchanged figures, but the row may show something else: other prices, another book with the price
+    affected: Words  # unchanged figures, but the row may show something else: other prices, another book with the price
 
     @classmethod
     def joined(cls, parts: Sequence["ViewChange"]) -> "ViewChange":
         """The changes of one view that were found in parts of the board, in order of unit."""
         columns = (
             np.concatenate([getattr(part, name) for part in parts])
-            for name in ("status", "born", "expired", "expired_kind", "touched")
+            for name in ("status", "detected_at", "expired", "expired_kind", "affected")
         )
         hits = Hits._make(map(np.concatenate, zip(*(part.hits for part in parts), strict=True)))
         return cls(hits, slice(None), *columns)
@@ -77,12 +77,12 @@ class ViewChange:
         return self.found.take(self.span)
 
     def __repr__(self) -> str:
-        born = int((self.status == BORN).sum())
-        return f"<ViewChange: {born:,} born, {self.hits.size - born:,} changed, {self.expired.size:,} expired>"
+        new = int((self.status == OPENED).sum())
+        return f"<ViewChange: {new:,} new, {self.hits.size - new:,} changed, {self.expired.size:,} expired>"
 
     def ids(self, kind: str, *, new: bool) -> list[str]:
         """Ids of one kind that are new or have changed."""
-        which = (self.hits.kind == KINDS.code(kind)) & ((self.status == BORN) == new)
+        which = (self.hits.kind == KINDS.code(kind)) & ((self.status == OPENED) == new)
         return hexadecimal(self.hits.id[which])
 
     def gone(self, kind: str) -> list[str]:
@@ -105,7 +105,7 @@ class Update:
     what: Bytes  # effects per row; see `board.rows`
     judged: Longs  # indices in `facts` of rows on the board whose rejection changed
     before: Before  # all of these, in order of index, before the step
-    relined: Mapping[int, int]  # index in `rows` of a new row -> index in `gone` of the row whose line moved to it
+    line_moved: Mapping[int, int]  # index in `rows` of a new row -> index in `gone` of the row whose line moved to it
     gone: Facts
     gone_shown: npt.NDArray[np.bool_]  # which of these were shown before the step
     views: Mapping[View, ViewChange]
@@ -143,9 +143,9 @@ class Update:
         new = int(((self.what & NEW) != 0).sum())
         parts = [f"{new:,} new, {self.what.size - new:,} changed, {self.gone.slot.size:,} removed"]
         for view, change in self.views.items():
-            born = int((change.status == BORN).sum())
-            told = f"{born:,} born, {change.hits.size - born:,} changed, {change.expired.size:,} expired"
-            parts.append(f"{view!r}: {told}")
+            new = int((change.status == OPENED).sum())
+            counts = f"{new:,} new, {change.hits.size - new:,} changed, {change.expired.size:,} expired"
+            parts.append(f"{view!r}: {counts}")
         return f"<Update {self.number:,}: {'; '.join(parts)}>"
 
     @cached_property
@@ -155,7 +155,7 @@ class Update:
         moved = {name: (self.what & bit) != 0 for name, bit in _MOVES}
         new = (self.what & NEW) != 0
         line = np.zeros(new.size, bool)
-        line[list(self.relined)] = True
+        line[list(self.line_moved)] = True
         return facts.frame().select(
             pl.Series("id", hexadecimal(facts.id), dtype=pl.String),
             pl.Series("new", new),
@@ -217,10 +217,10 @@ class Update:
 
 def _figures_of(facts: Facts) -> tuple[list[Any], ...]:
     """The columns of `RowDelta`."""
-    wordings = facts.wordings
+    raw_labels = facts.raw_labels
     return (
         hexadecimal(facts.id), facts.prices.tolist(), facts.odds.tolist(), (1.0 / facts.odds).tolist(),
-        [wordings[term][-1] for term in facts.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
+        [raw_labels[term][-1] for term in facts.term.tolist()], ((facts.flags & LIVE) != 0).tolist(),
         ((facts.flags & SUSPENDED) == 0).tolist(), timestamps(facts.changed),
     )  # fmt: skip
 
@@ -232,8 +232,8 @@ def _full(facts: Facts) -> list[dict[str, Any]]:
     columns = (*_figures_of(facts), facts.sportsbooks, timestamps(facts.seen), timestamps(facts.start))
     names = (*RowDelta.__struct_fields__[:8], "sportsbook", "last_seen_at", "event_start_time")
     return [
-        dict(zip(names, fields, strict=True), **dict(zip(WORDING, wording, strict=False)))
-        for fields, wording in zip(zip(*columns, strict=True), facts.texts, strict=True)
+        dict(zip(names, fields, strict=True), **dict(zip(RAW_LABEL, raw_label, strict=False)))
+        for fields, raw_label in zip(zip(*columns, strict=True), facts.texts, strict=True)
     ]
 
 
@@ -266,7 +266,7 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
     used = distinct(places)
     some = facts.take(used)
     texts = some.texts
-    markets = [(wording[0], _published(wording), wording[9]) for wording in texts]
+    markets = [(raw_label[0], _published(raw_label), raw_label[9]) for raw_label in texts]
     types = [market_type for _, market_type, _ in markets]
     columns = (some.sportsbooks, types, map(_SELECTION, texts), map(_LINE, texts), some.odds.tolist())
     legs = list(map(Leg, hexadecimal(some.id), *columns))
@@ -275,8 +275,8 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
     sizes: list[int] = held.sum(axis=1).tolist()
     places_of: Any = spots.tolist()
     own = [[legs[place] for place in row[:n]] for row, n in zip(places_of, sizes, strict=True)]
-    names, births = hexadecimal(hits.id), change.born.tolist()
-    born = {birth: timestamp(birth) for birth in set(births)}
+    names, births = hexadecimal(hits.id), change.detected_at.tolist()
+    detected_at = {birth: timestamp(birth) for birth in set(births)}
     leads = hits.own.tolist()
     unconfirmed = ((hits.figures[:, -1].astype(np.int64) & 1) != 0).tolist()
     out: list[Any] = [None] * hits.size
@@ -288,13 +288,13 @@ def _opportunities(change: ViewChange, facts: Facts) -> list[Any]:
         figures = zip(*[figure.of(held_of).tolist() for figure in kind.figures], strict=True)
         for i, values in zip(here.tolist(), figures, strict=True):
             market = markets[places_of[i][leads[i]]]
-            out[i] = row(names[i], kind.name, *market, *values, unconfirmed[i], own[i], born[births[i]])
+            out[i] = row(names[i], kind.name, *market, *values, unconfirmed[i], own[i], detected_at[births[i]])
     return out
 
 
-def _published(wording: Any) -> str:
-    """The market type under which opportunities of a wording are published."""
-    return catalog.published_name(wording[5] or "", wording[1] or "", wording[10] or "", wording[6] or "")
+def _published(raw_label: Any) -> str:
+    """The market type under which opportunities of a raw label are published."""
+    return catalog.published_name(raw_label[5] or "", raw_label[1] or "", raw_label[10] or "", raw_label[6] or "")
 
 
 def update_of(
@@ -332,7 +332,7 @@ def update_of(
         what=what,
         judged=facts.places(rejudged),
         before=board.before(distinct(np.concatenate((slots, rejudged))), new),
-        relined=_relined(board, slots, what, gone),
+        line_moved=_line_moved(board, slots, what, gone),
         gone=gone,
         gone_shown=board.before(gone.slot, new).shown,
         views=changes,
@@ -349,24 +349,24 @@ def _changes(table: OpenTable, searched: SearchResult, now: int) -> tuple[dict[V
     difference = searched.difference
     fresh = np.flatnonzero(difference.status != SAME)
     hits, status, old = searched.hits.take(fresh), difference.status[fresh], difference.old[fresh]
-    born = np.where(old < 0, now, table.born[np.maximum(old, 0)])
+    detected_at = np.where(old < 0, now, table.detected_at[np.maximum(old, 0)])
     ids, kinds = table.id[difference.expired], table.kind[difference.expired]
     size = (difference.ends.size - 1) // len(searched.views)
     at = np.searchsorted(fresh, difference.ends[::size]).tolist()
-    out, around = difference.expired_ends.tolist(), difference.touched_ends.tolist()
-    touched = table.id[difference.touched]
+    out, around = difference.expired_ends.tolist(), difference.affected_ends.tolist()
+    affected = table.id[difference.affected]
     changes = {
-        view: ViewChange(hits, slice(at[k], at[k + 1]), status[at[k] : at[k + 1]], born[at[k] : at[k + 1]],
-                     ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], touched[around[k] : around[k + 1]])
-        for k, view in enumerate(searched.views) if view.awake
+        view: ViewChange(hits, slice(at[k], at[k + 1]), status[at[k] : at[k + 1]], detected_at[at[k] : at[k + 1]],
+                     ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], affected[around[k] : around[k + 1]])
+        for k, view in enumerate(searched.views) if view.active
     }  # fmt: skip
     if len(changes) < len(searched.views):
-        awake = np.repeat([view.awake for view in searched.views], np.diff(at))
-        hits = hits.take(awake)
+        active = np.repeat([view.active for view in searched.views], np.diff(at))
+        hits = hits.take(active)
     return changes, hits
 
 
-def _relined(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
+def _line_moved(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
     """New rows that replace removed rows with another line: index of the new row -> index of the removed one."""
     if not gone.slot.size or not (what & NEW).any():
         return {}
@@ -382,7 +382,7 @@ def _relined(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, int
         strict=True,
     )
     moves = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
-    words = board.names.terms.wordings
+    words = board.names.terms.raw_labels
     lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in moves}
     return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
 

@@ -42,7 +42,7 @@ class Host(Protocol):
     def shown(self) -> AbstractContextManager[ReadState]:
         """The same, whether or not the view is active."""
 
-    def set_aside(self) -> dict[str, int]:
+    def rejected_counts(self) -> dict[str, int]:
         """Number of rejected rows, by reason."""
 
     def release(self, view: "View") -> None:
@@ -68,18 +68,18 @@ class View:
         self.wanted = wanted
         self.thresholds = wanted.thresholds()
         self.open = OpenSet()
-        self.awake = False
-        self.kept = 0  # how many callers keep it awake
+        self.active = False
+        self.kept = 0  # how many callers keep it active
         self.restored = False  # kept by a snapshot until somebody keeps it
         self.read_at = 0
-        self.woken_at = 0  # board time
+        self.resumed_at = 0  # board time
         self.needed: dict[Hashable, int] = {}  # by delayed board that shows it: board time until which it does
         self._spec: tuple[int, ViewSpec] | None = None  # for how many books
         self.together: Together | None = None  # with the views that it was last searched with, as the first of them
 
     def __repr__(self) -> str:
         books = "all books" if self.wanted.books is None else ", ".join(self.wanted.books)
-        return f"<View over {books}; {'awake' if self.awake else 'asleep'}>"
+        return f"<View over {books}; {'active' if self.active else 'suspended'}>"
 
     def spec(self, names: Names) -> ViewSpec:
         """Its parameters resolved to the codes of the current books."""
@@ -121,13 +121,15 @@ class View:
             if ids is not None:
                 at = at[np.isin(held.id[at], ids)]
             read = set(held.kind[at].tolist())
-            born = dict(zip(hexadecimal(held.id[at]), held.born[at].tolist(), strict=True))
+            detected_at = dict(zip(hexadecimal(held.id[at]), held.detected_at[at].tolist(), strict=True))
             spec = self.spec(shown.board.names)
             part = BoardPart.copied(shown, at, self.wanted, spec, beside=ids is not None)
-            counts = self._engine.set_aside() if ids is None and counted else {}
+            counts = self._engine.rejected_counts() if ids is None and counted else {}
         question = part.question(spec, self.thresholds, self._engine.off)
         frames = {
-            name: _since(_rows(kind, question, open_ids[code], ids), born) if code in read else empty(kind.schema)
+            name: _since(_rows(kind, question, open_ids[code], ids), detected_at)
+            if code in read
+            else empty(kind.schema)
             for code, (name, kind) in enumerate(KINDS.items())
         }
         return Opportunities(frames, counts)
@@ -164,15 +166,15 @@ def _rows(kind: Kind, question: Question, open_ids: Words, ids: Words | None) ->
     if not kind.single:
         return kind.build(question, hits.only(np.flatnonzero(wanted)))
     # With those on the same outcome, which rows name.
-    segment = np.searchsorted(question.view.groups.rows, kind.located(question, hits).rows[:, 0], side="right")
+    segment = np.searchsorted(question.prices.groups.rows, kind.located(question, hits).rows[:, 0], side="right")
     rows = kind.build(question, hits.only(np.flatnonzero(np.isin(segment, segment[wanted]))))
     return rows[np.flatnonzero(np.isin(rows["id"].str.tail(16).to_list(), hexadecimal(ids)))]
 
 
-def _since(frame: pl.DataFrame, born: dict[str, int]) -> pl.DataFrame:
+def _since(frame: pl.DataFrame, detected_at: dict[str, int]) -> pl.DataFrame:
     """Add the time of first detection."""
     if not frame.height:
         return frame
-    times = [born[ident[-16:]] for ident in frame["id"].to_list()]
+    times = [detected_at[ident[-16:]] for ident in frame["id"].to_list()]
     column = moments_of(np.array(times, np.int64)).alias("detected_at")
     return frame.replace_column(frame.get_column_index(column.name), column)

@@ -5,7 +5,7 @@ from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.columns import Bytes, Ints, Longs
 from oddsengine.guards.verdicts import Verdicts
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState, Write
 from oddsengine.pricing.momentum import LadderSamples, Memory
@@ -66,11 +66,11 @@ def added(row: int) -> Write:
     return write
 
 
-def resumed(view: ViewKey, row: int, places: Ints, born: Longs) -> Write:
+def resumed(view: ViewKey, row: int, places: Ints, detected_at: Longs) -> Write:
     """A view became active."""
 
     def write(shown: ReadState) -> None:
-        shown.opened.born[places] = born
+        shown.opened.detected_at[places] = detected_at
         shown.rows[view] = row
 
     return write
@@ -86,7 +86,7 @@ def suspended(view: ViewKey, row: int) -> Write:
     return write
 
 
-def completed(number: int, numbering: list[Wording], *, renumbered: bool) -> Write:
+def completed(number: int, numbering: list[RawLabel], *, renumbered: bool) -> Write:
     """A step was completed; `numbering` identifies its codes of terms, see `Names`."""
 
     def write(shown: ReadState) -> None:

@@ -56,7 +56,7 @@ class Decision(NamedTuple):
     number: int  # order of arrival
     start: datetime | None
     first: datetime | None
-    decree: str
+    override: str
     match: Match
     event: tuple[str, str, str, str, str, int] | None  # id, sport, league, home, away, number
 
@@ -116,7 +116,7 @@ class Matcher:
 
     def quarantined(self) -> list[QuarantinedGame]:
         """Return all quarantined games by feed and id."""
-        waiting = (e for e in self._index.entries.values() if e.head.event is None and e.decree != NEVER)
+        waiting = (e for e in self._index.entries.values() if e.head.event is None and e.override != NEVER)
         return [QuarantinedGame(e.key[0], e.game, self._match_of(e)) for e in sorted(waiting, key=lambda e: e.key)]
 
     def events(self) -> dict[str, MatchedEvent]:
@@ -138,18 +138,18 @@ class Matcher:
         matches = {entry.key: self._match_of(entry) for entry in released}
         for entry in released:
             self._remove(entry)
-            entry.decree = overrides.get(entry.key, "")
+            entry.override = overrides.get(entry.key, "")
         for entry in released:
             self._index.insert(entry)
             if entry.leader is None:
                 self._matches[entry.key] = matches[entry.key]
-        for entry in sorted(released, key=lambda e: (not e.decree, e.key)):
+        for entry in sorted(released, key=lambda e: (not e.override, e.key)):
             if entry.leader is None:
                 self._place(entry)
             elif _differ(matches[entry.key], self._match_of(entry)):
                 self._changed[entry.key] = None
         waiting = [entry for entry in entries.values() if entry.leader is None and entry.event is None]
-        self._again(entry for entry in waiting if not entry.decree)
+        self._again(entry for entry in waiting if not entry.override)
         self._retry()
         return self.changes()
 
@@ -198,7 +198,7 @@ class Matcher:
         event = self._index.events.get(entry.head.event or "")
         about = None if event is None else (event.id, event.sport, event.league, event.home, event.away, event.number)
         return Decision(
-            entry.key, entry.game, entry.league, entry.number, entry.start, entry.first, entry.decree,
+            entry.key, entry.game, entry.league, entry.number, entry.start, entry.first, entry.override,
             self._match_of(entry), about,
         )  # fmt: skip
 
@@ -206,7 +206,7 @@ class Matcher:
         """Adopt the state of another matcher; this one must not have matched anything yet."""
         index = self._index
         for one in sorted(decisions, key=lambda one: one.number):
-            entry = GameEntry(one.key, one.game, one.league, one.number, one.start, one.first, decree=one.decree)
+            entry = GameEntry(one.key, one.game, one.league, one.number, one.start, one.first, override=one.override)
             index.insert(entry)
             index.reach(one.number)
             if entry.leader is not None:
@@ -244,7 +244,7 @@ class Matcher:
     def _enter(self, key: Key, game: Game) -> GameEntry:
         start = None if game.start is None else to_utc(game.start)
         league = _league(game)
-        entry = GameEntry(key, game, league, self._index.count(), start, start, decree=self._overrides.get(key, ""))
+        entry = GameEntry(key, game, league, self._index.count(), start, start, override=self._overrides.get(key, ""))
         self._index.insert(entry)
         return entry
 
@@ -259,7 +259,7 @@ class Matcher:
         self._remove(entry)
         if not keeps:
             first = start
-        renewed = GameEntry(entry.key, game, league, entry.number, start, first, decree=entry.decree)
+        renewed = GameEntry(entry.key, game, league, entry.number, start, first, override=entry.override)
         index.insert(renewed)
         if renewed.leader is None:
             self._matches[entry.key] = before
@@ -269,10 +269,10 @@ class Matcher:
 
     def _place(self, entry: GameEntry) -> None:
         self._index.hide(entry, hidden=False)
-        if entry.decree:
-            self._obey(entry)
+        if entry.override:
+            self._apply_override(entry)
             # Games nearby may have been matched before this one's override was known.
-            others = (other for _, other in self._index.around(entry, self._threshold) if not other.decree)
+            others = (other for _, other in self._index.around(entry, self._threshold) if not other.override)
             if other := min(others, key=lambda e: e.number, default=None):
                 self._compare(other, list(self._index.around(other, DOUBT)))
         elif max(map(len, entry.spelling)) > LONGEST:
@@ -304,18 +304,18 @@ class Matcher:
                 return None
         return near
 
-    def _obey(self, entry: GameEntry) -> None:
-        if entry.decree == NEVER:
+    def _apply_override(self, entry: GameEntry) -> None:
+        if entry.override == NEVER:
             self._index.leave(entry)
             self._set(entry, Match(None, 1.0, "override: never"))
-        elif entry.decree == NEW and entry.start is None:
+        elif entry.override == NEW and entry.start is None:
             self._wait(entry, 1.0, "override: new, but no start time yet")
-        elif entry.decree == NEW:
+        elif entry.override == NEW:
             if entry.event is None:
                 self._index.join(entry, self._create(entry))
             self._set(entry, Match(entry.event, 1.0, "override: new", new=True))
         else:
-            event = self._index.events.get(entry.decree) or self._create(entry, entry.decree)
+            event = self._index.events.get(entry.override) or self._create(entry, entry.override)
             self._index.join(entry, event)
             turned = fit(entry.league, (event.home, event.away), entry.spelling)[1]
             self._set(entry, Match(event.id, 1.0, "override", turned))
@@ -334,7 +334,7 @@ class Matcher:
             all(score >= self._threshold and other.event == event.id for score, other in near)
             and len(near) == len(members)
             and all(
-                not m.decree and m.key[0] != entry.key[0] and m.start and gap(m.dated, entry.dated) <= CLOSE
+                not m.override and m.key[0] != entry.key[0] and m.start and gap(m.dated, entry.dated) <= CLOSE
                 for m in members
             )
         )
@@ -354,21 +354,21 @@ class Matcher:
             event = index.events.get(at.event or "")
             reached += [] if event is None else [index.entries[key] for key in event.members]
             for other in reached:
-                if other.key not in cluster and other.decree != NEVER and other.start is not None:
+                if other.key not in cluster and other.override != NEVER and other.start is not None:
                     cluster[other.key] = other
                     stack.append(other)
         return cluster
 
     def _contradict(self, league: League, entries: Iterable[GameEntry]) -> bool:
         """Whether two of these games cannot be the same pair."""
-        spellings = list(dict.fromkeys(e.spelling for e in entries if not e.decree))
+        spellings = list(dict.fromkeys(e.spelling for e in entries if not e.override))
         return any(
             fit(league, one, other)[0] < DOUBT for at, one in enumerate(spellings) for other in spellings[at + 1 :]
         )
 
     def _compare(self, entry: GameEntry, games: Iterable[tuple[float, GameEntry]]) -> None:
         near = sorted(games, key=lambda scored: (-scored[0], scored[1].key))
-        near = [(score, other) for score, other in near if other.decree != NEVER]
+        near = [(score, other) for score, other in near if other.override != NEVER]
         best = near[0][0] if near else 0.0
         cluster = self._closure(entry, self._threshold)
         if len(cluster) > _MOST:
@@ -414,7 +414,7 @@ class Matcher:
     def _borrowed(self, other: GameEntry, entry: GameEntry) -> bool:
         """Whether a game is in its event only by a word that fits the teams of `entry` equally."""
         event = self._index.events.get(other.event or "")
-        if event is None or other.decree:
+        if event is None or other.override:
             return False
         members = [self._index.entries[key].spelling for key in event.members]
         owners = [each for each in members if fit(entry.league, each, entry.spelling)[0] < DOUBT]
@@ -425,10 +425,10 @@ class Matcher:
         index = self._index
         alive = [index.events[id_] for id_ in dict.fromkeys(e.event for e in cluster.values()) if id_ is not None]
         alive.sort(key=lambda event: event.number)
-        free = [e for e in cluster.values() if not e.decree]
-        decreed = [event for event in alive if all(index.entries[key].decree for key in event.members)]
-        shut = [event for event in decreed if all(index.entries[key].decree == NEW for key in event.members)]
-        fixed = [*shut, *(event for event in decreed if event not in shut)]
+        free = [e for e in cluster.values() if not e.override]
+        overridden = [event for event in alive if all(index.entries[key].override for key in event.members)]
+        shut = [event for event in overridden if all(index.entries[key].override == NEW for key in event.members)]
+        fixed = [*shut, *(event for event in overridden if event not in shut)]
         anchors = [next(cluster[key].dated for key in event.members if key in cluster) for event in fixed]
         meetings = arrange([e.dated for e in free], anchors[: len(shut)], anchors[len(shut) :])
         owners = self._owners(meetings, alive, fixed)

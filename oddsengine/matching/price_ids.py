@@ -3,14 +3,14 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from oddsengine.identity.raw_labels import WORDING
+from oddsengine.identity.raw_labels import RAW_LABEL
 
-Price = tuple[str, tuple[Any, ...]]  # book, wording and line
+Price = tuple[str, tuple[Any, ...]]  # book, raw label and line
 
 
 def price_of(quote: Mapping[str, Any]) -> Price:
     """What a quote is a price of: two quotes with equal ones replace each other."""
-    return quote["sportsbook"], (*map(quote.get, WORDING), quote.get("line"))
+    return quote["sportsbook"], (*map(quote.get, RAW_LABEL), quote.get("line"))
 
 
 class PriceIds:

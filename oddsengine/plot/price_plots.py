@@ -396,7 +396,7 @@ def board(odds: IntoFrame, event: str, *, market: str | None = None) -> "Figure"
     Parameters
     ----------
     odds
-        Prices, one per row; see `ODDS_SCHEMA`. Of several with the same wording, the one last seen is used.
+        Prices, one per row; see `ODDS_SCHEMA`. Of several with the same raw label, the one last seen is used.
     event
         An event by its id or words of its name.
     market

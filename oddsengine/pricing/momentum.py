@@ -261,7 +261,7 @@ class Memory:
         self._seen, self._begun = np.full_like(self._value, np.nan), np.full_like(self._latest, NO_TIME)
 
     def refresh(
-        self, keys: Words, groups: Groups, ballot: BookLogits, minute: Longs, begins: Longs, slope: Floats,
+        self, keys: Words, groups: Groups, logits: BookLogits, minute: Longs, begins: Longs, slope: Floats,
         reach: Longs, feed: Ints, books: tuple[str, ...], table: FairTable, needed: Bytes | None = None,
     ) -> LadderSamples:  # fmt: skip
         """Momentum of the ladders of some groups, each at its minute.
@@ -270,7 +270,7 @@ class Memory:
         ----------
         keys
             A unique hash of each ladder.
-        groups, ballot
+        groups, logits
             All prices of these ladders, and their votes.
         minute, begins
             Per ladder; see `Times`.
@@ -283,8 +283,8 @@ class Memory:
         """
         g = groups
         index = self._codes(books)
-        ladders, width = keys.size, ballot.x.shape[1]
-        n = ballot.book.size + _entries(keys, self._keys, self._slot, self._size)
+        ladders, width = keys.size, logits.x.shape[1]
+        n = logits.book.size + _entries(keys, self._keys, self._slot, self._size)
         outcomes = g.outcomes[g.markets[:-1]] if ladders else np.empty(0, np.int64)
         made = LadderSamples(
             keys, minute, begins, outcomes, np.empty((ladders, width)), np.empty(ladders, np.int32),
@@ -296,7 +296,7 @@ class Memory:
             raise ValueError(f"momentum needs markets of up to {_WIDEST} outcomes, got {width}")
         _sample(
             np.ones(ladders, np.uint8) if needed is None else needed, keys, g.markets, outcomes, minute, g.threshold,
-            slope, reach, ballot.start, ballot.book, ballot.x, feed, index, table.constants,
+            slope, reach, logits.start, logits.book, logits.x, feed, index, table.constants,
             self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
             self._book, self._line, self._x,
             np.full(feed.size, -1, np.int32), np.full(len(self._books) + 1, -1, np.int32),

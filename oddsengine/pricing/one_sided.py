@@ -8,8 +8,9 @@ missing side is priced so that the two sum to the learnt book sum, which complet
     B     = book sum, learnt from samples B_i at levels u_i on the same side, with weights
             w_i = 1 / (1 + ((u - u_i) / like)^2)^2
     all   : B0 = sum w B / sum w over the books that quote both sides; V0 = their variance + error^2
-    desk  : B1 = (sum w B + k B0) / (sum w + k) over those of the price's trading desk
-    own   : B2 likewise around B1, over the desk's one-sided prices where other desks quote both sides: with p their
+    odds provider  : B1 = (sum w B + k B0) / (sum w + k) over those of the price's odds provider
+    own   : B2 likewise around B1, over the odds provider's one-sided prices where other odds providers quote both
+    sides: with p their
             median probability, a price whose margin the power method removes to p has a book sum of
             q + (1 - p)^(ln q / ln p)
     x     = logit of the first outcome of [q, B2 - q] without its margin (power method); its error is the distance to
@@ -20,7 +21,8 @@ Without enough samples in `all` there is no estimate. A sample of the price's ow
 
 The completed markets vote in the estimator (`pricing.close`), which runs again on the markets with such votes, by the
 same rules. Its results are used for prices that had no estimate before, flagged `one_sided`.
-Their standard error has two more parts: the mean error of the other desks' margins, and the disagreement of these ::
+Their standard error has two more parts: the mean error of the other odds providers' margins, and the disagreement of
+these ::
 
     se^2 = se(close)^2 + (mean of the errors)^2 + (sum (x - mean)^2 + k vote_error^2) / ((n - 1 + k) n)
 
@@ -181,7 +183,7 @@ def _learn(
       of all books, and least weight of their samples
     - `s_market`, `s_feed`, `s_level`, `s_total`, `s_compared`: columns of `Samples`
     - `weight`, `mean`, `squares` (float64, 3): scratch arrays: the weight, the mean and the squared distances from it
-      of the samples of each step: all books, the desk, its one-sided prices
+      of the samples of each step: all books, the odds provider, its one-sided prices
     """
     for i in range(p_row.size):
         m, f, level = p_market[i], feed[book[p_row[i]]], -np.log(net[p_row[i]] - 1.0)
@@ -249,7 +251,7 @@ def _merge(
 
 @kernel
 def _variances(row, market, book, feed, v_start, v_book, v_x, error, k, vote_error, out):
-    """Variance of the other desks' mean for some prices: that of their margins, and their disagreement.
+    """Variance of the other odds providers' mean for some prices: that of their margins, and their disagreement.
 
     - `row` (int64 per price): the prices
     - `market`, `book` (per row): as in `Groups`
@@ -272,7 +274,7 @@ def _variances(row, market, book, feed, v_start, v_book, v_x, error, k, vote_err
 
 
 def quoted(
-    groups: Groups, traits: Traits, net: Floats, reason: Bytes, ballot: BookLogits, board: CloseInput
+    groups: Groups, traits: Traits, net: Floats, reason: Bytes, logits: BookLogits, board: CloseInput
 ) -> OneSided:
     """One-sided prices of a board, with the book sums that are learnt for them."""
     g, c = groups, board.of.table.constants
@@ -281,8 +283,8 @@ def quoted(
     row, market, side = np.empty((3, n), np.int64)
     found = Samples._make((*np.empty((3, n), np.int64), *np.empty((2, n)), np.empty(n, np.int64)))
     used, sampled = _collect(
-        needed, g.segments, g.rows, g.live, g.ladder, g.book, net, reason, traits.feed, ballot.start, ballot.book,
-        ballot.x, ballot.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.feed.size + 1), row, market,
+        needed, g.segments, g.rows, g.live, g.ladder, g.book, net, reason, traits.feed, logits.start, logits.book,
+        logits.x, logits.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.feed.size + 1), row, market,
         side, *found,
     )  # fmt: skip
     of = 2 * groups_of(g)
@@ -300,7 +302,7 @@ def quoted(
 
 
 def completed(
-    groups: Groups, net: Floats, ballot: BookLogits, prices: OneSided, board: CloseInput
+    groups: Groups, net: Floats, logits: BookLogits, prices: OneSided, board: CloseInput
 ) -> tuple[BookLogits, Floats]:
     """Votes of a board and of its one-sided prices, and the error of each, in logits."""
     g, c = groups, board.of.table.constants
@@ -316,21 +318,21 @@ def completed(
     x = np.log(prob[..., 0] / prob[..., 1])
     known = np.flatnonzero(np.isfinite(x).all(axis=0))
     at, row, x = at[known], row[known], x[:, known]
-    n, widest = ballot.book.size + at.size, ballot.x.shape[1]
+    n, widest = logits.book.size + at.size, logits.x.shape[1]
     out = BookLogits(
-        np.zeros(ballot.start.size, np.int64), np.empty(n, np.int32), np.empty((n, widest)), np.empty(n),
+        np.zeros(logits.start.size, np.int64), np.empty(n, np.int32), np.empty((n, widest)), np.empty(n),
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
     )  # fmt: skip
     error = np.empty(n)
     _merge(
         g.book[row], prices.market[at], x[0], np.abs(x[1] - x[0]), prices.total[at], g.seen[row],
-        board.times.changed[row], *ballot, *out, error,
+        board.times.changed[row], *logits, *out, error,
     )  # fmt: skip
     return out, error
 
 
 def with_one_sided(
-    groups: Groups, traits: Traits, net: Floats, reason: Bytes, barred: Bytes, ballot: BookLogits, board: CloseInput,
+    groups: Groups, traits: Traits, net: Floats, reason: Bytes, barred: Bytes, logits: BookLogits, board: CloseInput,
     fair: Fair,
 ) -> Fair:  # fmt: skip
     """Add estimates for prices that have none because too few books quote the whole market.
@@ -339,13 +341,13 @@ def with_one_sided(
     ----------
     groups, traits, net, reason, barred
         As in `close.estimate`.
-    ballot, board, fair
+    logits, board, fair
         The votes of the books that quote the whole market, the other input, and the result for these.
     """
     g = groups
-    prices = quoted(g, traits, net, reason, ballot, board)
-    votes, error = completed(g, net, ballot, prices, board)
-    needed = np.where(np.diff(votes.start) > np.diff(ballot.start), np.uint8(EVERY_ROW), np.uint8(SKIP))
+    prices = quoted(g, traits, net, reason, logits, board)
+    votes, error = completed(g, net, logits, prices, board)
+    needed = np.where(np.diff(votes.start) > np.diff(logits.start), np.uint8(EVERY_ROW), np.uint8(SKIP))
     more = estimate(
         board.of, g, traits, net, reason, barred, board.times, board.momentum, votes, needed, flag=ONE_SIDED
     )

@@ -378,16 +378,16 @@ def fair_prices(
         )  # fmt: skip
     close = None
     if referred and spec.method == CLOSE and board is not None:
-        ballot = board.ballot
+        logits = board.logits
         if not spec.standard:
-            ballot = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
+            logits = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
         barred = fair_close.gross(traits, spec.charges)
         close = fair_close.estimate(
-            board.of, g, traits, net, guarded.reason, barred, board.times, board.momentum, ballot, board.needed,
+            board.of, g, traits, net, guarded.reason, barred, board.times, board.momentum, logits, board.needed,
             *((board.known,) if spec.standard else ()),
         )  # fmt: skip
         if spec.one_sided:
-            close = with_one_sided(g, traits, net, guarded.reason, barred, ballot, board, close)
+            close = with_one_sided(g, traits, net, guarded.reason, barred, logits, board, close)
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
     charges = Charges(spec.charges, spec.replaced, depth)
@@ -433,5 +433,5 @@ def close_input(
     """Collect the estimator's input from a board or some ladders of it; `momentum` is called with the votes."""
     net = after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
-    ballot = fair_close.votes(groups, net, times.changed, reason, widest, of.table, voting)
-    return fair_close.CloseInput(of, times, momentum(ballot), ballot, voting)
+    logits = fair_close.votes(groups, net, times.changed, reason, widest, of.table, voting)
+    return fair_close.CloseInput(of, times, momentum(logits), logits, voting)

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from oddsengine.identity.raw_labels import WORDING, Wording
+from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
 from oddsengine.live.engine import Engine
 from oddsengine.query.board_terms import TermIndex, TermTexts
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, RowFilter
@@ -67,8 +67,8 @@ __all__ = [
     "LATEST",
     "MOST_CURSOR",
     "ORDERS",
+    "RAW_LABEL",
     "SORTS",
-    "WORDING",
     "BoardEvent",
     "BoardIds",
     "BoardReader",
@@ -81,6 +81,7 @@ __all__ = [
     "Movers",
     "OddsRows",
     "OwnTexts",
+    "RawLabel",
     "RowChanges",
     "RowFair",
     "RowFilter",
@@ -89,7 +90,6 @@ __all__ = [
     "TermIndex",
     "TermTexts",
     "UpdateChanges",
-    "Wording",
     "book_ids",
     "find_movers",
     "ordered",

@@ -1,4 +1,4 @@
-"""The terms (distinct wordings) of a board, sorted, and how filters match them."""
+"""The terms (distinct raw labels) of a board, sorted, and how filters match them."""
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from oddsengine.board.names import Names
 from oddsengine.catalog.spelling import plain
 from oddsengine.columns import Bools, Ints, grown
 from oddsengine.identity.layout import UNREAD
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.query import values
 from oddsengine.query.filter import Key
 
@@ -122,7 +122,7 @@ class TermIndex:
     def learn(self, most: int) -> bool:
         """Read up to `most` new terms; return True when none is left."""
         names = self.names
-        at, end = len(self.texts), min(len(names.terms.wordings), len(self.texts) + most)
+        at, end = len(self.texts), min(len(names.terms.raw_labels), len(self.texts) + most)
         if at == end:
             return True
         place, other, turned = names.terms.place.values, names.terms.other.values, names.terms.turned.values
@@ -130,7 +130,7 @@ class TermIndex:
         published = names.terms.published.values
         event, tie = names.terms.event.values[at:end].tolist(), names.terms.tie.values[at:end].tolist()
         for term, parts, e, checksum in zip(range(at, end), own, event, tie, strict=True):
-            self._read(names.terms.wordings[term], parts, e, checksum, names.published_names.values[published[term]])
+            self._read(names.terms.raw_labels[term], parts, e, checksum, names.published_names.values[published[term]])
         self._outcomes(at, end)
         for column in self.columns.values():
             column.settle()
@@ -138,40 +138,42 @@ class TermIndex:
         self.turned = np.concatenate((self.turned, turned[at:end]))
         self._sort(at, end)
         self.masks.clear()
-        return end == len(names.terms.wordings)
+        return end == len(names.terms.raw_labels)
 
-    def _read(self, wording: Wording, own: list[int], event: int, tie: int, market: str) -> None:
+    def _read(self, raw_label: RawLabel, own: list[int], event: int, tie: int, market: str) -> None:
         names = self.names
         high, low, with_draw, rest = own
         ways, side = rest >> 8 & 255, low & 15
         kind = names.kinds.values[(with_draw if ways else high) >> 44]
-        line, subject, player = (low >> 4) - (1 << 30), high >> 20 & _SUBJECT, wording[9] or None
+        line, subject, player = (low >> 4) - (1 << 30), high >> 20 & _SUBJECT, raw_label[9] or None
         sides = kind.outcomes
         owner = names.subjects.values[subject] if kind.subject == "team" else ""
         word = sides[side] if side != UNREAD and side < len(sides) else ""
-        type_ = (wording[8] or "").strip().lower()
+        type_ = (raw_label[8] or "").strip().lower()
         worded = type_ in ("yes", "no") and word in ("over", "under")  # to score, yes: over 0.5
         if not type_ or worded or not _TYPES.issuperset(type_.split("_")):
             type_ = (f"{owner}_{word}" if owner and word else word) or "other"
-        sport, league = self._league(wording, event)
-        segment = wording[6] or kind.period or catalog.FULL_GAME
-        published_line = None if (kind.family and not kind.has_line) or wording[-1] != wording[-1] else wording[-1]
-        source, selection = wording[5] or "", wording[7] or ""
-        if catalog.meaning(sport, source, wording[10] or "", wording[6] or "").fixed_line is not None:
+        sport, league = self._league(raw_label, event)
+        segment = raw_label[6] or kind.period or catalog.FULL_GAME
+        published_line = (
+            None if (kind.family and not kind.has_line) or raw_label[-1] != raw_label[-1] else raw_label[-1]
+        )
+        source, selection = raw_label[5] or "", raw_label[7] or ""
+        if catalog.meaning(sport, source, raw_label[10] or "", raw_label[6] or "").fixed_line is not None:
             published_line = line / 100.0
-        stat = wording[10] or kind.stat or None
-        home, away = values.team_names(wording[3], wording[4], sport, league)
+        stat = raw_label[10] or kind.stat or None
+        home, away = values.team_names(raw_label[3], raw_label[4], sport, league)
         self.texts.append(
             TermTexts(
-                wording[0], sport, league, home, away, market, selection, type_, published_line, player, stat,
-                wording[11] or owner or None, segment, source if source != market else None,
+                raw_label[0], sport, league, home, away, market, selection, type_, published_line, player, stat,
+                raw_label[11] or owner or None, segment, source if source != market else None,
             )
         )  # fmt: skip
         about = names.subjects.values[subject] if kind.subject == "player" else ""
         spoken = catalog.normalise(player or "") or about
         chosen, type_id = catalog.normalise(selection), _plain(market)
         at_line = line / 100.0 if kind.has_line else None
-        teams = catalog.normalise(wording[3] or ""), catalog.normalise(wording[4] or "")
+        teams = catalog.normalise(raw_label[3] or ""), catalog.normalise(raw_label[4] or "")
         self.columns["sport"].add(sport)
         self.columns["league"].add((sport, league))
         self.columns["market"].add((market, sport, stat or "", at_line, owner))
@@ -188,9 +190,9 @@ class TermIndex:
                 name = catalog.team_aliases(sport).get(team, team)
                 self.teams.setdefault(name, set()).add(event)
 
-    def _league(self, wording: Wording, event: int) -> tuple[str, str]:
+    def _league(self, raw_label: RawLabel, event: int) -> tuple[str, str]:
         """Return the ids of sport and league, taken from the event if the row has none."""
-        names = wording[1] or "", wording[2] or ""
+        names = raw_label[1] or "", raw_label[2] or ""
         if not all(names):
             most, league = self.names.events.sports[event]
             names = names[0] or most.id, names[1] or league

@@ -80,7 +80,7 @@ class Index:
                     board = shown.board
                     if self.terms.outdated(board.names):
                         self._rename(board.names)
-                    if len(board.names.terms.wordings) - len(self.terms.texts) <= _CHUNK:
+                    if len(board.names.terms.raw_labels) - len(self.terms.texts) <= _CHUNK:
                         break
                     self.terms.learn(_CHUNK)
             with self.engine.shown(judged=judged) as shown:

@@ -21,7 +21,7 @@ from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
@@ -82,7 +82,7 @@ class LegPrice(NamedTuple):
     """One price of an id."""
 
     book: str  # id
-    wording: Wording
+    raw_label: RawLabel
     own: OwnTexts | None
 
 
@@ -181,9 +181,9 @@ class BoardReader:
         if code is None:
             return None
         status, start = (int(column[code]) for column in self.board.statuses())
-        terms = np.flatnonzero(names.terms.event.values[: len(names.terms.wordings)] == code)
+        terms = np.flatnonzero(names.terms.event.values[: len(names.terms.raw_labels)] == code)
         teams, place = (
-            names.terms.wordings[terms[np.argmax(votes.by_term.values[terms] == votes.lead.values[code])]]
+            names.terms.raw_labels[terms[np.argmax(votes.by_term.values[terms] == votes.lead.values[code])]]
             for votes in (names.events.pairs, names.events.leagues)
         )
         sport, league = place[1] or "", place[2] or ""
@@ -262,7 +262,7 @@ class BoardReader:
         key, links, names = int(self.board.rows.key[slot]), self.board.rows.links, self.board.names
         link = links[slot] if slot < len(links) else None
         book = catalog.book(names.books.values[key & BOOK_MASK]).id
-        return LegPrice(book, names.terms.wordings[key >> BOOK_BITS], None if link is None else OwnTexts.split(link))
+        return LegPrice(book, names.terms.raw_labels[key >> BOOK_BITS], None if link is None else OwnTexts.split(link))
 
     def matching_rows(self, f: RowFilter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""

@@ -164,7 +164,7 @@ class UpdateChanges:
 
     def _resolved(self, facts: Facts, before: Before) -> RowChanges:
         """Convert rows to current codes. Rows that no longer exist are left out, since their removal follows."""
-        if facts.wordings is self.terms.names.numbering:
+        if facts.raw_labels is self.terms.names.numbering:
             return RowChanges(facts, facts.key >> BOOK_BITS, facts.key & BOOK_MASK, before)
         with self._index.reader() as reader:  # codes of terms have changed since
             rows = reader.board.rows
@@ -179,7 +179,7 @@ class UpdateChanges:
         """Rows seen again without facts of their own; None if codes of terms have changed since."""
         update = self.update
         terms = self.terms
-        if not update.again.size or update.facts.wordings is not terms.names.numbering:
+        if not update.again.size or update.facts.raw_labels is not terms.names.numbering:
             return None
         key = update.again_key
         if int(key.max()) >> BOOK_BITS >= terms.columns["prop"].size:
@@ -282,7 +282,7 @@ def _places(facts: Facts, rows: RowChanges) -> list[int]:
 def _both(first: Facts, second: Facts) -> Facts:
     pairs: Any = zip(first.columns, second.columns, strict=True)
     columns = [np.concatenate(pair) for pair in pairs]
-    return Facts._make((*columns, first.links + second.links, first.wordings, first.books))
+    return Facts._make((*columns, first.links + second.links, first.raw_labels, first.books))
 
 
 def book_ids(books: Sequence[str]) -> list[str]:
@@ -293,7 +293,7 @@ def _terms(index: Index, parts: Sequence[Facts]) -> TermIndex:
     """Read the texts of the terms of some rows, loading new terms as needed."""
     terms = index.terms
     most = max((int(part.key.max(initial=-1)) >> BOOK_BITS for part in parts), default=-1)
-    if terms.names.numbering is not parts[0].wordings or most >= terms.columns["prop"].size:
+    if terms.names.numbering is not parts[0].raw_labels or most >= terms.columns["prop"].size:
         with index.reader() as reader:
             terms = reader.terms
     return terms

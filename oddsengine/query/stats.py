@@ -18,7 +18,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.row_links import LINKS, SEPARATOR
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE
-from oddsengine.identity.raw_labels import Wording
+from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.readable import Readable
 from oddsengine.query.values import league_id, sport_id, team_id, team_names
 
@@ -60,7 +60,7 @@ class BoardStats:
             seen, live = rows.seen[on], (rows.flags[on] & LIVE) != 0
             status, begins = board.statuses()
             self.market_names = list(names.published_names.values)
-            present = np.zeros(len(names.terms.wordings), bool)
+            present = np.zeros(len(names.terms.raw_labels), bool)
             present[term] = True
             used = np.flatnonzero(present)
             self.term_event = names.terms.event.values[used].astype(np.int64)
@@ -89,16 +89,16 @@ class BoardStats:
         """Return the texts of each event: teams, sport and league as in a row that names them as most rows do."""
         event = names.terms.event.values[used]
 
-        def wordings(votes: Votes) -> list[Wording]:
+        def raw_labels(votes: Votes) -> list[RawLabel]:
             order = np.argsort(votes.by_term.values[used] != votes.lead.values[event], kind="stable")
             _, first = np.unique(event[order], return_index=True)
-            return [names.terms.wordings[term] for term in used[order[first]].tolist()]
+            return [names.terms.raw_labels[term] for term in used[order[first]].tolist()]
 
         return [
             EventTexts(
                 league[0] or "", league[1] or "", league[2] or "", *team_names(teams[3], teams[4], league[1], league[2])
             )
-            for league, teams in zip(wordings(names.events.leagues), wordings(names.events.pairs), strict=True)
+            for league, teams in zip(raw_labels(names.events.leagues), raw_labels(names.events.pairs), strict=True)
         ]
 
     @staticmethod

@@ -13,7 +13,7 @@ from oddsengine.columns import Bools, Longs
 from oddsengine.feeds.scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
-from oddsengine.simulate.providers import DEFAULT_BOOKS, Habits, Opinions, american, desk
+from oddsengine.simulate.providers import DEFAULT_BOOKS, Habits, Opinions, american, provider
 from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Screens
 from oddsengine.simulate.simulated_games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
@@ -136,10 +136,10 @@ class World:
         self.books = tuple(books or DEFAULT_BOOKS)
         if books is None and "mid_price" in named:
             self.books += ("polymarket_mid",)
-        desks = [desk(name).straying(dissent, exchange_hold, slow) for name in self.books]
+        providers = [provider(name).straying(dissent, exchange_hold, slow) for name in self.books]
         if main_lines:
-            desks = [each._replace(depth=tuple(min(lines, 0) for lines in each.depth)) for each in desks]
-        self._desks = desks
+            providers = [each._replace(depth=tuple(min(lines, 0) for lines in each.depth)) for each in providers]
+        self._providers = providers
         league, begins = schedule(events, days, start, live, pace, setting)
         events = begins.size
         slow_news = News(_DRIFT * news, _EVERY * news**2, not main_lines) if slow > 1.0 else None
@@ -148,26 +148,26 @@ class World:
             self._games.advance(0.0, max(0.0, -float(begins.min(initial=0.0))))
         self.fixtures = fixtures(league, begins, start, setting)
         self._place = {fixture.id: at for at, fixture in enumerate(self.fixtures)}
-        self._opinions = Opinions(desks, events, thinking, follow=slow > 1.0)
+        self._opinions = Opinions(providers, events, thinking, follow=slow > 1.0)
         if days:
             self._begin(max(_BEFORE, -float(begins.min(initial=0.0))))
-        self._habits = Habits(desks)
-        self._seed, self._deep = seed, {each.book.id for each in desks if each.book.exchange and levels}
-        self._screens = Screens(desks, self._games, thinking)
-        screens = len(desks) * events
+        self._habits = Habits(providers)
+        self._seed, self._deep = seed, {each.book.id for each in providers if each.book.exchange and levels}
+        self._screens = Screens(providers, self._games, thinking)
+        screens = len(providers) * events
         poll = self._habits.poll[:, :1]
-        self._next = (poll * self._feed.random((len(desks), events))).ravel()
+        self._next = (poll * self._feed.random((len(providers), events))).ravel()
         self._opens = begins - _AHEAD if days else np.full(events, -np.inf)  # when books begin to quote a game
         self._sent = np.full(screens, -np.inf)
         self._sends = self._feed.integers(0, _COMPLETE, screens)
         self._resume = np.full(events, -np.inf)  # end of a suspension
-        self._back = np.full(len(desks), -np.inf)  # end of an outage
-        self._out = self._feed.exponential(_OUTAGE_EVERY, len(desks))
+        self._back = np.full(len(providers), -np.inf)  # end of an outage
+        self._out = self._feed.exponential(_OUTAGE_EVERY, len(providers))
         self._texts: list[dict[int, Row]] = [{} for _ in range(2 * events)]
         self._late: list[tuple[float, int, Row]] = []
         self._open = False
-        self._trouble = Trouble(named, troubling, self._games, self.fixtures, desks)
-        self._boards = Scoreboards(desks, self._games, self.fixtures, telling, troubled=bool(named))
+        self._trouble = Trouble(named, troubling, self._games, self.fixtures, providers)
+        self._boards = Scoreboards(providers, self._games, self.fixtures, telling, troubled=bool(named))
         self.scores: Sequence[ScoreReading] = ()  # scores reported with the last batch; see `oddsengine.feeds.scores`
 
     def _begin(self, seconds: float) -> None:
@@ -236,7 +236,7 @@ class World:
 
     def _quoted(self) -> Bools:
         """Return the screens of events that books quote by now."""
-        return np.tile(self._opens <= self._time, len(self._desks))
+        return np.tile(self._opens <= self._time, len(self._providers))
 
     def _report_scores(self) -> None:
         self.scores = self._boards.look(self._time, (self.now - _EPOCH) // timedelta(microseconds=1))
@@ -323,7 +323,7 @@ class World:
         for book, event, ladder, side, quarters, odds, seen, live, active, changed in zip(
             *(column[rows].tolist() for column in columns), strict=True
         ):
-            habits = self._desks[book]
+            habits = self._providers[book]
             texts = self._texts[2 * event + habits.generic]
             key = (quarters * 16 + ladder) * 4 + side
             text = texts.get(key)

@@ -69,7 +69,7 @@ class RequestWindow:
         """Pause all requests for some seconds."""
         self._from = max(self._from, asyncio.get_running_loop().time() + seconds)
 
-    def obey(self, headers: Mapping[str, str], now: datetime) -> None:
+    def follow_limits(self, headers: Mapping[str, str], now: datetime) -> None:
         """Take over a lower limit, and wait for the end of a window that has no place left."""
         limit, left, reset = (headers.get(f"x-ratelimit-{name}", "") for name in ("limit", "remaining", "reset"))
         self._adapt(_number(limit), _number(left), _number(reset) or _time(reset), now)
@@ -130,7 +130,7 @@ class PacedWeb:
                 (window or self._bucket).pause(backoff.wait(failure))
             else:
                 if window is not None:
-                    window.obey(answer.headers, self._receiver.now())
+                    window.follow_limits(answer.headers, self._receiver.now())
                 return Received(answer.body, self._receiver.now())
 
     async def deliver(self, payload: Payload) -> None:

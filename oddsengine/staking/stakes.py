@@ -396,7 +396,7 @@ def arbitrage_plan(
     markets = arbs.select("market_type", *apart).rows()
     bets = {
         row: [
-            (games[row], leg.get("market_type") or markets[row][0], *markets[row][1:], *_wording(leg), book)
+            (games[row], leg.get("market_type") or markets[row][0], *markets[row][1:], *_raw_label(leg), book)
             for leg, book in zip(legs, books[row], strict=True)
         ]
         for row, legs in waiting.items()
@@ -461,7 +461,7 @@ def arbitrage_plan(
     return pl.DataFrame(rows, schema=PLAN_SCHEMA) if rows else pl.DataFrame(schema=PLAN_SCHEMA)
 
 
-def _wording(leg: Mapping[str, Any]) -> tuple[Any, ...]:
+def _raw_label(leg: Mapping[str, Any]) -> tuple[Any, ...]:
     """What tells the outcomes of one market apart."""
     return leg.get("line"), leg["selection"], leg.get("selection_type")
 

@@ -25,12 +25,12 @@ def to_number(text: pl.Expr) -> pl.Expr:
     )
 
 
-def looks_priced(column: pl.Series) -> bool:
+def all_priced(column: pl.Series) -> bool:
     """Whether all values of a column can be prices, and some are.
 
     Examples
     --------
-    >>> [looks_priced(pl.Series(values)) for values in ([1.9, None], ["+120", "5/2"], [3, 1], ["Lakers"], [None])]
+    >>> [all_priced(pl.Series(values)) for values in ([1.9, None], ["+120", "5/2"], [3, 1], ["Lakers"], [None])]
     [True, True, False, False, False]
     """
     values = _prices(column, distinct=True)
@@ -47,7 +47,7 @@ def mostly_priced(column: pl.Series) -> bool:
     >>> [mostly_priced(pl.Series(values)) for values in (["1.9", "N/A", "2.1"], [1.9, 0.0], [2, 1, 3], ["Lakers"])]
     [True, True, False, False]
     """
-    if looks_priced(column):
+    if all_priced(column):
         return True
     values = None if column.dtype.is_integer() else _prices(column)
     if values is None:

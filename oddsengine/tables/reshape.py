@@ -15,7 +15,7 @@ and what to do. Rows that are turned have `source_row`, their row in the table f
 
 import polars as pl
 
-from oddsengine.tables.casts import looks_priced, mostly_priced
+from oddsengine.tables.casts import all_priced, mostly_priced
 from oddsengine.tables.column_names import ANY_FORMAT, is_common
 from oddsengine.tables.nested import nested
 from oddsengine.tables.shapes import (
@@ -131,7 +131,7 @@ def _books(frame: pl.DataFrame, words: Words) -> Long | None:
     if not books:
         return None
     used = {*books, *_NAMES, *_TEAMS, "event_id", "line", "date", "event_start_time", "last_seen_at"}
-    others = [name for name in frame.columns if name not in used and looks_priced(frame[name])]
+    others = [name for name in frame.columns if name not in used and all_priced(frame[name])]
     derived = [name for name in others if plain(words(name)) in ("best", "max", "avg", "average", "mean", "consensus")]
     if unknown := [name for name in others if name not in derived and plain(words(name)) not in ("date", "time")]:
         raise ValueError(

@@ -5,13 +5,14 @@ steps. A block is a header (`blocks.HEADER`, little-endian) and four tables, eac
 
 - `quotes`: one row per quote, with its step number, the codes of its term and book, and the columns of `Quoted`. A
   missing time is the smallest int64. `link` has the texts of the single price, see `board.links.LINKS`.
-- `terms` and `books`: wordings and books that are new in these steps, with their codes, which count from 0 over the
+- `terms` and `books`: raw labels and books that are new in these steps, with their codes, which count from 0 over the
   whole tape. An engine occasionally drops unused terms and renumbers the rest; these are then listed again with `new`
   false. A code has the meaning of the last row that lists it before the step.
 - `steps`: one row per step: number, time, count of quotes; removed ids, complete (book, event) pairs, event notices and
-  counts of rejected rows as JSON, or null. `notes` has what happened before the step: views that woke (`wake`) or fell
-  asleep (`sleep`), and disabled guards or changed thresholds (`without`). The first notes also have the fair-price
-  constants (`fair`, in the form of fair.toml). A final row without a number has the notes after the last step.
+  counts of rejected rows as JSON, or null. `notes` has what happened before the step: views that were resumed (`wake`)
+  or suspended (`sleep`), and disabled guards or changed thresholds (`without`). The first notes also have the
+  fair-price constants (`fair`, in the form of fair.toml). A final row without a number has the notes after the last
+  step.
 
 All blocks of a segment have the same version. The checksum covers the rest of the block. An incomplete or invalid block
 with no valid block after it is a *torn end*, as a crash leaves it: readers stop before it and set `Tape.torn`, writers

@@ -19,7 +19,7 @@ from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
-from oddsengine.identity.raw_labels import WORDING, Wording
+from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
 from oddsengine.live.key import ViewKey
 
 MAGIC, VERSION = b"tape", 1
@@ -75,7 +75,7 @@ class BufferedStep(NamedTuple):
     batch: Batch | None
     texts: tuple[str | None, ...]  # columns of `_JSON`
     notes: list[list[Any]]  # before the step
-    listed: Sequence[Wording] | None  # terms renumbered before it
+    listed: Sequence[RawLabel] | None  # terms renumbered before it
     before: int  # count of terms before it
     terms: int
     books: int
@@ -149,25 +149,25 @@ def _books(first: int, steps: Sequence[BufferedStep]) -> bytes:
 
 def _terms(first: int, steps: Sequence[BufferedStep]) -> bytes:
     """Collect terms that are new in these steps or listed again."""
-    rows: list[Wording] = []
+    rows: list[RawLabel] = []
     numbers: list[int] = []
     codes: list[int] = []
     new: list[bool] = []
     for number, (batch, _, _, listed, before, *_) in enumerate(steps, first):
-        if batch is None or not (batch.wordings or listed):
+        if batch is None or not (batch.raw_labels or listed):
             continue
-        for wordings, start in ((listed or (), 0), (batch.wordings, before if listed is None else len(listed))):
-            rows.extend(wordings)
-            numbers += [number] * len(wordings)
-            codes += range(start, start + len(wordings))
-            new += [wordings is batch.wordings] * len(wordings)
-    parts = list(zip(*rows, strict=True)) or [()] * (len(WORDING) + 1)
+        for raw_labels, start in ((listed or (), 0), (batch.raw_labels, before if listed is None else len(listed))):
+            rows.extend(raw_labels)
+            numbers += [number] * len(raw_labels)
+            codes += range(start, start + len(raw_labels))
+            new += [raw_labels is batch.raw_labels] * len(raw_labels)
+    parts = list(zip(*rows, strict=True)) or [()] * (len(RAW_LABEL) + 1)
     frame = pl.DataFrame(
         {
             "step": pl.Series(numbers, dtype=pl.Int64),
             "code": pl.Series(codes, dtype=pl.UInt32),
             "new": pl.Series(new, dtype=pl.Boolean),
-            **{name: pl.Series(part, dtype=pl.String) for name, part in zip(WORDING, parts, strict=False)},
+            **{name: pl.Series(part, dtype=pl.String) for name, part in zip(RAW_LABEL, parts, strict=False)},
             "line": pl.Series(parts[-1], dtype=pl.Float64, strict=False),
         }
     )
@@ -207,11 +207,13 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
     key = (quotes["term"].to_numpy().astype(np.int64) << BOOK_BITS) | quotes["book"].to_numpy()
     columns = [key, *(quotes[name].to_numpy(writable=True) for name in CodedQuotes._fields[1:])]
     links = quotes["link"].to_list()
-    wordings: dict[int, list[Wording]] = {}
+    raw_labels: dict[int, list[RawLabel]] = {}
     for number, _, new, *texts, line in terms.iter_rows():
         if not new:
             continue
-        wordings.setdefault(number, []).append((*(None if text is None else sys.intern(text) for text in texts), line))
+        raw_labels.setdefault(number, []).append(
+            (*(None if text is None else sys.intern(text) for text in texts), line)
+        )
     new_books: dict[int, list[str]] = {}
     for number, _, name in books.iter_rows():
         new_books.setdefault(number, []).append(name)
@@ -223,7 +225,8 @@ def decoded(block: Block, data: bytes | memoryview) -> Iterator[TapeStep | list[
             continue
         b = a + count
         batch = batch_of_fields(
-            now, wordings.get(number, []), new_books.get(number, []), CodedQuotes(*(column[a:b] for column in columns)),
+            now, raw_labels.get(number, []), new_books.get(number, []),
+            CodedQuotes(*(column[a:b] for column in columns)),
             links[a:b], np.array([int(text, 16) for text in json.loads(removed or "[]")], np.uint64),
             json.loads(complete or "[]"), json.loads(events or "[]"), json.loads(rejected or "{}"),
         )  # fmt: skip

@@ -12,7 +12,7 @@ from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, SUSPENDED
-from oddsengine.identity.raw_labels import WORDING
+from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import quoted_american
@@ -20,7 +20,7 @@ from oddsengine.tables.schema import ODDS_SCHEMA
 from oddsengine.tape.blocks import TapeStep
 
 COLUMNS = (
-    "day", *WORDING, "line", "sportsbook", "odds_decimal", "odds_american", "is_live", "is_active",
+    "day", *RAW_LABEL, "line", "sportsbook", "odds_decimal", "odds_american", "is_live", "is_active",
     "event_start_time", "last_seen_at", "odds_changed_at", "rejected_upstream", "recorded_at",
 )  # fmt: skip
 SCHEMA = {name: pl.Date() if name == "day" else ODDS_SCHEMA.get(name, ODDS_SCHEMA["last_seen_at"]) for name in COLUMNS}
@@ -42,7 +42,7 @@ class QuoteBuffer:
 
     def __init__(self, engine: Engine, *, limits: bool = False) -> None:
         self._engine, self._limits = engine, limits
-        self._words, self._books = list(engine.wordings), list(engine.books)
+        self._words, self._books = list(engine.raw_labels), list(engine.books)
         self._batches: list[tuple[int, Batch]] = []
         self._frames: list[pl.DataFrame] = []
         self.quotes = 0
@@ -52,11 +52,11 @@ class QuoteBuffer:
         """Add a batch that is about to be applied."""
         if self._batches and self.last > self._engine.number:  # the step was rolled back because of another failure
             self.quotes -= len(self._batches.pop()[1].links)
-            self._words = list(self._engine.wordings[: self._engine.published[0]])
+            self._words = list(self._engine.raw_labels[: self._engine.published[0]])
         if len(self._words) != self._engine.published[0]:  # codes were renumbered
             self._resolve()
-            self._words = list(self._engine.wordings[: self._engine.published[0]])
-        self._words += batch.wordings
+            self._words = list(self._engine.raw_labels[: self._engine.published[0]])
+        self._words += batch.raw_labels
         self._books = [*self._engine.books[: self._engine.published[1]], *batch.books]
         self.last = self._engine.number + 1
         self._batches.append((self.last, batch))
@@ -94,10 +94,10 @@ def _rows(batches: Sequence[Batch], words: Sequence[Any], books: Sequence[str]) 
     now = np.repeat([batch.now for batch in batches], [len(batch.links) for batch in batches])
     seen = np.where(seen == NO_TIME, now, np.minimum(seen, now))
     terms, of = np.unique(key >> BOOK_BITS, return_inverse=True)
-    wordings = [words[term] for term in terms.tolist()]
+    raw_labels = [words[term] for term in terms.tolist()]
     texts = {
-        name: pl.Series(name, [wording[at] for wording in wordings], dtype=ODDS_SCHEMA[name]).gather(of)
-        for at, name in enumerate((*WORDING, "line"))
+        name: pl.Series(name, [raw_label[at] for raw_label in raw_labels], dtype=ODDS_SCHEMA[name]).gather(of)
+        for at, name in enumerate((*RAW_LABEL, "line"))
     }
     bare = (flags & NO_PRICE) != 0
     priced = {"odds_decimal": odds, "odds_american": quoted_american(np.where(bare, 2.0, odds), american)}

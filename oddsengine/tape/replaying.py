@@ -25,8 +25,8 @@ def replay(
 ) -> Engine:
     """Replay a tape.
 
-    Views wake and sleep as recorded. Views that were awake at the end stay awake until they have not been read for a
-    while.
+    Views are resumed and suspended as recorded. Views that were active at the end stay active until they have not been
+    read for a while.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def replay(
         A tape or its folder.
     engine
         Engine at a step of this tape, which continues from there; None creates an engine with the recorded guards and
-        fair-price constants. Views that are already awake stay awake.
+        fair-price constants. Views that are already active stay active.
     on_update
         Called with each update.
     until
@@ -112,7 +112,7 @@ class _ViewKeeper:
                 self._engine.close(self._held.pop(value))
 
     def leave(self) -> None:
-        """Let the views fall asleep normally when they are not read."""
+        """Let the views are suspended normally when they are not read."""
         now = self._engine.now
         for view in self._held.values():
             view.kept, view.restored = 0, False

@@ -126,32 +126,32 @@ class TapeWriter(Recorder):
         engine.record(self)
         self._engine = engine
 
-    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
-        """Record an applied batch and the views that fell asleep. Nothing is recorded on failure."""
+    def batch(self, batch: Batch, suspended: Sequence[ViewKey] = ()) -> None:
+        """Record an applied batch and the views that were suspended. Nothing is recorded on failure."""
         if not self._open:
             raise TapeError(f"{self.path} is closed")
         self._agree()
         _unicode(batch)
         notes = self._notes
-        texts = json_columns(batch, notes + [["sleep", spec.content] for spec in slept if spec.model is None])
+        texts = json_columns(batch, notes + [["sleep", spec.content] for spec in suspended if spec.model is None])
         listed, (before, books, quotes) = None, self._totals
         books_known = before
         if self._engine is not None and self._engine.published[0] != books_known:
             books_known = self._engine.published[0]
-            listed = self._engine.wordings[:books_known]
+            listed = self._engine.raw_labels[:books_known]
         n = len(batch.links)
-        end = books_known + len(batch.wordings), books + len(batch.books), quotes + n
+        end = books_known + len(batch.raw_labels), books + len(batch.books), quotes + n
         step = BufferedStep(batch, texts, notes, listed, before, *end)
         self._buffered.append(step)  # the only state, so an interruption leaves the whole step or nothing
         self._notes = []
         if step.quotes >= self._rows or batch.now - self._since >= self._span:
             self._write_last(notes)
 
-    def view_woke(self, view: ViewKey) -> None:
+    def view_resumed(self, view: ViewKey) -> None:
         if view.model is None:
             self._notes.append(["wake", view.content])
 
-    def view_slept(self, view: ViewKey) -> None:
+    def view_suspended(self, view: ViewKey) -> None:
         if view.model is None:
             self._notes.append(["sleep", view.content])
 
@@ -342,8 +342,8 @@ def _unicode(batch: Batch) -> None:
     """Raise if a text cannot be encoded, before the batch is applied."""
     if any(batch.links):
         "".join(filter(None, batch.links)).encode()
-    for wording in batch.wordings:
-        "".join(filter(None, wording[:-1])).encode()
+    for raw_label in batch.raw_labels:
+        "".join(filter(None, raw_label[:-1])).encode()
     if batch.books:
         "".join(batch.books).encode()
 

@@ -40,7 +40,7 @@ class Gauges(Collector):
         yield CounterMetricFamily("oddsengine_updates", "Steps of the engine", engine.number)
         yield GaugeMetricFamily("oddsengine_board_rows", "Prices on the board", engine.size)
         rejected = GaugeMetricFamily("oddsengine_set_aside", "Prices that each guard keeps away", labels=["guard"])
-        for guard, n in engine.set_aside().items():
+        for guard, n in engine.rejected_counts().items():
             rejected.add_metric([guard], n)
         yield rejected
         opportunities = GaugeMetricFamily(

@@ -96,7 +96,7 @@ def test_spells_become_looks_with_what_is_gone_suspended() -> None:
     table = pl.DataFrame([spell(1.9, 0, 1), spell(2.0, 2, 2, book="c"), spell(1.8, 0, 0, selection="away")])
     seen = [
         (look.now, sorted(look.quotes.select("sportsbook", "odds_decimal", "is_active").rows()))
-        for look in read_history(table).looks
+        for look in read_history(table).observations
     ]
     assert seen == [
         (t[0], [("b", 1.8, True), ("b", 1.9, True)]),
@@ -179,7 +179,7 @@ def test_what_became_of_prices_after_a_delay() -> None:
     shown = found.shown.with_columns(pl.from_epoch("t").dt.replace_time_zone("UTC"))
     engine = oe.Engine()
     view, listed = engine.view(kinds=["ev"], include=["suspect"], keep=True), {}
-    for look in read_history(past).looks:
+    for look in read_history(past).observations:
         engine.step(look.quotes, look.now)
         rows = view.opportunities(["ev"]).ev
         keys = rows.select("event_id", "market_type", "selection_type", "line", "sportsbook").rows()
@@ -222,7 +222,7 @@ def test_shown_prices_have_what_their_rows_promised() -> None:
     engine = oe.Engine()
     view = engine.view(kinds=["ev"], include=["suspect"], keep=True)
     promised: dict[Any, tuple[float, ...]] = {}
-    for look in read_history(past).looks:
+    for look in read_history(past).observations:
         engine.step(look.quotes, look.now)
         for row in view.opportunities(["ev"]).ev.iter_rows(named=True):
             key = (round(look.now.timestamp()), row["event_id"], row["sportsbook"], round(row["ev_percentage"], 9))
@@ -260,7 +260,7 @@ def test_a_model_is_compared_on_the_same_prices_and_closes(tmp_path: Path) -> No
     engine = oe.Engine()
     view = engine.view(kinds=["ev"], min_ev=-100.0, keep=True)  # every price that we judge
     families = {"point_spread": "spread", "run_line": "spread", "total_runs": "total"}
-    for look in read_history(past).looks:
+    for look in read_history(past).observations:
         engine.step(look.quotes, look.now)
         for q in view.opportunities(["ev"]).ev.iter_rows(named=True):
             market = families.get(q["market_type"], "moneyline")
@@ -282,7 +282,7 @@ def test_a_model_is_compared_on_the_same_prices_and_closes(tmp_path: Path) -> No
     assert theirs["worth"] == pytest.approx(np.mean(worth))
     assert ours["excess"] is None
     assert theirs["excess"] == pytest.approx(theirs["log_loss"] - ours["log_loss"])
-    for name in ("looks", "prices", "games"):
+    for name in ("observations", "prices", "games"):
         assert ours[name] == theirs[name] > 0
     # In any form: by paths, by the other side, with the names of odds tables.
     file = tmp_path / "caesars.csv"
@@ -521,9 +521,9 @@ def test_a_tape_is_a_history(tmp_path: Path) -> None:
     engine, writer = oe.resume(tmp_path / "tape")
     view = engine.view(method="close", kinds=("ev",), keep=True)
     with writer:
-        for look in read_history(table).looks:
+        for look in read_history(table).observations:
             engine.step(look.quotes, look.now)
-    assert view.awake
+    assert view.active
     one, two = oe.audit(table), oe.audit(tmp_path / "tape")
     assert one.shown.equals(two.shown)
     with pytest.raises(ValueError, match="guards it was recorded with"):

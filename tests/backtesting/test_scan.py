@@ -181,7 +181,7 @@ def test_an_archive_is_ordered_by_when_it_was_recorded(tmp_path: Path) -> None:
 def test_tapes_and_their_archive_scan_alike(tmp_path: Path) -> None:
     engine, writer = oe.resume(tmp_path / "tapes" / "one")
     with writer:
-        for look in formats.read_history(quotes(3, looks=8)).looks:
+        for look in formats.read_history(quotes(3, looks=8)).observations:
             engine.step(look.quotes, look.now)
     table = pl.concat([rows for _, rows in rows_of(oe.Tape(tmp_path / "tapes" / "one"))])
     table.write_parquet(tmp_path / "archive", partition_by=["day", "sport"])
@@ -353,5 +353,5 @@ def test_progress_is_told_of_every_look(monkeypatch: pytest.MonkeyPatch) -> None
             tick(moment)
     text = shown.getvalue()
     assert " 33 % " in text
-    assert "2026-01-01 03:00  4 looks" in text
+    assert "2026-01-01 03:00  4 snapshots" in text
     assert text.endswith("\r\x1b[K")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from oddsengine.board.names import Names
-from oddsengine.identity.raw_labels import WORDING, Wording
+from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
 
 
-def wording(line: float | None = None, **texts: str) -> Wording:
+def raw_label(line: float | None = None, **texts: str) -> RawLabel:
     given = {"event_id": "e", "sport": "tennis", "home_team": "Ann", "away_team": "Bea", "selection": "Ann", **texts}
-    return (*(given.get(name) for name in WORDING), line)
+    return (*(given.get(name) for name in RAW_LABEL), line)
 
 
 def test_all_spellings_of_a_book_have_one_code() -> None:
@@ -31,21 +31,25 @@ def test_all_spellings_of_a_book_have_one_code() -> None:
 @pytest.mark.parametrize("player", ["home", "away"])
 def test_a_player_may_have_the_name_of_a_side(player: str) -> None:
     names = Names()
-    names.learn([wording(0.5, market_type="player_aces", player_name=player, selection="over", selection_type="over")])
+    names.learn(
+        [raw_label(0.5, market_type="player_aces", player_name=player, selection="over", selection_type="over")]
+    )
     assert names.subjects.values == ["", "home", "away", player]
     assert names.subjects.codes[player] == 3
 
 
 def test_a_copy_learns_on_its_own() -> None:
     names = Names()
-    names.learn([wording(market_type="moneyline")])
+    names.learn([raw_label(market_type="moneyline")])
     traits = names.tables.traits
     other = copy.deepcopy(names)
-    assert other.numbering is other.terms.wordings
-    assert other.terms.wordings[0] is names.terms.wordings[0]
+    assert other.numbering is other.terms.raw_labels
+    assert other.terms.raw_labels[0] is names.terms.raw_labels[0]
     assert other.tables.traits is traits
     over = {"market_type": "total_games", "selection": "over", "selection_type": "over"}
-    other.learn([wording(21.5, event_id="new", **over), wording(market_type="first_set_moneyline", home_team="Cid")])
+    other.learn(
+        [raw_label(21.5, event_id="new", **over), raw_label(market_type="first_set_moneyline", home_team="Cid")]
+    )
     assert [len(each.events.values) for each in (names, other)] == [1, 2]
     assert [len(each.kinds.values) for each in (names, other)] == [2, 5]  # those of two outcomes, and with a draw
     assert [each.terms.complete for each in (names, other)] == [1, 3]

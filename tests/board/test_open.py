@@ -94,7 +94,7 @@ def test_a_moneyline_changes_beside_a_line_that_is_quoted_on_one_side_alone() ->
         engine.step([*board, *both("fanduel", None, price)], START + timedelta(seconds=at))
         found = held(view)
         engine.close(view)
-        assert engine.awake(view.wanted) is view
+        assert engine.view_of(view.wanted) is view
         assert held(view) == found
         assert any(kind == KINDS.code("middles") for kind, _ in found)
 
@@ -131,7 +131,7 @@ def test_callers_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -
     assert chances[0] != chances[1]
     for view, found in zip(views, together, strict=True):
         engine.close(view)
-        assert engine.awake(view.wanted) is view
+        assert engine.view_of(view.wanted) is view
         assert held(view) == found
 
 

@@ -52,7 +52,7 @@ def test_a_line_that_is_no_number_makes_no_new_rows() -> None:
     for _ in range(5):
         total: dict[str, Any] = dict(sport="basketball", market_type="total_points", line=math.nan)
         engine.step([quote("Over 220.5", book="fanduel", **total)], NOW)
-    assert (engine.size, len(engine.wordings)) == (1, 1)
+    assert (engine.size, len(engine.raw_labels)) == (1, 1)
 
 
 @pytest.mark.parametrize("field", ["odds_decimal", "odds_american", "line", "last_seen_at"])
@@ -109,7 +109,7 @@ def test_an_empty_text_is_none() -> None:
     engine = oe.Engine()
     for text in (None, "", None):
         engine.step([quote(player_name=text)], NOW)
-    assert (engine.size, len(engine.wordings)) == (1, 1)
+    assert (engine.size, len(engine.raw_labels)) == (1, 1)
 
 
 @pytest.mark.parametrize(

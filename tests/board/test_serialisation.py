@@ -32,9 +32,9 @@ def a_batch() -> Batch:
         np.array([5, -(2**62), 7]), np.array([1.5, np.nan, -0.0]), np.array([np.nan, -120.0, np.inf]),
         np.array([TIME, 1, 2]), np.array([3, 4, 5]), np.array([6, 7, 8]), np.array([0, 255, 1], np.uint8),
     )  # fmt: skip
-    wording = ("e", None, "nba", "a", "b", "moneyline", None, "é", None, -1.5)
+    raw_label = ("e", None, "nba", "a", "b", "moneyline", None, "é", None, -1.5)
     return Batch(
-        TIME, [wording, wording], ["fanduel"], columns, [None, "https://b\x1f€", None],
+        TIME, [raw_label, raw_label], ["fanduel"], columns, [None, "https://b\x1f€", None],
         np.array([0, 2**64 - 1], np.uint64), [("fanduel", None), ("fanduel", "e")], [("e", "ended", TIME)],
         {"stale": 2},
     )  # fmt: skip

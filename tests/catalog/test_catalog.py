@@ -89,9 +89,9 @@ def test_books_resolve() -> None:
 def test_a_book_of_a_state_is_of_the_desk_of_its_book() -> None:
     states = [catalog.book(f"hardrockbet_{state}") for state in ("az", "fl", "oh")]
     assert [book.id for book in states] == ["hardrockbet_az", "hardrockbet_fl", "hardrockbet_oh"]
-    assert {book.desk for book in states} == {catalog.book("hardrock").desk}
-    assert catalog.book("betrivers_nj").desk == catalog.book("unibet").desk
-    assert (catalog.book("pinnacle_xx").sharp, catalog.book("corner_az").desk) == (False, "=corner_az")
+    assert {book.provider for book in states} == {catalog.book("hardrock").provider}
+    assert catalog.book("betrivers_nj").provider == catalog.book("unibet").provider
+    assert (catalog.book("pinnacle_xx").sharp, catalog.book("corner_az").provider) == (False, "=corner_az")
     assert catalog.book("polymarket_us") == catalog.Book("polymarket_us", "polymarket_us")
 
 
@@ -375,7 +375,7 @@ def test_a_published_name_means_what_it_stands_for() -> None:
             assert catalog.is_market(name, published, sport, "", one.fixed_line, one.team_side), (name, sport)
 
 
-def settled(member: catalog.Twin, home: int, away: int, first: str, last: str) -> bool:
+def settled(member: catalog.EquivalentOutcome, home: int, away: int, first: str, last: str) -> bool:
     """Whether a bet on an outcome wins, by what its family means; no line of a twin can push."""
     own, other = (home, away) if member.subject == "home" else (away, home)
     totals = {"total": home + away, "team_total": own}
@@ -398,14 +398,14 @@ def test_twins_settle_alike_in_every_game() -> None:
             scorers = [side for side, goals in (("home", home), ("away", away)) if goals] or ["none"]
             for first in scorers:
                 for last in scorers:
-                    for id_, twins in catalog.twins().items():
+                    for id_, twins in catalog.equivalents().items():
                         won = {settled(member, home, away, first, last) for member in twins.members}
                         assert len(won) == 1, (id_, home, away)
 
 
 def test_twins_are_outcomes_of_the_catalog() -> None:
     met = set()
-    for id_, twins in catalog.twins().items():
+    for id_, twins in catalog.equivalents().items():
         assert twins.fact, id_
         assert twins.example, id_
         assert twins.sports <= set(catalog.sports()), id_

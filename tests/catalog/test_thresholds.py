@@ -22,7 +22,7 @@ def test_a_caller_changes_a_threshold() -> None:
     with nothing(rf"4 of 4 rows are rejected: stale 4 \(older than 5 minutes at {MOMENT:%Y-%m-%dT%H:%M:%SZ}\)"):
         assert not ask(oe.find_arbitrage, board, guards={"stale": 300})
     with nothing("stale 4"):
-        assert oe.find_all(board, guards={"stale": 300}, now=MOMENT).set_aside == {"stale": 4}
+        assert oe.find_all(board, guards={"stale": 300}, now=MOMENT).rejected_counts == {"stale": 4}
     assert not aside(board)  # only for who asked
 
 
@@ -67,10 +67,10 @@ def test_an_engine_judges_and_is_recorded_with_its_thresholds(tmp_path: Path) ->
     with TapeWriter(tmp_path / "tape") as writer:
         writer.follow(engine)
         engine.step(board, MOMENT)
-    assert engine.set_aside() == {"stale": 4}
+    assert engine.rejected_counts() == {"stale": 4}
     again = replay(tmp_path / "tape")
     assert again.guards == engine.guards
-    assert again.set_aside() == {"stale": 4}
+    assert again.rejected_counts() == {"stale": 4}
 
 
 @pytest.fixture

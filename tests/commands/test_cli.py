@@ -289,7 +289,7 @@ def test_json_is_the_library_s_answer_rounded(run: Run) -> None:
     assert status == 0
     assert "rows read" in err
     assert document["now"] == "2026-10-24T15:00:00Z"
-    assert document["set_aside"] == found.set_aside
+    assert document["set_aside"] == found.rejected_counts
     for name in ("ev", "arbitrage", "low_hold", "middles"):
         frame: pl.DataFrame = getattr(found, name)
         assert [row["id"] for row in document[name]] == frame["id"].to_list()
@@ -344,7 +344,7 @@ def test_an_audit_of_a_table_with_columns_of_other_names(run: Run, tmp_path: Pat
     table.rename({"sportsbook": "Shop", "last_seen_at": "Taken"}).write_csv(own)
     status, out, said = run("audit", str(own), "--columns", "Shop=sportsbook,Taken=last_seen_at")
     assert (status, out) == (0, run("audit", str(plain))[1]), said
-    assert "looks, fair table" in out
+    assert "observations, fair table" in out
     status, _, said = run("audit", str(own))
     assert status == 2
     assert "for an odds table with other names, read it with read_odds(path, columns=" in said

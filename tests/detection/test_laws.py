@@ -165,7 +165,7 @@ def best_sums(odds: pl.DataFrame) -> dict[int, float]:
     """The sum of the best arbitrage of every market, or what comes nearest to one."""
     question = board.ask(board.prepare(odds, [], MOMENT), None, None, "power", None, thresholds(min_profit=-60.0))
     _, markets, best = arbitrages.find_hits(question)
-    g = question.view.groups
+    g = question.prices.groups
     keys = mix(question.hashes.ladder[g.ladder[markets]], g.threshold[markets].astype("i8"))
     return dict(zip(keys.tolist(), best.total.tolist(), strict=True))
 
@@ -326,7 +326,7 @@ def test_a_profit_over_ten_percent_is_counted_never_shown() -> None:
     for percent, shown in ((9.99, True), (10.0, True), (10.01, False)):
         found = find_all(arb_of(percent), guards=[], now=MOMENT)
         assert found.arbitrage.height == shown
-        assert found.set_aside == ({} if shown else {"profit_cap": 1})
+        assert found.rejected_counts == ({} if shown else {"profit_cap": 1})
         assert (
             not any(e["arb_available"] for e in ask(find_ev, arb_of(percent), sharp="b", guards=[], min_ev=-50.0))
             or shown
@@ -752,7 +752,7 @@ def test_a_table_without_rows() -> None:
     empty = frame([])
     found = find_all(empty)
     assert not any(f.height for f in found.frames.values())
-    assert found.set_aside == {}
+    assert found.rejected_counts == {}
     assert oddsengine.rejected(empty).is_empty()
     assert oddsengine.markets(empty).is_empty()
 

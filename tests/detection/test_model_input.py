@@ -131,7 +131,7 @@ def test_a_live_view_says_what_the_table_does() -> None:
             odds_american=None,
         )
         update = engine.step(changed, MOMENT + timedelta(seconds=odds))
-        assert update.of(view).touched.size
+        assert update.of(view).affected.size
         live = view.opportunities().ev.drop("detected_at", "odds_id")
         whole = oe.find_ev(engine.table(), model=model, min_ev=-100, guards=[], now=engine.moment)
         whole = whole.drop("detected_at", "odds_id")

@@ -74,7 +74,7 @@ def some_events(g: Groups, events: list[int]) -> tuple[Groups, Longs, Longs]:
         row=g.row[rows], book=g.book[rows], name=g.name[rows], odds=g.odds[rows], seen=g.seen[rows], market=market,
         side=g.side[rows], rows=row_ends, segments=segment_ends, markets=market_ends, threshold=g.threshold[markets],
         event=g.event[ladders], live=g.live[ladders], kind=g.kind[ladders], subject=g.subject[ladders], ladder=ladder,
-        twin=place[g.twin[segments]],
+        equivalent=place[g.equivalent[segments]],
     )  # fmt: skip
     return part, rows, ladders
 
@@ -110,13 +110,13 @@ def part_of(whole: Question, words: Words, events: list[int]) -> Search:
 
 def prices(search: Search, rows: npt.NDArray[np.int32]) -> list[tuple[float, ...]]:
     """Places in the table of some rows of legs, -1 none."""
-    placed = np.where(rows < 0, -1, np.append(search.view.groups.row, -1)[rows])
+    placed = np.where(rows < 0, -1, np.append(search.prices.groups.row, -1)[rows])
     return [tuple(np.atleast_1d(line).tolist()) for line in placed]
 
 
 def every_kind(search: Search, events: list[int], *, min_ev: float | None) -> Known:
     """All that is found in some events: figures by kind, id and legs."""
-    g = search.view.groups
+    g = search.prices.groups
     search = replace(search, thresholds=wide(min_ev))
     out: Known = {}
 
@@ -174,7 +174,7 @@ def test_a_market_without_a_set_of_prices_has_no_legs() -> None:
         *total("fanduel", 222.5, None, 2.1), *total("fanduel", 223.5, 2.2, 1.8),
     ]  # fmt: skip
     prepared = prepare(frame(quoted), now=MOMENT, guards=[])
-    view = detect.view(prepared.identity, prepared.guarded, prepared.off, None, None, "power", None)
+    view = detect.prices_of(prepared.identity, prepared.guarded, prepared.off, None, None, "power", None)
     markets = np.array([0, 1, 2, 3])
     legs = detect.best_legs(view, np.zeros(4, np.int64), markets, distinct=True)
     assert np.isfinite(legs.total).tolist() == [True, False, False, False]
@@ -202,12 +202,12 @@ def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str
     made_for = view_spec(identity.books, identity.traits, **{**words, "books": others})
     shared = fair_prices(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
     mine = replace(shared, callers=Callers.of([view_spec(identity.books, identity.traits, **words)]))
-    alike(mine, detect.view(identity, prepared.guarded, prepared.off, *words.values()))
+    alike(mine, detect.prices_of(identity, prepared.guarded, prepared.off, *words.values()))
     for name in ("net", "own", "width", "trusted", "reference", "fair"):
         assert getattr(mine, name) is getattr(shared, name)
     whole = question(prepared, words)
     events = list(range(len(identity.sports)))
-    search = replace(whole, view=mine)
+    search = replace(whole, prices=mine)
     assert every_kind(search, events, min_ev=None) == every_kind(whole, events, min_ev=None)
 
 
@@ -220,10 +220,10 @@ def close_edges(v: FairPrices, who: Longs, markets: Longs, least: npt.NDArray[np
         allowed = {0, CODES["outlier"]} if v.suspects[c] and not live else {0}
         oldest = detect.oldest_live(v) if v.timed and live else NO_TIME
         for s in range(g.segments[m], g.segments[m + 1]):
-            others, t = [], int(g.twin[s]) if g.twin.size else s
+            others, t = [], int(g.equivalent[s]) if g.equivalent.size else s
             while t != s:
                 others.append(float(close.segment[t]))
-                t = int(g.twin[t])
+                t = int(g.equivalent[t])
             best: dict[int, tuple[float, ...]] = {}
             for r in range(g.rows[s], g.rows[s + 1]):
                 b, x = int(g.book[r]), float(v.net[r])
@@ -240,7 +240,7 @@ def close_edges(v: FairPrices, who: Longs, markets: Longs, least: npt.NDArray[np
 
 @given(rows=boards(), words=callers(), timed=st.booleans(), least=st.sampled_from([-0.5, 0.0, 0.02]))
 def test_edges_over_the_close_are_their_twin(rows: list[Row], words: Words, timed: bool, least: float) -> None:
-    v = question(prepare(frame(rows), now=MOMENT), {**words, "sharp": None, "method": None}).view
+    v = question(prepare(frame(rows), now=MOMENT), {**words, "sharp": None, "method": None}).prices
     everyone = np.ones_like(v.wanted)
     callers = Callers.from_books(np.concatenate([v.wanted, everyone]), v.counted, np.array([0, 1], np.uint8))
     v = replace(v, timed=timed, callers=callers)
@@ -282,7 +282,7 @@ def test_a_shape_is_its_sports_own_whatever_else_is_on_the_board() -> None:
         search = question(prepare(pl.DataFrame(part), guards=[]), words)
         hits = middles.find_hits(search)
         of = search.prepared.identity.sports
-        where = search.view.groups.event[search.view.groups.ladder[hits.low]].tolist()
+        where = search.prices.groups.event[search.prices.groups.ladder[hits.low]].tolist()
         return sorted((hits.worth.prob[at], hits.source[at]) for at, e in enumerate(where) if of[e][1] == "nba")
 
     assert worth(nba)
@@ -345,7 +345,7 @@ def worths(search: Search) -> dict[str, dict[tuple[int, int], float]]:
         low_hold.find_hits(search),
         middles.find_hits(search),
     )
-    threshold = search.view.groups.threshold
+    threshold = search.prices.groups.threshold
     columns: dict[str, tuple[Any, Any, Any]] = {
         "edge": (hits.who, hits.id, hits.edge),
         "profit": (arbs.who, arbs.legs.id, 1.0 / arbs.legs.total - 1.0),
@@ -382,10 +382,10 @@ def test_a_threshold_leaves_out_what_is_worth_less_and_nothing_else(seed: int, m
     for kind, found in every.items():
         figures = np.array(sorted(found.values()))
         least = rng.choice(figures, 25)
-        v = whole.view
+        v = whole.prices
         columns = (np.repeat(column, least.size, axis=0) for column in (v.wanted, v.counted, v.suspects))
         callers = Callers.from_books(*columns)
-        kept = worths(replace(whole, view=replace(v, callers=callers), thresholds=wanted(**{kind: least})))[kind]
+        kept = worths(replace(whole, prices=replace(v, callers=callers), thresholds=wanted(**{kind: least})))[kind]
         for caller, bound in enumerate(least.tolist()):
             mine = {id_: x for (who, id_), x in kept.items() if who == caller}
             assert mine == {id_: x for (_, id_), x in found.items() if x >= bound - whole.epsilon}, (kind, bound)

@@ -98,7 +98,7 @@ def test_all_sources_meet_in_the_same_markets() -> None:
     engine = Engine()
     view = engine.view(keep=True, max_hold=50.0, min_profit=-90.0, max_profit=None)
     engine.step(as_one(featured, props, exchange) + renamed + hers, NOW)
-    assert not {"unknown_outcome", "side_conflict", "unmapped", "no_line", "bad_price"} & set(engine.set_aside())
+    assert not {"unknown_outcome", "side_conflict", "unmapped", "no_line", "bad_price"} & set(engine.rejected_counts())
     held = view.opportunities().low_hold
     kinds = {(row["market_type"], row["line"]) for row in held.select("market_type", "line").to_dicts()}
     assert {("moneyline", None), ("point_spread", -4.5), ("total_points", 228.5), ("player_points", 27.5)} <= kinds

@@ -721,7 +721,7 @@ def test_asks_are_offers_and_no_mid_prices() -> None:
     assert odds.rejected.height == 0
     engine = Engine()
     engine.step(quotes=[*rows, *second], now=NOW)
-    assert engine.set_aside() == {}
+    assert engine.rejected_counts() == {}
 
 
 def test_the_teams_of_an_event_have_several_names() -> None:

@@ -172,7 +172,7 @@ def test_a_folder_and_a_pattern(tmp_path: Path) -> None:
     table = read_odds(f"{tmp_path}/**/*.[cj]s*")
     assert table["row"].to_list() == [0, *range(2, 11)]
     assert table.rejected["row"].to_list() == [1]
-    assert find_all(table).set_aside["bad_value"] == 1
+    assert find_all(table).rejected_counts["bad_value"] == 1
     assert read_odds(tmp_path).height == 1
     assert read_odds(tmp_path / "deep").height == 9
     (tmp_path / "empty").mkdir()

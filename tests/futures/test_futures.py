@@ -26,7 +26,7 @@ from oddsengine.futures import (
     find_futures,
     parse_fields,
 )
-from oddsengine.futures.identity import FuturesWording, UnreadableError, identify_price
+from oddsengine.futures.identity import FuturesLabel, UnreadableError, identify_price
 from oddsengine.futures.winners import fair
 from oddsengine.maths.devig import DEVIG_METHODS, devig
 from oddsengine.simulate.simulated_futures import FuturesSeason
@@ -114,7 +114,7 @@ def test_where_there_is_no_answer() -> None:
 
 # ---- identity ----
 
-TITLE = FuturesWording("basketball", "nba", "Championship Winner", "2026-27", "", "", "Boston Celtics")
+TITLE = FuturesLabel("basketball", "nba", "Championship Winner", "2026-27", "", "", "Boston Celtics")
 SAME = [
     TITLE._replace(market="NBA Championship Winner 2026/27", season=""),
     TITLE._replace(sport="", league="NBA", market="outrights", selection="BOS Celtics"),
@@ -130,14 +130,14 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wording", SAME)
-def test_other_words_for_one_market(wording: FuturesWording) -> None:
-    assert identify_price(wording) == identify_price(TITLE)
+@pytest.mark.parametrize("raw_label", SAME)
+def test_other_words_for_one_market(raw_label: FuturesLabel) -> None:
+    assert identify_price(raw_label) == identify_price(TITLE)
 
 
-@pytest.mark.parametrize("wording", OTHERS)
-def test_other_markets(wording: FuturesWording) -> None:
-    assert identify_price(wording)[0].id != identify_price(TITLE)[0].id
+@pytest.mark.parametrize("raw_label", OTHERS)
+def test_other_markets(raw_label: FuturesLabel) -> None:
+    assert identify_price(raw_label)[0].id != identify_price(TITLE)[0].id
 
 
 def test_an_id_is_the_same_for_ever() -> None:
@@ -146,14 +146,14 @@ def test_an_id_is_the_same_for_ever() -> None:
 
 
 def test_two_sides_about_a_subject() -> None:
-    wins = FuturesWording("basketball", "nba", "Win Totals", "2026-27", "", "Celtics", "Over", 52.5)
+    wins = FuturesLabel("basketball", "nba", "Win Totals", "2026-27", "", "Celtics", "Over", 52.5)
     market, pick = identify_price(wins)
     assert (market.name, market.type, market.subject, pick) == (
         "NBA regular season wins 2026-27: Boston Celtics 52.5", "OVER_UNDER", "Boston Celtics", "Over 52.5",
     )  # fmt: skip
     assert identify_price(wins._replace(subject="", selection="Boston Celtics Under 52.5")) == (market, "Under 52.5")
     assert identify_price(wins._replace(line=53.5))[0].id != market.id
-    playoffs = FuturesWording("basketball", "nba", "Make the playoffs", "2026-27", "", "Celtics", "No")
+    playoffs = FuturesLabel("basketball", "nba", "Make the playoffs", "2026-27", "", "Celtics", "No")
     assert identify_price(playoffs)[1] == "No"
     assert identify_price(playoffs._replace(subject="", selection="Celtics")) == (identify_price(playoffs)[0], "Yes")
     assert identify_price(playoffs._replace(subject="", selection="Celtics - No"))[1] == "No"
@@ -161,7 +161,7 @@ def test_two_sides_about_a_subject() -> None:
 
 def test_yes_or_no_at_two_lines_are_two_markets() -> None:
     """Between 44.5 and 46.5 wins both sides lose: no arbitrage, and neither is fair for the other."""
-    asked = FuturesWording("basketball", "nba", "To win more games", "2026-27", "YES_NO", "Spurs", "Yes", 44.5)
+    asked = FuturesLabel("basketball", "nba", "To win more games", "2026-27", "YES_NO", "Spurs", "Yes", 44.5)
     assert identify_price(asked._replace(line=46.5))[0].id != identify_price(asked)[0].id
     assert (identify_price(asked)[0].line, identify_price(asked)[1]) == (44.5, "Yes")
     base = {"league": "nba", "market": "To win more games", "future_type": "YES_NO", "season": "2026-27"}
@@ -178,27 +178,27 @@ def test_yes_or_no_at_two_lines_are_two_markets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wording", "reason"),
+    ("raw_label", "reason"),
     [
-        (FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Over"), "needs a whole or half line"),
+        (FuturesLabel("", "nba", "Season wins", "", "", "Celtics", "Over"), "needs a whole or half line"),
         (
-            FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Over 50.25", 50.25),
+            FuturesLabel("", "nba", "Season wins", "", "", "Celtics", "Over 50.25", 50.25),
             "needs a whole or half line",
         ),
-        (FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Celtics", 50.5), "neither over nor under"),
-        (FuturesWording("", "nba", "Season wins", "", "", "Celtics", "Over", 1e300), "the line is not a number"),
+        (FuturesLabel("", "nba", "Season wins", "", "", "Celtics", "Celtics", 50.5), "neither over nor under"),
+        (FuturesLabel("", "nba", "Season wins", "", "", "Celtics", "Over", 1e300), "the line is not a number"),
         (
-            FuturesWording("", "nba", "To make the playoffs", "", "", "Celtics", "Yes", -1e300),
+            FuturesLabel("", "nba", "To make the playoffs", "", "", "Celtics", "Yes", -1e300),
             "the line is not a number",
         ),
-        (FuturesWording("", "nba", "To make the playoffs", "", "", "Celtics", "Maybe"), "neither yes nor no"),
+        (FuturesLabel("", "nba", "To make the playoffs", "", "", "Celtics", "Maybe"), "neither yes nor no"),
         (TITLE._replace(selection=" - "), "has no name"),
         (TITLE._replace(places=0), "number of places"),
     ],
 )
-def test_what_is_a_price_of_nothing(wording: FuturesWording, reason: str) -> None:
+def test_what_is_a_price_of_nothing(raw_label: FuturesLabel, reason: str) -> None:
     with pytest.raises(UnreadableError, match=reason):
-        identify_price(wording)
+        identify_price(raw_label)
 
 
 def test_every_name_of_a_kind_is_written_as_it_is_looked_up() -> None:

@@ -54,7 +54,7 @@ def rejected_live(engine: Engine) -> set[tuple[str, str]]:
     """Book and guard of what is rejected on a live board."""
     found = oe.rejected(engine.table(), guards=engine.guards, now=engine.now)
     here = {(book, guard) for book, guard in found.select("sportsbook", "guard").iter_rows()}
-    assert engine.set_aside() == dict(found.group_by("guard").len().iter_rows())
+    assert engine.rejected_counts() == dict(found.group_by("guard").len().iter_rows())
     return here
 
 
@@ -95,8 +95,8 @@ def test_another_game_makes_no_arbitrage_on_a_live_board() -> None:
     for engine in (careless, careful):
         engine.step(odds, MOMENT)
     assert [view.opportunities().arbitrage.height for view in views] == [1, 0]
-    assert careful.set_aside() == {"other_game": 2}
-    assert careless.set_aside() == {}
+    assert careful.rejected_counts() == {"other_game": 2}
+    assert careless.rejected_counts() == {}
 
 
 @pytest.mark.parametrize("find", [find_ev, find_arbitrage, find_low_hold, find_middles])
@@ -274,7 +274,7 @@ def test_who_is_right_follows_the_books_on_the_board() -> None:
     assert step(right, seconds=5, complete=[("caesars", "e")]) == {"betmgm", "betrivers"}
     gone = [("betmgm", "e"), ("betrivers", "e")]
     assert step(seconds=6, complete=gone) == set()
-    assert engine.set_aside() == {}
+    assert engine.rejected_counts() == {}
 
 
 @pytest.mark.parametrize(
@@ -296,10 +296,10 @@ def test_a_step_that_is_interrupted_leaves_no_other_game(inside: Any) -> None:
     def run(at: int = 0) -> tuple[Engine, bool]:
         engine = Engine()
         engine.step(first, MOMENT)
-        before = engine.set_aside()
+        before = engine.rejected_counts()
         stopped = bool(at) and interrupted(engine, at, inside, **second)
         if engine.number == 1:
-            assert engine.set_aside() == before == {"other_game": 2}
+            assert engine.rejected_counts() == before == {"other_game": 2}
             engine.step(**second)
         return engine, stopped
 
@@ -308,7 +308,7 @@ def test_a_step_that_is_interrupted_leaves_no_other_game(inside: Any) -> None:
     while at == 0 or stopped:
         at += 1
         engine, stopped = run(at)
-        assert engine.set_aside() == whole.set_aside() == {"other_game": 6}, at
+        assert engine.rejected_counts() == whole.rejected_counts() == {"other_game": 6}, at
         assert engine.state_hash() == whole.state_hash(), at
     assert at > 2
 

@@ -764,7 +764,7 @@ def test_an_edge_too_large_to_be_true() -> None:
     board = table(total("pinnacle", 220.5, 1.95, 1.95), total("a", 220.5, 2.61, None))
     keeps_away("ev_cap", board, [2], classical)
     assert reason(board, 2) == "an edge of 30.5 % is a data error"
-    assert find_all(board, now=MOMENT, method="power").set_aside == {"ev_cap": 1, "profit_cap": 1}
+    assert find_all(board, now=MOMENT, method="power").rejected_counts == {"ev_cap": 1, "profit_cap": 1}
     edge = table(total("pinnacle", 220.5, 1.95, 1.95), total("a", 220.5, 2.6, None))
     leaves_alone(edge, classical)
     assert ask(classical, edge)[0]["ev_percentage"] == pytest.approx(30.0)
@@ -804,8 +804,8 @@ def test_counts_of_all_guards() -> None:
     board = table(
         total("a", 220.5, 2.36, 1.7), *(total(b, 220.5, 2.0, 1.85) for b in "bcd"), total("e", 220.5, 1.9, 1.9, age=700)
     )
-    assert find_all(board, now=MOMENT).set_aside == {"outlier": 2, "stale": 2}
-    assert not find_all(board, now=MOMENT, guards=[]).set_aside
+    assert find_all(board, now=MOMENT).rejected_counts == {"outlier": 2, "stale": 2}
+    assert not find_all(board, now=MOMENT, guards=[]).rejected_counts
 
 
 def test_a_guard_nobody_knows() -> None:

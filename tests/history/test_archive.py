@@ -48,14 +48,16 @@ def naive(tape: Path) -> list[tuple[Any, ...]]:
     """Every quote of a tape, one by one: when it came, what of, and the price."""
     out, words, books = [], list[Any](), list[str]()
     for step in Tape(tape):
-        words += step.batch.wordings
+        words += step.batch.raw_labels
         books += step.batch.books
         for key, odds, flags in zip(
             step.batch.quoted.key, step.batch.quoted.odds, step.batch.quoted.flags, strict=True
         ):
-            wording = words[int(key) >> 16]
+            raw_label = words[int(key) >> 16]
             price = None if flags & 16 else round(float(odds), 9)
-            out.append((step.batch.now, wording[0], wording[5], wording[7] or "", books[int(key) & 0xFFFF], price))
+            out.append(
+                (step.batch.now, raw_label[0], raw_label[5], raw_label[7] or "", books[int(key) & 0xFFFF], price)
+            )
     return sorted(out, key=repr)
 
 

@@ -147,7 +147,7 @@ def quote(book: str, selection: str, odds: float, at: datetime, **more: Any) -> 
 HOME, AWAY = "Boston Celtics", "LA Lakers"
 
 
-class Desk:
+class Provider:
     """An engine, a recorder and a clock that counts seconds to the start."""
 
     def __init__(self, closings: Closings | None = None) -> None:
@@ -180,27 +180,27 @@ def pinnacle(home: float, away: float) -> tuple[tuple[str, str, float], ...]:
 
 
 def test_a_close_by_hand() -> None:
-    desk = Desk()
-    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    (first,) = desk.bets()
+    provider = Provider()
+    provider.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    (first,) = provider.bets()
     assert (first["state"], first["sportsbook"], first["sport"], first["league"]) == (
         "waiting", "draftkings", "basketball", "nba",
     )  # fmt: skip
     assert first["ev"] == pytest.approx(0.075)  # 2.15 / 2 - 1
-    desk.step(3500, ("draftkings", HOME, 2.20))  # better
-    desk.step(3400, ("draftkings", HOME, 2.05))  # worse
-    desk.step(300, *pinnacle(1.80, 2.14), ("draftkings", HOME, 1.83), ("draftkings", AWAY, 2.00))
-    desk.step(0.5)
-    assert desk.closings.closing("e") is None
-    desk.step(-1, *pinnacle(1.50, 2.90), live=True)
+    provider.step(3500, ("draftkings", HOME, 2.20))  # better
+    provider.step(3400, ("draftkings", HOME, 2.05))  # worse
+    provider.step(300, *pinnacle(1.80, 2.14), ("draftkings", HOME, 1.83), ("draftkings", AWAY, 2.00))
+    provider.step(0.5)
+    assert provider.closings.closing("e") is None
+    provider.step(-1, *pinnacle(1.50, 2.90), live=True)
     fair = devig([1.80, 2.14], "power")
-    (graded,) = [row for row in desk.bets() if row["id"] == first["id"]]
+    (graded,) = [row for row in provider.bets() if row["id"] == first["id"]]
     assert graded["state"] == "graded"
     assert graded["price"] == 2.15
     assert graded["best_price"] == 2.20
     assert graded["closing"] == pytest.approx(fair[0], abs=1e-9)
     assert clv(graded["price"], graded["closing"]) == pytest.approx(2.15 * fair[0] - 1.0)
-    close = desk.closings.closing("e")
+    close = provider.closings.closing("e")
     assert close is not None
     assert (close.start, close.captured_at) == (micros(START), micros(START))
     lines = {(row["sportsbook"], row["selection_type"]): row for row in close.lines.iter_rows(named=True)}
@@ -213,12 +213,12 @@ def test_a_close_by_hand() -> None:
 
 
 def test_a_price_that_only_was_seen_again_is_fresh_at_the_close() -> None:
-    desk = Desk()
+    provider = Provider()
     for before in range(3600, 0, -300):
-        desk.step(before, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    desk.step(-1)
-    assert [row["state"] for row in desk.bets()] == ["graded"]
-    close = desk.closings.closing("e")
+        provider.step(before, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    provider.step(-1)
+    assert [row["state"] for row in provider.bets()] == ["graded"]
+    close = provider.closings.closing("e")
     assert close is not None
     assert set(close.lines["last_seen_at"]) == {START - timedelta(seconds=300)}
     assert set(close.lines["odds_changed_at"]) == {START - timedelta(seconds=3600)}
@@ -226,50 +226,52 @@ def test_a_price_that_only_was_seen_again_is_fresh_at_the_close() -> None:
 
 def test_a_better_price_after_the_close_is_not_the_best_one() -> None:
     """A game that begins before its announced start, which one book notices late."""
-    desk = Desk()
-    desk.step(700, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.10), ("draftkings", AWAY, 1.75))
-    desk.step(600, events=[{"event_id": "e", "status": "live"}])
-    desk.step(590, ("draftkings", HOME, 2.20))
-    (row,) = desk.stored()
+    provider = Provider()
+    provider.step(700, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.10), ("draftkings", AWAY, 1.75))
+    provider.step(600, events=[{"event_id": "e", "status": "live"}])
+    provider.step(590, ("draftkings", HOME, 2.20))
+    (row,) = provider.stored()
     assert (row["price"], row["best_price"]) == (2.10, 2.10)
     assert row["closed_at"] == micros(START) - 600 * 10**6
-    assert [row["state"] for row in desk.bets()] == ["graded"]
+    assert [row["state"] for row in provider.bets()] == ["graded"]
 
 
 def test_without_a_reference_at_the_close_a_bet_is_counted_apart() -> None:
-    desk = Desk()
-    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    desk.step(1800, ("draftkings", HOME, 2.0), ("draftkings", AWAY, 1.85))  # pinnacle is not seen again
-    desk.step(60, ("draftkings", HOME, 2.0), ("draftkings", AWAY, 1.85))
-    desk.step(-1)
-    assert [row["state"] for row in desk.bets()] == ["without_close"]
-    close = desk.closings.closing("e")
+    provider = Provider()
+    provider.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    provider.step(1800, ("draftkings", HOME, 2.0), ("draftkings", AWAY, 1.85))  # pinnacle is not seen again
+    provider.step(60, ("draftkings", HOME, 2.0), ("draftkings", AWAY, 1.85))
+    provider.step(-1)
+    assert [row["state"] for row in provider.bets()] == ["without_close"]
+    close = provider.closings.closing("e")
     assert close is not None
     assert close.lines["fair_probability"].null_count() == close.lines.height == 4
 
 
 def test_what_was_shown_after_the_close_is_never_graded() -> None:
-    desk = Desk()
-    desk.step(60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 1.9), ("draftkings", AWAY, 1.9))
-    desk.step(-1, *pinnacle(1.95, 1.95), live=True)
-    desk.step(-2, *pinnacle(1.5, 2.8), ("draftkings", HOME, 1.75), ("draftkings", AWAY, 2.0), live=True)
-    assert [row["state"] for row in desk.bets()] == ["in_play"]
+    provider = Provider()
+    provider.step(60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 1.9), ("draftkings", AWAY, 1.9))
+    provider.step(-1, *pinnacle(1.95, 1.95), live=True)
+    provider.step(-2, *pinnacle(1.5, 2.8), ("draftkings", HOME, 1.75), ("draftkings", AWAY, 2.0), live=True)
+    assert [row["state"] for row in provider.bets()] == ["in_play"]
 
 
 def test_prices_that_left_long_before_are_no_closing_prices() -> None:
-    desk = Desk()
-    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 1.9), ("fanduel", HOME, 1.91), ("betmgm", HOME, 1.92))
-    gone = {row["sportsbook"]: row["row_id"] for row in desk.engine.table().to_dicts()}
+    provider = Provider()
+    provider.step(
+        3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 1.9), ("fanduel", HOME, 1.91), ("betmgm", HOME, 1.92)
+    )
+    gone = {row["sportsbook"]: row["row_id"] for row in provider.engine.table().to_dicts()}
 
     def leave(before_s: float, book: str) -> None:
         at = START - timedelta(seconds=before_s)
-        desk.recorder.follow(desk.engine.step([], at, removed=[gone[book]]))
+        provider.recorder.follow(provider.engine.step([], at, removed=[gone[book]]))
 
     leave(LAST_S + 1, "draftkings")
     leave(LAST_S - 1, "fanduel")
-    desk.step(10, ("betmgm", HOME, 1.92), is_active=False)  # suspended just before
-    desk.step(-1, ("pinnacle", HOME, 1.5), live=True)
-    close = desk.closings.closing("e")
+    provider.step(10, ("betmgm", HOME, 1.92), is_active=False)  # suspended just before
+    provider.step(-1, ("pinnacle", HOME, 1.5), live=True)
+    close = provider.closings.closing("e")
     assert close is not None
     assert sorted(close.lines["sportsbook"].unique()) == ["betmgm", "fanduel", "pinnacle"]
 
@@ -278,87 +280,87 @@ def test_prices_that_left_long_before_are_no_closing_prices() -> None:
 @pytest.mark.parametrize(("left_s", "state"), [(LAST_S - 1, "graded"), (-30, "graded"), (LAST_S + 1, "without_close")])
 def test_a_game_whose_prices_all_leave_closes_at_its_last_start(left_s: int, state: str, *, renewed: bool) -> None:
     """A feed of pre-match prices drops the game before its start, or between two of its responses."""
-    desk = Desk()
-    desk.step(LAST_S + 60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    provider = Provider()
+    provider.step(LAST_S + 60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
     at = START - timedelta(seconds=left_s)
     books = [(book, "e") for book in ("pinnacle", "draftkings")]
-    desk.recorder.follow(desk.engine.step([], at, complete=books))
-    assert desk.engine.size == 0
+    provider.recorder.follow(provider.engine.step([], at, complete=books))
+    assert provider.engine.size == 0
     if renewed:  # as by `Board.tidy`
-        with desk.engine.still() as board:
-            board.names = board.names.renewed(np.arange(len(board.names.terms.wordings)))
+        with provider.engine.still() as board:
+            board.names = board.names.renewed(np.arange(len(board.names.terms.raw_labels)))
             board.rebuild()
-    desk.step(-31)
-    assert [row["state"] for row in desk.bets()] == [state]
-    close = desk.closings.closing("e")
+    provider.step(-31)
+    assert [row["state"] for row in provider.bets()] == [state]
+    close = provider.closings.closing("e")
     assert (close is not None) == (state == "graded")
     if close is not None:
         assert (close.captured_at, close.lines.height) == (micros(START), 4)
-        assert desk.bets()[0]["closing"] == pytest.approx(0.5)
+        assert provider.bets()[0]["closing"] == pytest.approx(0.5)
 
 
 def test_a_recorder_that_only_sees_the_game_in_play_keeps_the_close(tmp_path: Path) -> None:
     file = tmp_path / FILE
-    desk = Desk(Closings(file))
-    desk.step(60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    desk.step(-1, *pinnacle(1.5, 2.9), live=True)
-    before = desk.stored()
-    desk.closings.close()
-    desk = Desk(Closings(file))
-    desk.step(-60, *pinnacle(1.4, 3.2), live=True)
-    assert desk.closings.closing("e") is not None
-    assert desk.stored() == before
+    provider = Provider(Closings(file))
+    provider.step(60, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    provider.step(-1, *pinnacle(1.5, 2.9), live=True)
+    before = provider.stored()
+    provider.closings.close()
+    provider = Provider(Closings(file))
+    provider.step(-60, *pinnacle(1.4, 3.2), live=True)
+    assert provider.closings.closing("e") is not None
+    assert provider.stored() == before
 
 
 def test_a_bet_of_a_game_that_began_while_nobody_recorded_has_no_close(tmp_path: Path) -> None:
     file = tmp_path / FILE
-    desk = Desk(Closings(file))
-    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    desk.closings.close()
-    desk = Desk(Closings(file))
-    desk.step(-60, *pinnacle(1.4, 3.2), live=True)
-    assert [row["state"] for row in desk.bets()] == ["without_close"]
+    provider = Provider(Closings(file))
+    provider.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    provider.closings.close()
+    provider = Provider(Closings(file))
+    provider.step(-60, *pinnacle(1.4, 3.2), live=True)
+    assert [row["state"] for row in provider.bets()] == ["without_close"]
 
 
 def test_prices_seen_after_the_start_are_no_closing_prices() -> None:
-    desk = Desk()
-    desk.step(60, *pinnacle(1.95, 1.95))
-    desk.step(-30, *pinnacle(1.2, 5.0))  # still marked pre-match, in one step with the start
-    close = desk.closings.closing("e")
+    provider = Provider()
+    provider.step(60, *pinnacle(1.95, 1.95))
+    provider.step(-30, *pinnacle(1.2, 5.0))  # still marked pre-match, in one step with the start
+    close = provider.closings.closing("e")
     assert close is not None
     assert sorted(close.lines["odds_decimal"]) == [1.95, 1.95]
 
 
 def test_a_game_that_is_put_off_closes_again() -> None:
-    desk = Desk()
-    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    desk.step(60, *pinnacle(1.95, 1.95))
-    desk.step(-1)
-    (early,) = desk.bets()
+    provider = Provider()
+    provider.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    provider.step(60, *pinnacle(1.95, 1.95))
+    provider.step(-1)
+    (early,) = provider.bets()
     assert early["closing"] == pytest.approx(0.5)
     later = START + timedelta(hours=1)
     notice = {"event_id": "e", "status": "postponed", "event_start_time": later}
-    desk.step(-5, events=[notice])
-    assert desk.closings.closing("e") is None
-    assert [row["state"] for row in desk.bets()] == ["waiting"]
-    desk.step(-3000, *pinnacle(1.6, 2.6), event_start_time=later)
-    desk.step(-3601)
-    (late,) = desk.bets()
+    provider.step(-5, events=[notice])
+    assert provider.closings.closing("e") is None
+    assert [row["state"] for row in provider.bets()] == ["waiting"]
+    provider.step(-3000, *pinnacle(1.6, 2.6), event_start_time=later)
+    provider.step(-3601)
+    (late,) = provider.bets()
     assert late["closing"] == pytest.approx(devig([1.6, 2.6], "power")[0], abs=1e-9)
-    close = desk.closings.closing("e")
+    close = provider.closings.closing("e")
     assert close is not None
     assert close.start == micros(later)
 
 
 def test_the_first_price_stays_over_a_restart(tmp_path: Path) -> None:
     file = tmp_path / FILE
-    desk = Desk(Closings(file))
-    desk.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
-    desk.closings.close()
-    desk = Desk(Closings(file))
-    desk.step(1800, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.30), ("draftkings", AWAY, 1.75))
-    desk.step(-1)
-    (row,) = desk.stored()
+    provider = Provider(Closings(file))
+    provider.step(3600, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15), ("draftkings", AWAY, 1.75))
+    provider.closings.close()
+    provider = Provider(Closings(file))
+    provider.step(1800, *pinnacle(1.95, 1.95), ("draftkings", HOME, 2.30), ("draftkings", AWAY, 1.75))
+    provider.step(-1)
+    (row,) = provider.stored()
     assert (row["price"], row["best_price"]) == (2.15, 2.30)
     assert row["closing"] is None  # nobody saw pinnacle within the last ten minutes
     assert (row["first_at"], row["best_at"]) == (micros(START) - 3600 * 10**6, micros(START) - 1800 * 10**6)
@@ -376,7 +378,7 @@ def test_a_recorder_that_comes_later_takes_what_is_open() -> None:
 
 def test_both_kinds_are_bounded(tmp_path: Path) -> None:
     closings = Closings(tmp_path / FILE, closes=3, bets=5)
-    desk = Desk(closings)
+    provider = Provider(closings)
     for first in range(0, 70, 5):
         at = START + timedelta(minutes=first)
         rows = [
@@ -385,7 +387,7 @@ def test_both_kinds_are_bounded(tmp_path: Path) -> None:
             for row in (*pinnacle(1.95, 1.95), ("draftkings", HOME, 2.15))
         ]
         for moment, quotes in ((at, rows), (at + timedelta(seconds=30), [])):
-            desk.recorder.follow(desk.engine.step(quotes, moment))
+            provider.recorder.follow(provider.engine.step(quotes, moment))
     base = sqlite3.connect(tmp_path / FILE)
     counts = [base.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("closes", "bets")]
     base.close()
@@ -671,51 +673,51 @@ def both(prices: dict[str, float]) -> list[tuple[str, str, float]]:
 
 
 def test_what_was_shown_is_graded_by_the_other_books_and_by_the_result() -> None:
-    desk = Desk()
-    desk.recorder = ClosingRecorder(desk.engine, desk.closings)
+    provider = Provider()
+    provider.recorder = ClosingRecorder(provider.engine, provider.closings)
     early = dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))
-    desk.step(3600, *both(early))
-    (shown,) = desk.bets()
+    provider.step(3600, *both(early))
+    (shown,) = provider.bets()
     assert shown["sportsbook"] == "draftkings"
     late = dict(zip(SIX, (1.90, 1.85, 1.86, 1.80, 1.84, 1.60), strict=True))
-    desk.step(60, *both(late))
-    desk.step(0)
-    (graded,) = [row for row in desk.bets() if row["id"] == shown["id"]]
+    provider.step(60, *both(late))
+    provider.step(0)
+    (graded,) = [row for row in provider.bets() if row["id"] == shown["id"]]
     assert graded["others"] == pytest.approx(naive_others(late, "draftkings"))
     assert graded["others"] != pytest.approx(graded["closing"], abs=1e-6)  # in which the bet's own book has a say
     assert graded["gain"] is None
-    desk.closings.settle("e", 101, 99)
-    (total,) = report(desk.closings.bets().filter(pl.col("id") == shown["id"])).to_dicts()
+    provider.closings.settle("e", 101, 99)
+    (total,) = report(provider.closings.bets().filter(pl.col("id") == shown["id"])).to_dicts()
     assert (total["others_graded"], total["won"], total["lost"], total["pushed"]) == (1, 1, 0, 0)
     assert total["avg_others_clv"] == pytest.approx(100.0 * (2.15 * graded["others"] - 1.0))
     assert total["avg_return"] == pytest.approx(115.0)
-    desk.closings.settle("e", 90, 99)
-    (total,) = report(desk.closings.bets().filter(pl.col("id") == shown["id"])).to_dicts()
+    provider.closings.settle("e", 90, 99)
+    (total,) = report(provider.closings.bets().filter(pl.col("id") == shown["id"])).to_dicts()
     assert (total["won"], total["lost"], total["avg_return"]) == (0, 1, -100.0)
-    by_fanduel = desk.closings.by_book(desk.closings.bets(), "fanduel").filter(pl.col("id") == shown["id"])
+    by_fanduel = provider.closings.by_book(provider.closings.bets(), "fanduel").filter(pl.col("id") == shown["id"])
     assert by_fanduel["closing"].to_list() == pytest.approx([devig([1.85, 1.0 / (1.04 - 1.0 / 1.85)], "power")[0]])
-    assert set(desk.closings.by_book(desk.closings.bets(), "pinnacle")["state"]) == {"without_close"}
-    desk.closings.discard("e")
-    assert {row["others"] for row in desk.bets()} == {None}
+    assert set(provider.closings.by_book(provider.closings.bets(), "pinnacle")["state"]) == {"without_close"}
+    provider.closings.discard("e")
+    assert {row["others"] for row in provider.bets()} == {None}
 
 
 def test_a_line_that_moved_is_graded_where_the_others_went() -> None:
-    desk = Desk()
-    desk.recorder = ClosingRecorder(desk.engine, desk.closings)
+    provider = Provider()
+    provider.recorder = ClosingRecorder(provider.engine, provider.closings)
 
     def totals(line: float, over: dict[str, float]) -> None:
         rows = [(book, side, odds) for book, _, odds in both(over)[::2] for side in ("Over",)]
         rows += [(book, "Under", 1.0 / (1.04 - 1.0 / odds)) for book, odds in over.items()]
-        desk.step(3600 if line == 220.5 else 60, *rows, market_type="total_points", line=line, league="WNBA")
+        provider.step(3600 if line == 220.5 else 60, *rows, market_type="total_points", line=line, league="WNBA")
 
     totals(220.5, dict(zip(SIX, (2.2, 1.92, 1.93, 1.92, 1.94, 1.92), strict=True)))
-    (shown,) = [row for row in desk.stored() if row["ev"] > 0.03]
-    desk.engine.step(
-        removed=[row["row_id"] for row in desk.engine.table().to_dicts()], now=START - timedelta(seconds=120)
+    (shown,) = [row for row in provider.stored() if row["ev"] > 0.03]
+    provider.engine.step(
+        removed=[row["row_id"] for row in provider.engine.table().to_dicts()], now=START - timedelta(seconds=120)
     )
     totals(222.5, dict.fromkeys(SIX, 1.92))
-    desk.step(0)
-    (graded,) = [row for row in desk.stored() if row["id"] == shown["id"]]
+    provider.step(0)
+    (graded,) = [row for row in provider.stored() if row["id"] == shown["id"]]
     p = devig([1.92, 1.0 / (1.04 - 1.0 / 1.92)], "power")[0]
     x = math.log(p / (1.0 - p)) + 1.6 / 16.0 * 2.0  # two points at 1.6 / sigma of the WNBA
     assert graded["closing"] is None
@@ -747,17 +749,17 @@ def test_a_book_has_one_vote_whatever_number_of_lines_it_quotes() -> None:
 
 def test_records_reach_another_process_whole() -> None:
     sent, here = PendingClosings(lambda: True), Closings()
-    desk = Desk()
-    desk.recorder = ClosingRecorder(desk.engine, sent)
-    desk.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))
-    desk.step(60, *both(dict(zip(SIX, (1.90, 1.85, 1.86, 1.80, 1.84, 1.60), strict=True))))
-    desk.step(0)
+    provider = Provider()
+    provider.recorder = ClosingRecorder(provider.engine, sent)
+    provider.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))
+    provider.step(60, *both(dict(zip(SIX, (1.90, 1.85, 1.86, 1.80, 1.84, 1.60), strict=True))))
+    provider.step(0)
     number = 0
     while (body := sent.first()) is not None:
         number += 1
         store(here, 1, LogMessage(number, 1, body))
         sent.stored()
-    there = Desk()
+    there = Provider()
     there.recorder = ClosingRecorder(there.engine, there.closings)
     there.step(3600, *both(dict(zip(SIX, (2.15, 1.95, 1.96, 1.97, 1.94, 1.95), strict=True))))
     there.step(60, *both(dict(zip(SIX, (1.90, 1.85, 1.86, 1.80, 1.84, 1.60), strict=True))))

@@ -115,7 +115,7 @@ def test_twins_are_only_those_of_the_sport_and_event() -> None:
     board = [*FIRST, *rows("pinnacle", "total_goals", 0.5, over=1.09, under=9.0)]
 
     def linked(board: list[Row]) -> int:
-        twin = question(board).view.groups.twin
+        twin = question(board).prices.groups.equivalent
         return int((twin != range(twin.size)).sum())
 
     assert linked(board) == 2

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.identity import other_games
-from naive.wording import LAST_NUMBER, LAST_NUMBERS, Term, game, lead, read, turned
-from naive.wording import _said as twin_of_a_selection
+from naive.raw_label import LAST_NUMBER, LAST_NUMBERS, Term, game, lead, read, turned
+from naive.raw_label import _said as twin_of_a_selection
 from support.boards import boards, frame
 from support.effort import less
 from support.hazards import Row
@@ -22,7 +22,7 @@ from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.identity import raw_labels as identity
-from oddsengine.identity.raw_labels import WORDING, parts_of_rows, selection, thresholds
+from oddsengine.identity.raw_labels import RAW_LABEL, parts_of_rows, selection, thresholds
 from oddsengine.identity.table_identity import Identity, identify
 from oddsengine.identity.traits import MarketKind
 from oddsengine.tables.sample import SAMPLE_BOARD
@@ -67,7 +67,7 @@ def subject_of(known: Identity, code: int) -> str:
 def of_twin(table: OddsTable) -> list[Meant]:
     """What the twin says of each row, and what follows from all it says, with the row's own verdicts."""
     rows = [*table.iter_rows(named=True), *table.unpriced.iter_rows(named=True)]
-    said = [read(tuple(row[name] for name in WORDING), row["line"]) for row in rows]
+    said = [read(tuple(row[name] for name in RAW_LABEL), row["line"]) for row in rows]
     other = of_other_games(rows, said)
     own: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     every: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
@@ -88,7 +88,7 @@ def of_twin(table: OddsTable) -> list[Meant]:
 
 def of_other_games(rows: Sequence[Row], said: Sequence[Term]) -> list[bool]:
     """Which rows are of another game than their event."""
-    games = [game(tuple(row[name] for name in WORDING), term.teams) for row, term in zip(rows, said, strict=True)]
+    games = [game(tuple(row[name] for name in RAW_LABEL), term.teams) for row, term in zip(rows, said, strict=True)]
     votes: dict[str, dict[str, Counter[frozenset[str]]]] = defaultdict(lambda: defaultdict(Counter))
     for row, named in zip(rows, games, strict=True):
         book = catalog.book(row["sportsbook"])
@@ -128,7 +128,7 @@ def check(table: OddsTable) -> list[Meant]:
     """Row by row the same; what was said is returned."""
     found, expected = of_table(table), of_twin(table)
     for at, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
-        assert ours == theirs, table.select("sportsbook", *WORDING, "line").row(at, named=True)
+        assert ours == theirs, table.select("sportsbook", *RAW_LABEL, "line").row(at, named=True)
     return found
 
 
@@ -219,7 +219,7 @@ def some_row(rng: random.Random, events: Sequence[tuple[str, Any, Any]]) -> Row:
     event, (sport, league), teams = rng.choice(events)
     market = rng.choice(PERIODS) + rng.choice(USUAL_MARKETS if rng.random() < 0.8 else ALL_MARKETS)
     kind = catalog.market_type(market, sport or "")
-    row: Row = dict.fromkeys(WORDING) | {
+    row: Row = dict.fromkeys(RAW_LABEL) | {
         "sportsbook": rng.choice(("pinnacle", "Pinnacle", "circa", "corner_shop")),
         "event_id": event,
         "sport": sport,
@@ -253,7 +253,7 @@ def some_events(rng: random.Random) -> list[tuple[str, Any, Any]]:
     return [(f"e{at}", rng.choice(SPORTS), tuple(rng.sample(TEAMS, 2))) for at in range(rng.choice((4, 12, 40)))]
 
 
-TEXT_COLUMNS = (*WORDING, "sportsbook")
+TEXT_COLUMNS = (*RAW_LABEL, "sportsbook")
 
 
 def tabulate(rows: Iterable[Mapping[str, Any]]) -> OddsTable:
@@ -329,15 +329,15 @@ def test_long_texts_take_no_time(text: str) -> None:
 def term_of(selection: str, market: str = "moneyline", line: float | None = None, **fields: str) -> Term:
     own = dict(event_id="e", sport="basketball", home_team="Boston Celtics", away_team="LA Lakers")
     given = own | fields | {"selection": selection, "market_type": market}
-    wording = tuple(given.get(name) for name in WORDING)
-    term = read(wording, line)
-    assert ours(wording, line) == term
+    raw_label = tuple(given.get(name) for name in RAW_LABEL)
+    term = read(raw_label, line)
+    assert ours(raw_label, line) == term
     return term
 
 
-def ours(wording: tuple[str | None, ...], line: float | None) -> Term:
+def ours(raw_label: tuple[str | None, ...], line: float | None) -> Term:
     """What `identity` makes of one wording, as the twin says it."""
-    terms = identity.read_wordings(parts_of_rows([wording]))
+    terms = identity.read_raw_labels(parts_of_rows([raw_label]))
     given = np.array([math.nan if line is None else line])
     (threshold, fits), (other, _) = (thresholds(terms, given, side) for side in (terms.side, terms.side_turned))
     return Term(

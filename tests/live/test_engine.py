@@ -81,12 +81,12 @@ def same_frames(live: oe.Opportunities, whole: oe.Opportunities) -> None:
 
 def counted(found: oe.Opportunities) -> dict[str, int]:
     """Rows set aside; results over a cap are no rows."""
-    return {name: n for name, n in found.set_aside.items() if name not in ("ev_cap", "profit_cap")}
+    return {name: n for name, n in found.rejected_counts.items() if name not in ("ev_cap", "profit_cap")}
 
 
 def board_alone(engine: Engine, refused: Mapping[str, int]) -> dict[str, int]:
     """What the engine sets aside of the rows that are on the board."""
-    held = {name: n - refused.get(name, 0) for name, n in engine.set_aside().items()}
+    held = {name: n - refused.get(name, 0) for name, n in engine.rejected_counts().items()}
     return {name: n for name, n in held.items() if n}
 
 
@@ -159,11 +159,11 @@ def test_the_sport_of_an_event_is_that_of_most_rows() -> None:
 
     assert sport(quotes=other[:1], now=MOMENT) == ("baseball", "mlb")
     assert sport(quotes=arb, now=MOMENT) == ("hockey", "nhl")
-    born = view.opportunities().arbitrage.select("id", "detected_at")
-    assert born.height == 1
+    detected_at = view.opportunities().arbitrage.select("id", "detected_at")
+    assert detected_at.height == 1
     later = MOMENT + timedelta(seconds=1)
     assert sport(quotes=other, now=later) == ("baseball", "mlb")  # four rows each; the smaller
-    assert view.opportunities().arbitrage.select("id", "detected_at").equals(born)
+    assert view.opportunities().arbitrage.select("id", "detected_at").equals(detected_at)
     ids = engine.table().filter(pl.col("sportsbook").is_in(["betmgm", "unibet"]))["row_id"]
     update = engine.step([], later, removed=ids[:1])
     assert engine.state.board.names.events.sports[0][0].id == "hockey"
@@ -429,7 +429,7 @@ def test_one_batch_or_many(seed: int, cuts: list[int], later: float) -> None:
         share = 1.0 if end == len(quotes) else at / len(ends)
         many.step(quotes[start:end], moment(last + round(share * later * SECOND)))
     assert_frame_equal(one.table().sort("row_id"), many.table().sort("row_id"))
-    assert one.set_aside() == many.set_aside()
+    assert one.rejected_counts() == many.rejected_counts()
     for first, second in zip(*views, strict=True):
         assert first.ids() == second.ids()
     same_frames(views[0][1].opportunities(), views[1][1].opportunities())
@@ -630,5 +630,5 @@ def test_a_witness_falls_silent_by_time_alone() -> None:
     for seconds in (601, 1201, 3600, 3601):
         engine.step(seen_again("a", 2.6, 1.5, -seconds), NIGHT + timedelta(seconds=seconds))
         equal_now(engine, view)
-        states.append(engine.set_aside().get("outlier", 0))
+        states.append(engine.rejected_counts().get("outlier", 0))
     assert states == [2, 2, 2, 0]

@@ -28,7 +28,7 @@ BOTH = tuple(WIDE | dict(books=books, method=method) for books in BOOKS for meth
 def held(view: View) -> dict[tuple[int, int], bytes]:
     """Everything that a view holds open, as bytes."""
     table, at = view.open.table, view.open.places()
-    parts = zip(table.legs[at], table.figures[at], table.born[at], strict=True)
+    parts = zip(table.legs[at], table.figures[at], table.detected_at[at], strict=True)
     keys = zip(table.kind[at].tolist(), table.id[at].tolist(), strict=True)
     return dict(zip(keys, (b"".join(part.tobytes() for part in each) for each in parts), strict=True))
 

@@ -67,7 +67,7 @@ def same(ours: ReadState, theirs: ReadState) -> None:
     for name in ("table", "removed", "events"):
         assert_frame_equal(getattr(ours, name), getattr(theirs, name), check_exact=True)
     assert ours.ids == theirs.ids
-    assert ours.found.set_aside == theirs.found.set_aside
+    assert ours.found.rejected_counts == theirs.found.rejected_counts
     for kind in KINDS:
         frames = [unnumbered(getattr(each.found, kind)).sort("id") for each in (ours, theirs)]
         assert_frame_equal(*frames, check_exact=True)
@@ -127,9 +127,9 @@ def test_no_step_learns_the_names_of_the_first_batch_again(monkeypatch: pytest.M
     names: list[int] = []
     add = Names.add
 
-    def counted(self: Names, wordings: Sequence[Any]) -> None:
-        names.append(len(wordings))
-        add(self, wordings)
+    def counted(self: Names, raw_labels: Sequence[Any]) -> None:
+        names.append(len(raw_labels))
+        add(self, raw_labels)
 
     monkeypatch.setattr(Names, "add", counted)
     engine.step([price("e", "b", "moneyline", side, 2.0) for side in ("X", "Y")], moment(NOW))
@@ -426,7 +426,7 @@ def held(engine: Engine) -> Held:
     kept, other = (engine.view(**WIDE), engine.view())
     digits = engine.state_hash()
     awake = frozenset(view.wanted for view in engine.views)
-    return Held(shown(engine, kept), other.ids(), engine.set_aside(), awake, engine.now, digits)
+    return Held(shown(engine, kept), other.ids(), engine.rejected_counts(), awake, engine.now, digits)
 
 
 def fails(engine: Engine, step: Step) -> None:

@@ -73,9 +73,9 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         for unit in range(units):
             at = np.array([unit], np.int64)
             assert sorted(other.units.slots_of(at)) == sorted(mine.units.slots_of(at)), unit
-        terms = len(other.names.terms.wordings)
-        assert other.names.terms.wordings == mine.names.terms.wordings[:terms]
-        assert failed or other.names.numbering is mine.names.terms.wordings
+        terms = len(other.names.terms.raw_labels)
+        assert other.names.terms.raw_labels == mine.names.terms.raw_labels[:terms]
+        assert failed or other.names.numbering is mine.names.terms.raw_labels
         assert other.names.books.values == mine.names.books.values[: len(other.names.books.values)]
         assert int(mine.rows.key[held].max(initial=0)) >> 16 < max(terms, 1)
         mine_columns, other_columns = (dict(columns_of(board.names)) for board in (mine, other))
@@ -86,7 +86,7 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         for wanted, row in shown.rows.items():
             ours, theirs = engine._active.active[wanted].open.places(), shown.opened.places(row)
             np.testing.assert_array_equal(theirs, ours)
-            for name in ("id", "kind", "unit", "legs", "figures", "born"):
+            for name in ("id", "kind", "unit", "legs", "figures", "detected_at"):
                 np.testing.assert_array_equal(
                     getattr(shown.opened, name)[theirs], getattr(engine.state.opened, name)[ours], name
                 )
@@ -214,7 +214,7 @@ def test_readers_do_not_wait_for_a_step() -> None:
         return [
             number, engine.number, engine.now, best, engine.size, engine.table()["odds_decimal"].sort().to_list(),
             engine.events()["prices"].to_list(), found.arbitrage["id"].to_list(), found.ev.height, view.counts(),
-            view.ids(), engine.set_aside(), engine.removed().height, [each.wanted for each in engine.views],
+            view.ids(), engine.rejected_counts(), engine.removed().height, [each.wanted for each in engine.views],
         ]  # fmt: skip
 
     before, holding = state(), Holding()
@@ -429,7 +429,7 @@ def test_rows_without_a_price_are_counted() -> None:
     suspended = quote("X", book="new", is_active=False) | {"odds_decimal": None}
     update = engine.step([*ARB, suspended], NOW)
     assert update.rejected["guard"].to_list() == ["bad_price"]
-    assert engine.set_aside()["bad_price"] == 1
+    assert engine.rejected_counts()["bad_price"] == 1
     alike(engine)
 
 
@@ -534,14 +534,14 @@ def test_views_of_a_delayed_board_are_kept_by_it_alone() -> None:
     pass_(605, 1300, behind.ids)  # as often as it likes
     live = engine.view(kinds=["arbitrage"])
     live.close()  # a caller of the engine is done with it
-    assert live.awake
+    assert live.active
     kept, mine = late.view(kinds=["arbitrage"], keep=True), engine.view(kinds=["arbitrage"], keep=True)
     kept.release()
     assert mine.kept == 1
     mine.release()
     behind.close()
     pass_(1300, 1340)  # nobody reads it for half a minute
-    assert not live.awake
+    assert not live.active
     assert engine.views == ()
 
 
@@ -561,7 +561,7 @@ def test_how_long_to_wait_for_a_view_of_the_past() -> None:
     assert seconds(engine.delayed(20.0).view()) == 11
     late = engine.delayed(60.0)
     assert seconds(late.view()) == 60
-    assert old.awake
+    assert old.active
     for second in range(10, 40):
         engine.step(tennis("e", 2.07, 1.9), NOW + timedelta(seconds=second))
     assert seconds(late.view()) == 30

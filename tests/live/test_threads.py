@@ -51,8 +51,8 @@ def test_equal_bytes(seed: int) -> None:
                 apply(engines[1], step)
         other = apply(engines[1], step)
         assert [update.json(view) for view in views[0]] == [other.json(view) for view in views[1]]
-        assert [update.of(view).touched.tolist() for view in views[0]] == [
-            other.of(view).touched.tolist() for view in views[1]
+        assert [update.of(view).affected.tolist() for view in views[0]] == [
+            other.of(view).affected.tolist() for view in views[1]
         ]
         assert engines[0].state_hash() == engines[1].state_hash()
         alike(engines[1])

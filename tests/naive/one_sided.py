@@ -102,9 +102,9 @@ def margin(quote: Quote, known: Sequence[Sample], books: Books, params: Params) 
         return None
     mean = math.fsum(w * b for w, b in both) / total
     variance = math.fsum(w * (b - mean) ** 2 for w, b in both) / total + of["sum_error"] ** 2
-    desk = [s for s in like if s.feed == books.feed[quote.book]]
+    provider = [s for s in like if s.feed == books.feed[quote.book]]
     for compared in (False, True):
-        own = weighted([s for s in desk if s.compared == compared])
+        own = weighted([s for s in provider if s.compared == compared])
         total = math.fsum(w for w, _ in own) + of["weight"]
         after = (math.fsum(w * b for w, b in own) + of["weight"] * mean) / total
         squares = math.fsum(w * (b - after) ** 2 for w, b in own) + of["weight"] * (variance + (mean - after) ** 2)

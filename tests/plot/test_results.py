@@ -161,7 +161,7 @@ def test_models_have_a_line_each_with_errors_by_event() -> None:
         ("mine", "2 to 3", 2.5, None, None),
     ]
     names = ["model", "band", "shown", "worth", "worth_se"]
-    reliability = pl.DataFrame(rows, names, orient="row").with_columns(looks=10).select(*RELIABILITY)
+    reliability = pl.DataFrame(rows, names, orient="row").with_columns(observations=10).select(*RELIABILITY)
     audit = Audit(pl.DataFrame(schema=SHOWN_SCHEMA), pl.DataFrame(), 1, "packaged", reliability=reliability)
     (axes,) = models(audit).axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("EV by the model, %", "EV at the close, %")

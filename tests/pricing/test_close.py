@@ -89,7 +89,7 @@ class Board:
         first = np.unique(g.ladder[g.market], return_index=True)[1]  # a row of each ladder
         self.events = [rows[at]["event_id"] for at in g.row[first].tolist()]
         self.minute = fair_close.minutes(opportunity_ids.hash_texts(self.events), self.prepared.guarded.now, table)
-        ballot = self.ballot = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
+        ballot = self.logits = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
         moved = None if pushed is None else np.array([by_event[event] for event in self.events])
@@ -194,7 +194,7 @@ def test_agreeing_books_are_their_twin(some: dict[str, Case]) -> None:
     board = board_of(some)
     g, identity = board.groups, board.prepared.identity
     every = np.arange(g.row.size, dtype=np.int32)
-    others, agree = fair_close.agreeing(g, board.ballot, identity.traits, every, g.odds)
+    others, agree = fair_close.agreeing(g, board.logits, identity.traits, every, g.odds)
     for at in every.tolist():
         book, line = identity.books[g.book[at]], g.threshold[g.market[at]] / 100.0
         odds, prices = float(g.odds[at]), some[board.events[g.ladder[g.market[at]]]].prices
@@ -606,7 +606,7 @@ def ladders() -> pl.DataFrame:
 def test_middles_and_low_holds_take_their_fair_probabilities_from_the_close() -> None:
     odds = ladders()
     question = ask(prepare(odds, [], NOW), None, None, None, None, thresholds(min_middle_ev=-np.inf))
-    v = question.view
+    v = question.prices
     assert v.close is not None
     fair = {int(t): float(v.close.segment[v.groups.segments[m]]) for m, t in enumerate(v.groups.threshold)}
     held = oddsengine.find_low_hold(odds, max_hold=20.0, now=NOW, guards=[])
@@ -681,10 +681,10 @@ def test_still_there_reads_momentum_towards_the_bet() -> None:
         board = Board(rows, moved)
         question = ask(board.prepared, None, None, None, None, thresholds(min_ev=-100.0))
         v = dataclasses.replace(
-            question.view, close=board.fair,
-            board=fair_close.CloseInput(board.estimator, board.input[5], board.fair.momentum, board.ballot),
+            question.prices, close=board.fair,
+            board=fair_close.CloseInput(board.estimator, board.input[5], board.fair.momentum, board.logits),
         )  # fmt: skip
-        found = ev.build_rows(dataclasses.replace(question, view=v), ev.find_hits(question))
+        found = ev.build_rows(dataclasses.replace(question, prices=v), ev.find_hits(question))
         assert set(found["selection_type"]) == set(by_side)
         for row in found.iter_rows(named=True):
             minute = minute_of(row["event_id"]).timestamp()

@@ -41,7 +41,7 @@ def asked(rows: Sequence[Row], *include: str, table: catalog.FairTable | None = 
 
 def estimates(question: Question) -> dict[tuple[str, str, int], tuple[float, float, set[str]]]:
     """By book, player and side: fair probability, standard error and flags; without those that have none."""
-    v, table = question.view, question.table
+    v, table = question.prices, question.table
     assert v.close is not None
     g = v.groups
     se = v.close.errors(g, np.arange(g.row.size))

@@ -133,9 +133,9 @@ def test_the_command_fits_a_table_to_the_tapes_of_a_node(
     engine, writer = oe.resume(folder)
     view = engine.view(method="close", kinds=("ev",), keep=True)
     with writer:
-        for look in read_history(history(51, looks=LOOKS)).looks:
+        for look in read_history(history(51, looks=LOOKS)).observations:
             engine.step(look.quotes, look.now)
-    assert view.awake
+    assert view.active
     with following(tmp_path, monkeypatch) as (node, _):
         assert main(["calibrate", "--data", str(tmp_path)]) == 0
         said = capsys.readouterr().out

@@ -24,7 +24,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import HAZARDS, FeedBatch, Phantom, World
-from oddsengine.simulate.providers import Opinions, desk
+from oddsengine.simulate.providers import Opinions, provider
 from oddsengine.simulate.simulated_leagues import LADDERS
 from oddsengine.simulate.world import START
 from oddsengine.tables.schema import ODDS_SCHEMA
@@ -291,11 +291,11 @@ class Prices:
             if at and abs(now - prices[at - 1]) <= limits.flap_back:
                 flaps = False  # two looks agree
                 continue
-            for first in range(max(0, at - limits.flap_looks), at - 1):
+            for first in range(max(0, at - limits.flap_observations), at - 1):
                 left = max(abs(price - prices[first]) for price in prices[first + 1 : at]) > limits.flap_away
                 if left and abs(now - prices[first]) <= limits.flap_back:
                     returns.append(at)
-                    recent = {back for back in returns if at - back <= limits.flap_looks}
+                    recent = {back for back in returns if at - back <= limits.flap_observations}
                     flaps |= len(recent) >= (limits.flap_returns_live if live else 1)
         return flaps
 
@@ -539,8 +539,8 @@ def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other(
     news, live, soon = np.full((1, LADDERS), 0.2), np.zeros(1, bool), np.full(1, 7_200.0)
     left = {}
     for slow in (1.0, 20.0):
-        desks = [desk(name).straying(1.0, slow=slow)._replace(noise=0.0) for name in names]
-        opinions = Opinions(desks, 1, np.random.default_rng(1), follow=slow > 1.0)
+        providers = [provider(name).straying(1.0, slow=slow)._replace(noise=0.0) for name in names]
+        opinions = Opinions(providers, 1, np.random.default_rng(1), follow=slow > 1.0)
         opinions.react(np.array([0]), news)
         means = []
         for _ in range(60):

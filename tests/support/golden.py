@@ -108,7 +108,7 @@ def plain(engine: Engine, update: Update, views: Mapping[int, View], crowd: Sequ
         "number": update.number,
         "rows": {"changed": rows_digest(update.facts.take(update.rows)), "what": digest(sorted(update.what.tolist())),
                  "gone": digest(sorted(update.gone.id.tolist())), "late": update.late, "again": len(update.again)},
-        "aside": engine.set_aside(),
+        "aside": engine.rejected_counts(),
         "views": {str(at): opened(update.plain(view)) for at, view in views.items() if view in update.views},
         "crowd": [told(update, view) for view in crowd],
     }  # fmt: skip
@@ -140,7 +140,7 @@ def told(update: Update, view: View) -> str:
     ids = np.zeros(held.shape, np.uint64)
     ids[held] = facts.id[facts.places(hits.legs[held])]
     values = [[f"{value:.9g}" for value in row] for row in hits.figures.tolist()]
-    columns = [column.tolist() for column in (hits.kind, hits.id, change.status, change.born, ids)]
+    columns = [column.tolist() for column in (hits.kind, hits.id, change.status, change.detected_at, ids)]
     found = zip(*columns, values, strict=True)
     return digest([sorted(found), sorted(zip(change.expired_kind.tolist(), change.expired.tolist(), strict=True))])
 

@@ -43,7 +43,7 @@ class Standouts(NamedTuple):
 
 
 def find(search: Search) -> Standouts:
-    v, g = search.view, search.view.groups
+    v, g = search.prices, search.prices.groups
     who, row, beaten = list[int](), list[int](), list[float]()
     segment = g.segments[g.market] + g.side
     for caller, least in enumerate(search.thresholds["min_lead"].tolist()):
@@ -64,7 +64,7 @@ def find(search: Search) -> Standouts:
 
 
 def opened(search: Search, found: Standouts, _: Any) -> Opened:
-    v = search.view
+    v = search.prices
     figures = np.full((found.row.size, FIGURES), np.nan)
     figures[:, 0], figures[:, 1], figures[:, 2] = found.lead, v.net[found.row], found.beaten
     figures[:, -1] = v.doubt[found.row]
@@ -73,12 +73,12 @@ def opened(search: Search, found: Standouts, _: Any) -> Opened:
 
 def located(question: Question, found: Standouts) -> Located:
     row = found.row[:, None]
-    market = question.view.groups.market[row].astype(np.int64)
-    return Located(opportunity_ids.hexadecimal(found.id), market, row, 1.0 / question.view.net[row])
+    market = question.prices.groups.market[row].astype(np.int64)
+    return Located(opportunity_ids.hexadecimal(found.id), market, row, 1.0 / question.prices.net[row])
 
 
 def build(question: Question, found: Standouts) -> pl.DataFrame:
-    v = question.view
+    v = question.prices
     found = found.only(np.lexsort((found.id, -found.lead)))
     base = question.facts(found.row)
     return board.frame(

@@ -232,7 +232,7 @@ class Client(threading.Thread):
         self.ids: list[int] = []
         self.faults: list[str] = []
         self.beats = 0
-        self.looks: list[Look] = []
+        self.observations: list[Look] = []
         self.status, self.head, self.body = 0, b"", b""
         self.ready = threading.Event()
         self.ended = threading.Event()
@@ -338,7 +338,7 @@ class Client(threading.Thread):
         said = dict(part.split(" ") for part in comment.split(", ")) if comment else {}
         odds = {id_: dict(row) for id_, row in self.odds.items()}
         finds = {kind: dict(rows) for kind, rows in self.finds.items()}
-        self.looks.append(Look(int(said.get("prices", 0)), int(said.get("opportunities", 0)), odds, finds))
+        self.observations.append(Look(int(said.get("prices", 0)), int(said.get("opportunities", 0)), odds, finds))
 
     def _games(self, name: str, data: Any) -> None:
         if name != "gamestate:removed":

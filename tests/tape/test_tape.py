@@ -37,7 +37,7 @@ from oddsengine.board.serialisation import no_quotes
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
 from oddsengine.identity.layout import BOOK_BITS
-from oddsengine.identity.raw_labels import WORDING, Wording
+from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
 from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.recorder import Recorder
@@ -57,7 +57,7 @@ SMALL = {"block_rows": 400, "block_s": 4.0, "sync": "never"}
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 bits = st.integers(-(2**63), 2**63 - 1)
 lines = st.none() | st.floats(width=64)
-wordings: st.SearchStrategy[Wording] = st.tuples(*[st.none() | texts] * len(WORDING), lines)
+raw_labels: st.SearchStrategy[RawLabel] = st.tuples(*[st.none() | texts] * len(RAW_LABEL), lines)
 limits = dict(min_ev=0.0, min_profit=0.5, max_hold=2, min_size=0.0, min_middle_ev=None, max_profit=10.0)
 wants = st.sampled_from(
     [
@@ -79,7 +79,7 @@ def tapes(draw: st.DrawFn) -> list[TapeStep]:
     """Steps whose codes fit together."""
     steps, terms, books, now = [], 0, 0, draw(st.integers(-(2**40), 2**50))
     for number in range(1, draw(st.integers(0, 6)) + 1):
-        new_terms, new_books = draw(st.lists(wordings, max_size=3)), draw(st.lists(texts, max_size=2))
+        new_terms, new_books = draw(st.lists(raw_labels, max_size=3)), draw(st.lists(texts, max_size=2))
         terms, books = terms + len(new_terms), books + len(new_books)
         n = draw(st.integers(0, 4)) if terms and books else 0
         keys = [draw(st.integers(0, terms - 1)) << BOOK_BITS | draw(st.integers(0, books - 1)) for _ in range(n)]
@@ -108,16 +108,16 @@ def tapes(draw: st.DrawFn) -> list[TapeStep]:
 def plain(batch: Batch) -> list[Any]:
     """A batch as values that are equal when every bit is."""
     arrays = [(a.dtype.str, a.tobytes()) for a in (*batch.quoted, batch.removed)]
-    terms = [(*w[:-1], None if w[-1] is None else struct.pack("<d", w[-1])) for w in batch.wordings]
+    terms = [(*w[:-1], None if w[-1] is None else struct.pack("<d", w[-1])) for w in batch.raw_labels]
     order = list(batch.rejected.items())
     return [batch.now, terms, batch.books, arrays, batch.links, batch.complete, batch.events, order]
 
 
 def write_note(writer: TapeWriter, kind: str, view: ViewKey) -> None:
     if kind == "wake":
-        writer.view_woke(view)
+        writer.view_resumed(view)
     else:
-        writer.view_slept(view)
+        writer.view_suspended(view)
 
 
 @given(tapes(), notes, st.integers(1, 6), st.sampled_from([0.0, 1.0, 1e6]), st.sampled_from([1, 4000, 10**9]))
@@ -150,7 +150,7 @@ def test_notes_between_two_writers_come_before_the_next_step(tmp_path: Path) -> 
     a, b = (ViewKey.from_parameters([name], None, "power", None, **limits) for name in "ab")
     for wanted in (a, b):
         with TapeWriter(tmp_path) as writer:
-            writer.view_woke(wanted)
+            writer.view_resumed(wanted)
     with TapeWriter(tmp_path) as writer:
         writer.batch(nothing(0))
     (step,) = Tape(tmp_path)
@@ -165,7 +165,7 @@ def test_notes_in_a_segment_of_their_own(tmp_path: Path) -> None:
         with TapeWriter(tmp_path, segment_bytes=1) as writer:
             writer.batch(nothing(now))
             writer.flush()
-            writer.view_woke(wanted)
+            writer.view_resumed(wanted)
     with TapeWriter(tmp_path, segment_bytes=1) as writer:
         writer.batch(nothing(2))
     tape = Tape(tmp_path)
@@ -346,7 +346,7 @@ def test_views_sleep_as_they_slept(tmp_path: Path) -> None:
         engine.view(["a"], keep=True)
         for at in range(16):
             if at == 12:
-                assert not view.awake
+                assert not view.active
                 assert view.ids()["arbitrage"]
             said.append(told(engine, engine.step(rows, START + timedelta(seconds=60 * at))))
     assert {len(seen) for _, _, seen, _, _ in said} == {1, 2}
@@ -361,7 +361,7 @@ def test_views_that_are_there_stay_awake(taped: tuple[Path, list[tuple[Any, ...]
     )
     engine.view(keep=True)
     replayed(path, engine)
-    assert mine.awake
+    assert mine.active
     assert [view for view in engine.views if view is mine]
     assert len(engine.views) == len(said[-1][2])
 
@@ -862,7 +862,7 @@ class Unwilling(Recorder):
     def __init__(self) -> None:
         self.fails = False
 
-    def batch(self, _: Batch, slept: Sequence[ViewKey] = ()) -> None:
+    def batch(self, _: Batch, suspended: Sequence[ViewKey] = ()) -> None:
         if self.fails:
             raise RuntimeError("no")
 
@@ -907,12 +907,12 @@ def test_a_view_that_did_not_sleep_after_all(tmp_path: Path) -> None:
         other.fails = True
         with pytest.raises(RuntimeError):
             engine.step(now=START + timedelta(seconds=400))
-        assert view.awake
+        assert view.active
         other.fails = False
         for seconds in (200, 400):
             view.ids()
             said.append(told(engine, engine.step(now=START + timedelta(seconds=seconds))))
-            assert view.awake
+            assert view.active
     assert replayed(tmp_path) == said
 
 
@@ -925,7 +925,7 @@ def test_texts_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         for batch in (
             good._replace(complete=[("a", bad)]), good._replace(events=[(bad, "live", 0)]),
             good._replace(rejected={bad: 1}), good._replace(links=[None, bad]), good._replace(books=["a", bad]),
-            good._replace(wordings=[("e", bad, *[None] * 10, 1.0)]),
+            good._replace(raw_labels=[("e", bad, *[None] * 10, 1.0)]),
         ):  # fmt: skip
             with pytest.raises(UnicodeEncodeError):
                 writer.batch(batch)

@@ -128,16 +128,16 @@ class Database:
 
     # ---- a log of another process ----
 
-    def place(self, born: int) -> int:
+    def place(self, created_at: int) -> int:
         """How far a log has been applied; 0 for another log. Does not block."""
         log, sequence = self.followed
-        return sequence if log == born else 0
+        return sequence if log == created_at else 0
 
-    def reached(self, born: int, sequence: int) -> None:
+    def reached(self, created_at: int, sequence: int) -> None:
         """Store a place in a log, together with the changes of the open transaction."""
         self.connection.execute(f"DELETE FROM {self._table}")
-        self.connection.execute(f"INSERT INTO {self._table} (born, sequence) VALUES (?, ?)", (born, sequence))
-        self._next = born, sequence
+        self.connection.execute(f"INSERT INTO {self._table} (born, sequence) VALUES (?, ?)", (created_at, sequence))
+        self._next = created_at, sequence
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

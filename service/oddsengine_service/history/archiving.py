@@ -58,7 +58,7 @@ class NodeArchive(Recorder):
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 
-    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
+    def batch(self, batch: Batch, suspended: Sequence[ViewKey] = ()) -> None:
         if self._buffer.last < self._engine.number:  # a snapshot was restored
             self._buffer = QuoteBuffer(self._engine)
         self._buffer.add(batch)

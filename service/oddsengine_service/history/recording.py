@@ -42,13 +42,13 @@ class NodeTape(TapeWriter):
         with self._ending():
             super().flush()
 
-    def view_woke(self, view: ViewKey) -> None:
+    def view_resumed(self, view: ViewKey) -> None:
         if not self._ended:
-            super().view_woke(view)
+            super().view_resumed(view)
 
-    def view_slept(self, view: ViewKey) -> None:
+    def view_suspended(self, view: ViewKey) -> None:
         if not self._ended:
-            super().view_slept(view)
+            super().view_suspended(view)
 
     def fair_changed(self, table: FairTable) -> None:
         if not self._ended:

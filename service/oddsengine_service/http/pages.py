@@ -106,9 +106,9 @@ def _hash(text: str) -> str:
 def _facts() -> dict[str, Any]:
     """Data built into the page.
 
-    Categories of markets, market types that settle alike, devig methods, commissions and fees of books, desks that
-    several books share, the kinds of opportunities, ages at which a price is stale, and at which a row's oldest price
-    is doubtful, the tier each list needs, tiers from low to high.
+    Categories of markets, market types that settle alike, devig methods, commissions and fees of books, odds providers
+    that several books share, the kinds of opportunities, ages at which a price is stale, and at which a row's oldest
+    price is doubtful, the tier each list needs, tiers from low to high.
     """
     limits = catalog.thresholds()
     kinds = map(catalog.market_type, catalog.market_type_names())

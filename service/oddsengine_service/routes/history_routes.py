@@ -327,11 +327,11 @@ def history(context: Context) -> Any:
     if now is None:
         return page(context, [], 0, 0, answer_meta(context, {"event": [id_]}))
     moves = past.history.changes_of_event(id_, min(now, until))
-    if not moves.wordings:
+    if not moves.raw_labels:
         missing["event"] = [id_]
     terms, term, book, ids = described(moves)
     mask = np.ones(len(terms.texts), bool)
-    if query.market is not None and moves.wordings:
+    if query.market is not None and moves.raw_labels:
         mask, unknown_words = terms.by_market(query.market)
         if unknown_words:
             missing["market"] = unknown_words

@@ -83,7 +83,7 @@ class SharedRecords(Replication):
         self._node: Node
         self._log = SharedLog(link, "bettors", latest=True)
         self._subject = f"ask.{link.scale.shard}.bettors"
-        self._born = self._epoch = 0
+        self._created_at = self._epoch = 0
         self._stored = 0  # last message written by this process as the leading writer
         self._storing: asyncio.Task[None] | None = None
         self._service: Serving | None = None
@@ -91,20 +91,20 @@ class SharedRecords(Replication):
     @property
     def _applied(self) -> int:
         """The last message applied to the table here."""
-        return self._node.records.database.place(self._born)
+        return self._node.records.database.place(self._created_at)
 
     async def follow(self) -> None:
         """Apply the records of the stream as they change."""
 
         def apply(message: LogMessage) -> None:
             change = msgspec.msgpack.decode(message.body, type=RecordChange)
-            follow(self._node.records, self._born, message.sequence, change)
+            follow(self._node.records, self._created_at, message.sequence, change)
 
         await self._log.store(self._applied, apply, StoreError, partial(self._node.report, "records"))
 
     async def open(self, node: Node) -> None:
         self._node = node
-        self._born = (await self._log.open(report=partial(node.report, "log"))).born
+        self._created_at = (await self._log.open(report=partial(node.report, "log"))).created_at
 
     # ---- a gateway ----
 
@@ -163,7 +163,7 @@ class SharedRecords(Replication):
             try:
                 end = (await self._log.bounds()).last
                 if not end:
-                    own = await asyncio.to_thread(adopt, records, self._born)
+                    own = await asyncio.to_thread(adopt, records, self._created_at)
                 self._stored = await self._log.append(_encode(RecordChange("", "writer", "")), end, epoch, ".writer")
                 break
             except RefusedError:  # the previous writer stored another message
@@ -191,7 +191,7 @@ class SharedRecords(Replication):
             self._link.call(self._wait_for(change), _STORE_S)
         except (LostError, RefusedError, UnstoredError, *TROUBLE) as error:
             raise _unavailable("the log takes no records now; check whether the change was made") from error
-        self._node.records.database.reached(self._born, self._stored)
+        self._node.records.database.reached(self._created_at, self._stored)
 
     async def _wait_for(self, change: RecordChange) -> None:
         """Append, with a timeout. A message that takes longer is not cancelled; if stored, `follow` applies it."""
@@ -235,21 +235,21 @@ class SharedRecords(Replication):
         return await threads.run(forwarded.account, lambda: endpoint.response(context))
 
 
-def follow(records: Records, born: int, sequence: int, change: RecordChange) -> None:
+def follow(records: Records, created_at: int, sequence: int, change: RecordChange) -> None:
     """Apply a change from a log, unless it was made here; another log starts with an empty table."""
     database = records.database
     with database.transaction() as base:
-        if database.followed[0] != born:
+        if database.followed[0] != created_at:
             base.execute("DELETE FROM records")
-        if database.place(born) < sequence:
+        if database.place(created_at) < sequence:
             records.apply(base, change)
-            database.reached(born, sequence)
+            database.reached(created_at, sequence)
 
 
-def adopt(records: Records, born: int) -> list[RecordChange]:
+def adopt(records: Records, created_at: int) -> list[RecordChange]:
     """Import all records into a new, empty log."""
     with records.database.transaction() as base:
-        records.database.reached(born, 0)
+        records.database.reached(created_at, 0)
         return [RecordChange(*row) for row in base.execute("SELECT owner, kind, name, body, event FROM records")]
 
 

@@ -51,15 +51,15 @@ class PendingClosings(PendingItems[bytes]):
 
 async def stored(log: SharedLog, closings: Closings, report: Callable[[str], None]) -> None:
     """Store every record of a stream."""
-    born = (await log.bounds()).born
-    await log.store(closings.database.place(born), partial(store, closings, born), StoreError, report)
+    created_at = (await log.bounds()).created_at
+    await log.store(closings.database.place(created_at), partial(store, closings, created_at), StoreError, report)
 
 
-def store(closings: Closings, born: int, message: LogMessage) -> None:
+def store(closings: Closings, created_at: int, message: LogMessage) -> None:
     """Store one record together with its position in the stream."""
     kind, value = msgspec.msgpack.decode(zstandard.decompress(message.body))
     with closings.database.transaction():
-        closings.database.reached(born, message.sequence)
+        closings.database.reached(created_at, message.sequence)
         if kind == "show":
             closings.show(Bets(**_restored(value)))
         elif kind == "close":

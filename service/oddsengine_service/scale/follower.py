@@ -111,7 +111,7 @@ class Follower:
 
     # ---- snapshots ----
 
-    def snapshot(self, born: int) -> tuple[dict[str, str], bytes]:
+    def snapshot(self, created_at: int) -> tuple[dict[str, str], bytes]:
         """The full state, and the metadata to select it by; `closed` serialises it."""
         node = self.node
         state: dict[str, Any] = {
@@ -120,7 +120,8 @@ class Follower:
             "decisions": list(self.decisions.values()), "epoch": self.epoch,
         }  # fmt: skip
         about = {
-            "form": _SNAPSHOT, "born": str(born), "sequence": str(self.sequence), "number": str(node.engine.number),
+            "form": _SNAPSHOT, "born": str(created_at), "sequence": str(self.sequence),
+            "number": str(node.engine.number),
             "now": str(state["engine"]["now"]),
         }  # fmt: skip
         return about, msgspec.msgpack.encode(state)
@@ -158,11 +159,11 @@ def opened(data: bytes) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
-def fits(about: Mapping[str, str], born: int, first: int, before: float = float("inf")) -> bool:
+def fits(about: Mapping[str, str], created_at: int, first: int, before: float = float("inf")) -> bool:
     """Whether a snapshot has this log and format, connects to the log's messages, and is not too new (microseconds)."""
     return (
         about.get("form") == _SNAPSHOT
-        and about.get("born") == str(born)
+        and about.get("born") == str(created_at)
         and int(about.get("sequence", -1)) >= first - 1
         and int(about.get("now", 0)) <= before
     )

@@ -32,7 +32,7 @@ class LogReader:
         self._node, self._board, self._tasks = node, board, tasks
         self._gateway = not changes.leads
         self.follower = Follower(node, changes)
-        self._born = self._target = 0  # of the log; the last message at the start
+        self._created_at = self._target = 0  # of the log; the last message at the start
         self.lag_s = 0.0  # from the writer's step until it was applied here
         self._streams_of: Serving | None = None  # until its streams remember updates
         self.outdated = False  # the log has messages of a newer version, so this process must not lead
@@ -45,14 +45,14 @@ class LogReader:
         while True:
             try:
                 bounds = await self._board.bounds()
-                return Start(bounds, await self._snapshot(bounds.born, bounds.first))
+                return Start(bounds, await self._snapshot(bounds.created_at, bounds.first))
             except TROUBLE:
                 await asyncio.sleep(0.2)
 
     async def begin(self, start: Start) -> bool:
         """Start there; False if the log begins later."""
         bounds, snapshot = start
-        self._born = bounds.born
+        self._created_at = bounds.created_at
         if snapshot is not None:
             await self._node.written(self.follower.restore, snapshot)
         elif bounds.first > 1:
@@ -60,16 +60,16 @@ class LogReader:
         self._target = bounds.last
         return True
 
-    async def _snapshot(self, born: int, first: int) -> Snapshot | None:
+    async def _snapshot(self, created_at: int, first: int) -> Snapshot | None:
         """The newest snapshot that is older than another by the largest delay, so that delayed boards are soon full.
 
         Without one that old, a process starts from the first message, or if the log no longer has it, from the newest.
         """
-        newest = await self._board.load(lambda about: fits(about, born, first), opened)
+        newest = await self._board.load(lambda about: fits(about, created_at, first), opened)
         if newest is None:
             return None
         old = int(newest[0]["now"]) - LEAST_AGE_S * 1e6
-        older = await self._board.load(lambda about: fits(about, born, first, old), opened)
+        older = await self._board.load(lambda about: fits(about, created_at, first, old), opened)
         return newest if older is None and first > 1 else older
 
     # ---- following ----
@@ -135,9 +135,9 @@ class LogReader:
         assert now is not None
         if (
             newest is not None
-            and newest.get("born") == str(self._born)
+            and newest.get("born") == str(self._created_at)
             and now.timestamp() - int(newest["now"]) / 1e6 < least_s
         ):
             return
-        about, data = await self._node.written(self.follower.snapshot, self._born)
+        about, data = await self._node.written(self.follower.snapshot, self._created_at)
         await self._board.save(about, await asyncio.to_thread(closed, data), retained)

@@ -71,7 +71,7 @@ class Outbox(PendingItems[Entry], Recorder):
         make: dict[str, Callable[..., Any]] = {"scores": ScoreBatch, "futures": FuturesPrices, "splits": SplitsRecord}
         self._put(Entry(kind, make[kind](*what) if kind in make else list(what)))
 
-    def batch(self, batch: Batch, slept: Sequence[ViewKey] = ()) -> None:
+    def batch(self, batch: Batch, suspended: Sequence[ViewKey] = ()) -> None:
         """Add a step.
 
         Raises `StalledError` if ten seconds of steps are pending; the engine rolls this one back; `TooLargeError` if it

@@ -186,8 +186,8 @@ class Member(Changes):
         tasks.background(self.records.follow())
         while True:
             start = await self._reader.find_start()
-            born, first = start.bounds.born, start.bounds.first
-            self.began, self.origin = born / 1e6, f"log {scale.shard} {born}"
+            created_at, first = start.bounds.created_at, start.bounds.first
+            self.began, self.origin = created_at / 1e6, f"log {scale.shard} {created_at}"
             if await self._reader.begin(start):
                 break
             node.wait_for(

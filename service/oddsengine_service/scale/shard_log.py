@@ -69,11 +69,11 @@ class LogMessage(NamedTuple):
 
 
 class LogRange(NamedTuple):
-    """The log's range of messages; `born` distinguishes streams of the same name."""
+    """The log's range of messages; `created_at` distinguishes streams of the same name."""
 
     first: int
     last: int
-    born: int  # microseconds
+    created_at: int  # microseconds
 
 
 class Lease:
@@ -119,7 +119,7 @@ class SharedLog:
         self.name = f"{kind}-{self.scale.shard}"
         self.subject = f"{kind}.{self.scale.shard}"
         self.trouble = ""  # why the current message is not stored yet
-        self._born = 0
+        self._created_at = 0
         self._own = secrets.token_hex(4)  # ids differ between writers
 
     @property
@@ -235,11 +235,11 @@ class SharedLog:
             info = await self._js.stream_info(self.name)
         except NotFoundError:
             raise LostError(f"stream {self.name} is gone") from None
-        born = round(info.created.timestamp() * 1e6)
-        if self._born and born != self._born:
+        created_at = round(info.created.timestamp() * 1e6)
+        if self._created_at and created_at != self._created_at:
             raise LostError(f"stream {self.name} was created again")
-        self._born = born
-        return LogRange(info.state.first_seq, info.state.last_seq, born)
+        self._created_at = created_at
+        return LogRange(info.state.first_seq, info.state.last_seq, created_at)
 
     async def save(self, about: Mapping[str, str], data: bytes, keep: int = 3) -> None:
         """Store a snapshot, retaining the given number of newest ones; `about` has its sequence and metadata."""
@@ -298,7 +298,7 @@ class SharedLog:
             num_replicas=self.scale.replicas, discard=DiscardPolicy.OLD, deny_delete=True, deny_purge=True,
             max_msgs_per_subject=1 if self._latest else -1, duplicate_window=120.0, allow_direct=True,
         )  # fmt: skip
-        self._born = 0
+        self._created_at = 0
 
         async def found() -> LogRange:
             try:

@@ -113,7 +113,7 @@ class Watch:
         """Mark the opportunities that an update changed, and those around which prices moved."""
         change = update.views.get(self._view) if self._view is not None else None
         if change is not None:
-            for word in (*change.hits.id.tolist(), *change.touched.tolist(), *change.expired.tolist()):
+            for word in (*change.hits.id.tolist(), *change.affected.tolist(), *change.expired.tolist()):
                 self._outdated.setdefault(word, update.number)
         self._last_update = update.number
         if not self._reading and not self._outdated:

@@ -221,7 +221,7 @@ def _named(word: str, texts: TermTexts, turned: int, home: str, away: str) -> Na
 
 
 def _newest(key: Longs, seen: Longs) -> Longs:
-    """The places of distinct keys, in order; of equal ones the last seen: a book may quote a price in two wordings."""
+    """The places of distinct keys, in order; of equal ones the last seen: a book may have a price twice."""
     order = np.lexsort((-seen, key))
     return np.sort(order[np.diff(key[order], prepend=-1) != 0])
 

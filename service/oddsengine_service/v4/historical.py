@@ -73,7 +73,7 @@ def _priced(context: Context, moment: _Moment, games: Sequence[Game]) -> tuple[l
     moves = past_of(context).history.changes_of_events([game.event for game in games], moment.at)
     own = books_for(context, None)
     visible = [own is None or book in own for book in book_ids(moves.books)]
-    last = np.zeros(len(moves.wordings), np.int64)
+    last = np.zeros(len(moves.raw_labels), np.int64)
     np.maximum.at(last, moves.row, moves.at)
     rows, first = np.unique(moves.row, return_index=True)
     newest: dict[str, int] = {}
@@ -81,7 +81,7 @@ def _priced(context: Context, moment: _Moment, games: Sequence[Game]) -> tuple[l
     for row in rows[np.argsort(first)].tolist():
         if not visible[row]:
             continue
-        ident, sport, league, home, away, *_ = moves.wordings[row]
+        ident, sport, league, home, away, *_ = moves.raw_labels[row]
         newest[ident] = max(int(last[row]), newest.get(ident, 0))
         if ident not in teams and home and away:
             teams[ident] = values.team_names(home, away, sport, league)

@@ -196,7 +196,7 @@ def test_a_node_over_a_node_shows_the_same_for_an_hour(upstream: Upstream, strea
                 found, expected = opportunities(below.engine, clock()), opportunities(above.engine, clock())
                 for kind in expected:
                     assert found[kind] == expected[kind], differences(found[kind], expected[kind], tick)
-                for name, n in above.engine.set_aside().items():
+                for name, n in above.engine.rejected_counts().items():
                     seen[name] = max(seen.get(name, 0), n)
                 for kind, frames in found.items():
                     seen[kind] = seen.get(kind, 0) + len(frames)

@@ -253,7 +253,7 @@ def test_an_archive_of_terms_that_were_counted_anew(tmp_path: Path, monkeypatch:
         rows = [{**row, "event_start_time": begin + timedelta(hours=n)} for row in rows]
         gone = [row["row_id"] for row in engine.table().to_dicts() if row["event_id"] != "e"]
         ring.follow(engine.step(rows, at, removed=gone))
-    assert len(engine.wordings) < 40  # of 81
+    assert len(engine.raw_labels) < 40  # of 81
     for event in ("e", "e0", "f7", "e20", "f39"):
         assert sorted(listed(archive.changes_of_event(event, 2**62))) == sorted(
             listed(ring.changes_of_event(event, 2**62))
@@ -328,7 +328,7 @@ def test_a_ring_forgets_the_rows_that_moved_longest_ago() -> None:
         at = begin + timedelta(seconds=n)
         rows = [price(1.9, at, event_id=f"e{n}"), price(1.5 + n / 100, at, event_id="steady")]
         ring.follow(engine.step(rows, at))
-        assert len(ring._wordings) <= 8 + 2
+        assert len(ring._raw_labels) <= 8 + 2
     assert ring.changes_of_event("e0", 2**62).row.size == 0
     assert ring.changes_of_event("e39", 2**62).odds.tolist() == [1.9]
     steady = ring.changes_of_event("steady", 2**62)

@@ -387,7 +387,9 @@ def test_main_lines_are_those_of_the_table() -> None:
         g, rows, kinds = prepared.identity.groups, prepared.table["row_id"].to_list(), prepared.identity.kinds
         for tier in ("sharp", "hobby"):
             books = books_of(tier)
-            main = ask(prepared, None if books is None else sorted(books), None, "power", None, thresholds()).view.main
+            main = ask(
+                prepared, None if books is None else sorted(books), None, "power", None, thresholds()
+            ).prices.main
             expected = {
                 rows[row]: bool(main[market]) or not kinds[g.kind[g.ladder[market]]].has_line
                 for row, market in zip(g.row.tolist(), g.market.tolist(), strict=True)
@@ -1044,7 +1046,7 @@ def test_prices_of_uncompared_markets_grow_old_too() -> None:
         rows = call(board, "/odds")["data"]
         return {row["sportsbook"]: (row["rejection"] or {"guard": ""})["guard"] for row in rows}
 
-    assert engine.set_aside() == {"unmapped": 3}
+    assert engine.rejected_counts() == {"unmapped": 3}
     assert guards() == {"pinnacle": "", "fanduel": "", "underdog": "parlay_only"}
     assert [row["sportsbook"] for row in call(board, "/odds/best")["data"]] == ["pinnacle"]
     engine.step([], now + timedelta(seconds=11))

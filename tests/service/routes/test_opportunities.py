@@ -923,7 +923,7 @@ def test_a_view_that_somebody_keeps_is_not_closed() -> None:
     stream = engine.view({"draftkings", "fanduel"}, keep=True)
     views.at(engine, frozenset({"draftkings", "fanduel"}))
     views.at(engine, frozenset({"draftkings", "caesars"}))
-    assert stream.awake
+    assert stream.active
     assert stream in engine.views
 
 

@@ -67,7 +67,7 @@ class Behind(Running):
         last = self.member.link.call(self.member.past.bounds(), 20.0)
         past = self.gateway.node.past
         assert past is not None
-        wait_for(lambda: past.closings.database.place(last.born) >= last.last, "closing lines at the gateway")
+        wait_for(lambda: past.closings.database.place(last.created_at) >= last.last, "closing lines at the gateway")
 
     def client(self, tier: str | None = "enterprise", **more: Any) -> Any:
         made = super().client(tier, **more)

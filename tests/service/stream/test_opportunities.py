@@ -22,7 +22,7 @@ BOOKS = ("pinnacle", "fanduel", "draftkings", "betmgm", "caesars")
 def outdated(update: Update, view: View) -> set[int]:
     """Ids of opportunities that an update changes, or around which it moves prices."""
     change = update.of(view)
-    return {*change.hits.id.tolist(), *change.touched.tolist(), *change.expired.tolist()}
+    return {*change.hits.id.tolist(), *change.affected.tolist(), *change.expired.tolist()}
 
 
 def level(line: float, over: float, under: float, books: Sequence[str] = BOOKS[1:]) -> list[dict[str, Any]]:

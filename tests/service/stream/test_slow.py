@@ -146,7 +146,7 @@ def test_a_reader_that_pauses_gets_every_event(tmp_path: Path, kind: str) -> Non
         if kind == "sse":
             assert paused.ids == sorted(paused.ids)
             # heartbeats name the update that a client holds
-            wait_for(lambda: paused.looks[-1].prices == served.engine.number)
+            wait_for(lambda: paused.observations[-1].prices == served.engine.number)
         for client in (steady, paused):
             client.close()
 

@@ -67,7 +67,7 @@ class Listener:
 
     def check(self) -> None:
         """Compare what was held at the heartbeats since the last time."""
-        looks = self.client.looks[self._checked :]
+        looks = self.client.observations[self._checked :]
         self._checked += len(looks)
         assert not self.client.faults, (self.tier, self.query, self.client.faults[:3])
         for look in looks:
@@ -189,7 +189,7 @@ def test_clients_hold_at_every_heartbeat_what_the_lists_have(served: Served) -> 
         number = int(served.step(full_board("every kind"), now).number)
         for listener in crowd.here:
             listener.ask(number)
-        wait_for(lambda: crowd.here[0].client.looks[-1].opportunities >= number)
+        wait_for(lambda: crowd.here[0].client.observations[-1].opportunities >= number)
         gone = [(book, "every kind") for book in ("pinnacle", "draftkings", "fanduel")]
         number = int(served.step([], now, complete=gone).number)
         for listener in crowd.here:
@@ -214,10 +214,10 @@ def test_clients_hold_at_every_heartbeat_what_the_lists_have(served: Served) -> 
         beats = listener.client.beats
         assert listener.client.ready.wait(PATIENCE_S)
         wait_for(lambda x=listener, n=beats: x.client.beats > n + 1 or x.client.ended.is_set())  # type: ignore[misc]
-        wait_for(lambda x=listener: not x.finds or x.client.looks[-1].opportunities == number)  # type: ignore[misc]
+        wait_for(lambda x=listener: not x.finds or x.client.observations[-1].opportunities == number)  # type: ignore[misc]
         listener.check()
         if listener.odds:
-            assert lasting_prices(listener.client.looks[-1]) == listener.odds[number]
+            assert lasting_prices(listener.client.observations[-1]) == listener.odds[number]
         assert listener.client.ids == sorted(set(listener.client.ids))
         listener.client.close()
     totals = {name: sum(x.compared[name] for x in crowd.seen) for name in ("prices", "opportunities", "rows")}

@@ -102,7 +102,7 @@ def _fair_line(context: Context, explanation: Explanation, event: str) -> dict[s
     if sorted(places.values()) != list(range(len(outcomes))):
         return {}
     moves = past.history.changes_of_event(event, micros(now))
-    names = hexadecimal(described(moves)[3]) if moves.wordings else []
+    names = hexadecimal(described(moves)[3]) if moves.raw_labels else []
     current = np.full(len(outcomes), np.nan)
     columns: list[Floats] = []
     times: list[int] = []

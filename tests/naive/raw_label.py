@@ -15,7 +15,7 @@ from oddsengine.identity.traits import MarketKind
 
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
 HOME, AWAY = 0, 2
-Wording = tuple[str | None, ...]
+RawLabel = tuple[str | None, ...]
 """Texts of one price, in the order of `identity.WORDING`."""
 Teams = tuple[str, str]
 """Home and away as they compare: normalised, the sport's aliases applied; empty where nothing is given."""
@@ -120,7 +120,7 @@ class _Heard(NamedTuple):
     beside: bool  # a team is named beside the word
 
 
-def _market(key: Wording) -> _Market:
+def _market(key: RawLabel) -> _Market:
     """Read a market type: sport, league, market type, segment and stat."""
     sport, league, market_type, segment, stat = (text or "" for text in key)
     found = meaning(sport, market_type, stat, segment)
@@ -268,9 +268,9 @@ def _thresholds(market: _Market, line: float | None, side: int, turned: int) -> 
     return (-near if side == 0 else near), (-near if turned == 0 else near), True
 
 
-def read(wording: Wording, line: float | None) -> Term:
+def read(raw_label: RawLabel, line: float | None) -> Term:
     """Say what a price's texts and line mean, with all guards on."""
-    _, sport, league, home, away, market_type, segment, selection, selection_type, player, stat, label = wording
+    _, sport, league, home, away, market_type, segment, selection, selection_type, player, stat, label = raw_label
     market = _market((sport, league, market_type, segment, stat))
     said = _said((sport, selection))
     teams = _name((sport, home)), _name((sport, away))
@@ -309,10 +309,10 @@ def read(wording: Wording, line: float | None) -> Term:
     )  # fmt: skip
 
 
-def game(wording: Wording, teams: Teams) -> frozenset[str]:
+def game(raw_label: RawLabel, teams: Teams) -> frozenset[str]:
     """The ids of the teams that a row names, as far as the catalog is certain of them."""
-    sport = catalog.sport(wording[1] or "").id
-    known = [catalog.certain_team(name, sport, wording[2] or "") for name in teams if name]
+    sport = catalog.sport(raw_label[1] or "").id
+    known = [catalog.certain_team(name, sport, raw_label[2] or "") for name in teams if name]
     return frozenset(team.id for team in known if team)
 
 
