@@ -33,11 +33,13 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarn
 if TYPE_CHECKING:
     from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
+    from oddsengine.backtesting.backtest import Backtest, backtest
     from oddsengine.backtesting.estimator import FairPrice
+    from oddsengine.backtesting.fills import TRADES_SCHEMA, Trader
     from oddsengine.backtesting.graded import GRADED_SCHEMA, Graded, grade
     from oddsengine.backtesting.history_scan import SCAN_SCHEMA
     from oddsengine.backtesting.past_prices import PRICE_HISTORY_SCHEMA, price_history
-    from oddsengine.backtesting.strategy import TRADES_SCHEMA, Backtest, Strategy, Trader, backtest
+    from oddsengine.backtesting.strategy import Strategy
     from oddsengine.commands.show import show
     from oddsengine.compiling.compilation import compile_kernels
     from oddsengine.compiling.loading import load_kernels
@@ -190,7 +192,9 @@ _MODULES = {
     "backtesting.graded": "GRADED_SCHEMA Graded grade",
     "backtesting.past_prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.history_scan": "SCAN_SCHEMA",
-    "backtesting.strategy": "Backtest Strategy TRADES_SCHEMA Trader backtest",
+    "backtesting.backtest": "Backtest backtest",
+    "backtesting.fills": "TRADES_SCHEMA Trader",
+    "backtesting.strategy": "Strategy",
     "commands.show": "show",
     "compiling.compilation": "compile_kernels",
     "compiling.loading": "load_kernels",

@@ -104,7 +104,7 @@ TESTS: dict[str, str] = {
     "oddsengine/identity/groups.py": "identity/groups detection/units detection/finders",
     "oddsengine/identity/table_identity.py": "detection/units detection/finders identity/groups public",
     "oddsengine/guards/verdicts.py": "guards/units guards/verdicts detection/finders",
-    "oddsengine/identity/equivalents.py": "identity/twins detection/finders guards/units guards/verdicts",
+    "oddsengine/identity/linked_outcomes.py": "identity/twins detection/finders guards/units guards/verdicts",
     "oddsengine/detection/sweep.py": "detection/units identity/twins detection/finders guards/verdicts board/open",
     "oddsengine/pricing/references.py": "detection/units detection/finders pricing/close",
     "oddsengine/detection/tails.py": "detection/tails detection/finders pricing/close",

@@ -7,7 +7,7 @@ from oddsengine import catalog
 from oddsengine.board.codes import Books, Codes, Copyable
 from oddsengine.board.events import Events
 from oddsengine.detection.tails import Forms, forms
-from oddsengine.identity.equivalents import Rules, rules
+from oddsengine.identity.linked_outcomes import Rules, rules
 from oddsengine.identity.traits import MarketKind, Traits, traits
 from oddsengine.pricing.close import Estimator, estimator
 

@@ -27,6 +27,7 @@ terms. It must be called before the first lookup; own.py shows the format.
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
 from oddsengine.catalog.data_files import CatalogError
+from oddsengine.catalog.equivalents import EquivalentOutcome, EquivalentOutcomes, equivalents, with_equivalents
 from oddsengine.catalog.fair_constants import FLAGS as EV_FLAGS
 from oddsengine.catalog.fair_constants import (
     FairTable,
@@ -42,12 +43,9 @@ from oddsengine.catalog.links import BetLink, allowed, hosts, link, link_states,
 from oddsengine.catalog.listings import Listing, listing, listings
 from oddsengine.catalog.markets import (
     FULL_GAME,
-    EquivalentOutcome,
-    EquivalentOutcomes,
     Family,
     MarketType,
     categories,
-    equivalents,
     families,
     family_name,
     is_market,
@@ -59,7 +57,6 @@ from oddsengine.catalog.markets import (
     published_name,
     selection_words,
     shape,
-    twinned,
 )
 from oddsengine.catalog.numerical_ids import numerical_id
 from oddsengine.catalog.own import forget, load
@@ -146,5 +143,5 @@ __all__ = [
     "terms",
     "thresholds",
     "tier_books",
-    "twinned",
+    "with_equivalents",
 ]

@@ -19,7 +19,7 @@ from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.result_columns import accepted, outcome
 from oddsengine.detection.settlement_differences import listed
 from oddsengine.detection.sweep import ages, market_fair
-from oddsengine.identity.equivalents import with_equivalents
+from oddsengine.identity.linked_outcomes import with_equivalents
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method

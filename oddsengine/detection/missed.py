@@ -23,8 +23,8 @@ from oddsengine.columns import SECOND
 from oddsengine.detection.question import PreparedTable
 from oddsengine.identity.table_identity import times
 from oddsengine.matching import THRESHOLD
+from oddsengine.matching.doubleheaders import WINDOW
 from oddsengine.matching.known_games import League, Spelling, fit
-from oddsengine.matching.schedule import WINDOW
 from oddsengine.tables.column_names import event_ids, teams_of
 from oddsengine.tables.schema import OddsTable, row_column
 

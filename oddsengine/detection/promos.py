@@ -1,7 +1,7 @@
 """Offers on a board: the bets that keep most of a free bet, or lose least of a bet that an offer requires.
 
 A bet of the promotion at one book is hedged by the best prices of all other outcomes at other books, so that the same
-is kept whichever wins. A bet that has equivalent outcomes (see `identity.equivalents`) is hedged in the market that
+is kept whichever wins. A bet that has equivalent outcomes (see `identity.linked_outcomes`) is hedged in the market that
 keeps most: a back of the home side by the draw and the away side, or by the away side with half a goal. With net odds d
 of the bet and h of the others,
 
@@ -26,7 +26,7 @@ from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
-from oddsengine.identity.equivalents import with_equivalents
+from oddsengine.identity.linked_outcomes import with_equivalents
 from oddsengine.pricing.references import book_list
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame

@@ -26,6 +26,7 @@ import polars as pl
 from oddsengine.feeds import FeedError, football_data
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.tables.column_names import Columns
+from oddsengine.tables.column_report import recognised
 from oddsengine.tables.files import (
     READABLE,
     Rows,
@@ -38,7 +39,6 @@ from oddsengine.tables.files import (
     with_bad,
 )
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.recognise import recognised
 from oddsengine.tables.schema import (
     ODDS_SCHEMA,
     OTHER_ROW,

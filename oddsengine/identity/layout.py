@@ -26,8 +26,8 @@ from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words
-from oddsengine.identity.equivalents import Rules, linked
 from oddsengine.identity.groups import Groups, first_gap, intern
+from oddsengine.identity.linked_outcomes import Rules, linked
 from oddsengine.identity.raw_labels import DRAW, MAYBE_DRAW, moneyline
 from oddsengine.identity.traits import MarketKind
 
@@ -57,7 +57,7 @@ def too_many(what: str, name: str, most: int) -> OverflowError:
 
 def unit_of(kind: MarketKind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:
     """Name of the unit of a term within its event and live flag; None if the term belongs to no market."""
-    together = kind.family in _MARGIN or (not verdict and kind.family in catalog.twinned(sport))
+    together = kind.family in _MARGIN or (not verdict and kind.family in catalog.with_equivalents(sport))
     if kind.family == "total":  # a Skellam margin is scaled by the total
         shape = catalog.shape("spread", sport, league)
         together |= shape is not None and shape.name == "skellam"

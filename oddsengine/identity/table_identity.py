@@ -17,7 +17,6 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Bools, Bytes, Ints, Longs, Words
-from oddsengine.identity.equivalents import rules
 from oddsengine.identity.groups import Groups, intern, mix, settle
 from oddsengine.identity.layout import (
     BOOK_BITS,
@@ -36,6 +35,7 @@ from oddsengine.identity.layout import (
     too_many,
     unit_of,
 )
+from oddsengine.identity.linked_outcomes import rules
 from oddsengine.identity.raw_labels import (
     RAW_LABEL,
     SUBJECTS,

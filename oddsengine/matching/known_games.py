@@ -16,8 +16,8 @@ from itertools import islice
 
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import name_likeness
+from oddsengine.matching.doubleheaders import WINDOW, DatedGame, Key, first_gap
 from oddsengine.matching.postings import NameForm, Postings
-from oddsengine.matching.schedule import WINDOW, DatedGame, Key, first_gap
 
 MOST_LIKE = 500  # names of a source that a name may have a word in common with
 MOST_ALIKE = 200  # names of a source that a name may be alike

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import event_ids, name_likeness
+from oddsengine.matching.doubleheaders import CLOSE, Key, Meetings, arrange, gap
 from oddsengine.matching.known_games import LONGEST, GameEntry, GameIndex, League, MatchedEvent, fit, to_utc
 from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
-from oddsengine.matching.schedule import CLOSE, Key, Meetings, arrange, gap
 
 THRESHOLD = 0.8  # above: the same pair
 DOUBT = 0.55  # below: different pairs; between: quarantined

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.strategy import Backtest
+from oddsengine.backtesting.backtest import Backtest
 from oddsengine.backtesting.summary import lines
 from oddsengine.maths import scoring
 from oddsengine.plot.audit_plots import bet_points, draw_bankroll, draw_calibration, draw_drawdown

@@ -15,7 +15,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.tables.timestamps import micros, time_of
 from oddsengine.tape.blocks import HEADER, Block, Note, TapeError, TapeStep, decoded, head, whole
 from oddsengine.tape.quote_rows import FRAME_SCHEMA, price_rows
-from oddsengine.tape.segments import Segment, follows, segment_at, survey
+from oddsengine.tape.recovery import Segment, follows, segment_at, survey
 
 
 class Tape:

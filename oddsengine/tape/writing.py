@@ -16,7 +16,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.key import ViewKey
 from oddsengine.live.recorder import Recorder
 from oddsengine.tape.blocks import VERSION, BufferedStep, TapeError, encoded, head, json_columns
-from oddsengine.tape.segments import CATALOGUE, Segment, segment_at, survey
+from oddsengine.tape.recovery import CATALOGUE, Segment, segment_at, survey
 
 if sys.platform != "win32":
     import fcntl

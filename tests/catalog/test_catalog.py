@@ -176,7 +176,7 @@ def test_a_league_takes_from_its_sport_what_it_does_not_say() -> None:
 
 def test_markets_keep_to_the_schema() -> None:
     source = data_files.toml("markets.toml")
-    sections = "outcomes words categories modifiers periods parts fractions families twins unusable"
+    sections = "outcomes words categories modifiers periods parts fractions families unusable"
     assert set(source) == set(sections.split())
     sides = {side for names in source["outcomes"].values() for side in names}
     assert sides == {"home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even"}

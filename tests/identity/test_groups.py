@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.identity.equivalents import rules
 from oddsengine.identity.groups import Groups, intern, mix
 from oddsengine.identity.layout import BOOK_BITS, ON, Lists, PriceColumns, TermColumns, gather, listed, pack
+from oddsengine.identity.linked_outcomes import rules
 
 
 def naive_intern(values: list[int], skipped: list[bool]) -> tuple[list[int], list[int]]:

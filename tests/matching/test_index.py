@@ -15,10 +15,10 @@ from support.effort import less, some
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import Match, Matcher, parse_overrides
+from oddsengine.matching.doubleheaders import WINDOW, first_gap
 from oddsengine.matching.known_games import MOST_ALIKE, LeagueNames, fit
 from oddsengine.matching.matcher import DOUBT, MOST_OF_SOURCE
 from oddsengine.matching.name_likeness import likeness
-from oddsengine.matching.schedule import WINDOW, first_gap
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 PAIRS = Path(__file__).parent / "pairs.csv"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
 from oddsengine.matching import Match, Matcher, OverrideError, match_player, parse_overrides
+from oddsengine.matching.doubleheaders import DatedGame, arrange
 from oddsengine.matching.name_likeness import likeness
-from oddsengine.matching.schedule import DatedGame, arrange
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 PAIRS = Path(__file__).parent / "pairs.csv"

@@ -9,7 +9,7 @@ from oddsengine_service.errors import Problem
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import Headers
-from oddsengine_service.http.v4_errors import credits_of
+from oddsengine_service.http.v4_headers import credits_of
 from oddsengine_service.node import Node
 from oddsengine_service.tiers import ANONYMOUS, Caller, feature_above
 

@@ -13,7 +13,8 @@ from oddsengine_service.errors import INTERNAL, Problem, origin_of
 from oddsengine_service.http.cache import Cache
 from oddsengine_service.http.request import Request
 from oddsengine_service.http.responses import EncodedResponse, Headers, json_response
-from oddsengine_service.http.v4_errors import credits_of, v4_problem
+from oddsengine_service.http.v4_errors import v4_problem
+from oddsengine_service.http.v4_headers import credits_of
 from oddsengine_service.monitoring import log
 from oddsengine_service.monitoring.metrics import Metrics
 from oddsengine_service.tiers import Account

@@ -1,12 +1,10 @@
-"""Errors of `/v4`, and the headers that count credits."""
+"""Errors of `/v4`."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from oddsengine_service.accounts.limits import WINDOW_S, Room, period
 from oddsengine_service.errors import DOCS, Problem
 
 CODES: Mapping[str, str] = {
@@ -68,26 +66,3 @@ def v4_problem(problem: Problem) -> V4Problem:
     """An error of any endpoint as one of `/v4`."""
     code = _OURS.get(problem.code, problem.code.upper())
     return V4Problem(_STATUSES.get(problem.status, problem.status), code, problem.message, **problem.extra)
-
-
-@lru_cache(maxsize=1024)
-def _later(minute: int) -> int:
-    """The minutes of the month of a minute that come after it."""
-    _, end = period(float(minute * WINDOW_S))
-    return round(end.timestamp()) // WINDOW_S - minute - 1
-
-
-def credits_of(room: Room | None, used: int) -> list[tuple[bytes, bytes]]:
-    """The headers that count credits.
-
-    Used are the requests of the account in this month; remaining is what the rate limit allows in the rest of it, so
-    the sum falls with every minute in which fewer requests are made. A request costs one; `room` is None for a request
-    that is charged to nobody.
-    """
-    remaining = last = 0
-    if room is not None:
-        remaining, last = room.remaining + room.limit * _later(room.reset // WINDOW_S - 1), int(room.allowed)
-    return [
-        (b"x-requests-remaining", b"%d" % remaining), (b"x-requests-used", b"%d" % used),
-        (b"x-requests-last", b"%d" % last),
-    ]  # fmt: skip

@@ -15,7 +15,7 @@ from oddsengine.columns import NO_TIME
 from oddsengine.query import BoardStats, values
 from oddsengine.tables.timestamps import micros, timestamp
 from oddsengine_service import shared_params
-from oddsengine_service.board.wanted import which_match
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.errors import unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Param, Query

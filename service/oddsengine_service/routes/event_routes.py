@@ -12,7 +12,7 @@ from oddsengine.columns import Bools
 from oddsengine.query import BoardStats, values
 from oddsengine.tables.timestamps import timestamp
 from oddsengine_service import shared_params
-from oddsengine_service.board.wanted import which_match
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.errors import unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.http.params import Param

@@ -19,7 +19,7 @@ from oddsengine.maths.rounding import exact
 from oddsengine.query import BoardIds, values
 from oddsengine_service import shared_params
 from oddsengine_service.board.futures_board import METHOD, NodeFutures
-from oddsengine_service.board.wanted import which_match
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param, Words
 from oddsengine_service.routes.odds_routes import books_for

@@ -7,7 +7,7 @@ from oddsengine import catalog
 from oddsengine.query import BoardIds, values
 from oddsengine_service import shared_params
 from oddsengine_service.board.game_store import Rows
-from oddsengine_service.board.wanted import which_match
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.errors import unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, data
 from oddsengine_service.http.params import Query

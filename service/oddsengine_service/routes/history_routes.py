@@ -24,7 +24,7 @@ from oddsengine.maths.rounding import PRECISE_DIGITS, USUAL_DIGITS
 from oddsengine.query import LATEST, BoardEvent, BoardIds, book_ids, values
 from oddsengine.tables.timestamps import micros, timestamps
 from oddsengine_service import shared_params
-from oddsengine_service.board.wanted import which_match
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.errors import Problem, invalid, unknown
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page

@@ -13,8 +13,8 @@ from oddsengine.columns import SECOND
 from oddsengine.query import BoardIds
 from oddsengine.tables.timestamps import micros
 from oddsengine_service import shared_params
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.board.split_store import KEPT_S
-from oddsengine_service.board.wanted import which_match
 from oddsengine_service.errors import invalid
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param, Query, Words

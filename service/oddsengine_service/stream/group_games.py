@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine.query import RowFilter
-from oddsengine_service.board.wanted import which_match
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.stream.sse import frame
 from oddsengine_service.stream.stream_events import Wire, forgotten, played
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from oddsengine.detection.kinds import KINDS, tolerance
 from oddsengine.query import values
-from oddsengine_service.board.wanted import which_match
+from oddsengine_service.board.matching_rows import which_match
 from oddsengine_service.stream.moves import RowForm
 from oddsengine_service.stream.stream_events import SSE, Wire
 from oddsengine_service.stream.watched_view import Opportunity, OpportunityId, ViewKey, Watch

@@ -17,7 +17,8 @@ from support.service_running import PATIENCE_S, Running, running
 from support.stream_running import Served
 
 from oddsengine_service.accounts.limits import Room, Usage
-from oddsengine_service.http.v4_errors import CODES, credits_of
+from oddsengine_service.http.v4_errors import CODES
+from oddsengine_service.http.v4_headers import credits_of
 from oddsengine_service.tiers import TIERS, books_of
 from oddsengine_service.v4.sports_and_events import v4_id
 

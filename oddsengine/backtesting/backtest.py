@@ -1,0 +1,268 @@
+"""Backtests of betting strategies: a history is played through an engine with a trader.
+
+A `Strategy` decides which +EV prices to bet on, and the stakes. A `Trader` applies it to an engine with paper money: it
+reads the view after each step, and places orders (`backtesting.fills`). `backtest` replays a history through an engine
+with a trader, so both share one implementation, and decisions only see the board at that time.
+
+**Results.** By the final score, if known and decisive (`staking.outcomes.settled`); else by the closing line, the
+mean profit at the fair price of the other books' close (`backtesting.grading`), less the share of stakes that a push on
+a whole or quarter line returns; else there is none. Standard errors are clustered by event.
+"""
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine import catalog
+from oddsengine.backtesting.calibrations import Fair, fair_by_time
+from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.fills import ANSWER_S, UNOBSERVED, Trader
+from oddsengine.backtesting.formats import History, is_own_format
+from oddsengine.backtesting.grading import bet_gains, closing_evs, final_scores, why_no_close
+from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
+from oddsengine.backtesting.strategy import Strategy
+from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
+from oddsengine.detection.model_input import read_model
+from oddsengine.history.clv import means
+from oddsengine.maths import scoring
+from oddsengine.progress import ticking
+from oddsengine.tables.column_names import Columns
+from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.schema import with_games
+from oddsengine.tape import Tape
+
+RESULT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "closing_ev": pl.Float64,  # fraction: EV at the other books' close, given no push
+    "gain": pl.Float64,  # per unit staked, by the score
+    "graded_by": pl.String,  # score; close, if there is only an expected profit; or null
+    "profit": pl.Float64,  # by the score
+    "expected_profit": pl.Float64,  # at the other books' close
+    "no_close": pl.String,  # why `closing_ev` is null
+    "no_result": pl.String,  # why the `gain` of a filled order is null
+}
+"""Columns that `backtest` adds to those of `TRADES_SCHEMA`."""
+
+_HOURS = [1.0, 3.0, 6.0, 12.0, 24.0, 48.0]
+_HOUR_NAMES = ["<1", "1-3", "3-6", "6-12", "12-24", "24-48", ">48"]
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """Result of a backtest.
+
+    Attributes
+    ----------
+    trades
+        `TRADES_SCHEMA` and `RESULT_SCHEMA`, in order of decision.
+    bankroll
+        Initial bankroll.
+    cadence_s
+        Median number of seconds between two snapshots of an event; nan if unknown, as for a tape.
+    """
+
+    trades: pl.DataFrame
+    bankroll: float
+    strategy: Strategy = field(default_factory=Strategy)
+    cadence_s: float = math.nan
+
+    @property
+    def bets(self) -> pl.DataFrame:
+        """The filled orders."""
+        return self.trades.filter(status="filled")
+
+    def equity(self) -> pl.DataFrame:
+        """Bankroll over time: `at`, the start of each event with a result, and `bankroll` after it."""
+        return self._over_time("profit")
+
+    def expected_equity(self) -> pl.DataFrame:
+        """Bankroll over time as `equity`, with the expected profit at the close of each bet instead of its result."""
+        return self._over_time("expected_profit")
+
+    def _over_time(self, profit: str) -> pl.DataFrame:
+        settled = self.bets.drop_nulls(profit).with_columns(at=pl.coalesce("event_start_time", "placed_at"))
+        by_time = settled.group_by("at").agg(pl.col(profit).sum()).sort("at")
+        return by_time.select("at", bankroll=self.bankroll + pl.col(profit).cum_sum())
+
+    def summary(self) -> BacktestSummary:
+        """Summary figures; printed, one per line."""
+        bets = self.bets
+        settled = bets.drop_nulls("gain")
+        stakes = settled["stake"].to_numpy()
+        result = returned(event_codes(settled), stakes, settled["gain"].to_numpy())
+        others = bets.filter(graded_by="close")
+        expected = returned(
+            event_codes(others), others["stake"].to_numpy(), (others["expected_profit"] / others["stake"]).to_numpy()
+        )
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), event_codes(bets), 1)
+        path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
+        status = dict(self.trades["status"].value_counts().iter_rows())
+        reasons = self.trades.filter(status="rejected")["reason"].value_counts(sort=True)
+        return BacktestSummary(
+            self.trades.height, bets.height, bets.filter(reason=UNOBSERVED).height, status.get("waiting", 0),
+            dict(reasons.iter_rows()), bets["event_id"].n_unique(), float(stakes.sum()), result.profit,
+            result.rate, result.error, _mean(bets["ev"]), int(close.size[0]), float(close.mean[0]),
+            float(close.error[0]),
+            settled.height, others.height, float(others["stake"].sum()), expected.profit, expected.rate, expected.error,
+            float(scoring.drawdown(np.maximum(path, 1e-9)).max()) if settled.height else math.nan,
+            counts(bets["no_close"]), counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
+        )  # fmt: skip
+
+    def by(self, column: str) -> pl.DataFrame:
+        """Mean EV and closing EV of the bets by a column of `trades`, with standard errors clustered by event.
+
+        `hours` groups by the time from decision to start.
+        """
+        bets = self.bets
+        if column == "hours":
+            hours = (bets["event_start_time"] - bets["placed_at"]).dt.total_seconds() / 3600.0
+            at = np.searchsorted(_HOURS, hours.fill_null(0.0).to_numpy())
+            bets = bets.with_columns(hours=pl.Series(_HOUR_NAMES).gather(at))
+        groups = bets[column].cast(pl.String).fill_null("").unique().sort()
+        place = {name: at for at, name in enumerate(groups.to_list())}
+        of = np.array([place[name] for name in bets[column].cast(pl.String).fill_null("").to_list()], np.int64)
+        ev = means(bets["ev"].to_numpy(), of, event_codes(bets), len(place))
+        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, event_codes(bets), len(place))
+        frame = pl.DataFrame(
+            {
+                column: groups,
+                "bets": ev.size,
+                "ev": ev.mean,
+                "graded": close.size,
+                "closing_ev": close.mean,
+                "error": close.error,
+            }
+        )
+        if column == "hours":
+            return frame.sort(pl.col("hours").replace_strict(_HOUR_NAMES, range(len(_HOUR_NAMES)), default=-1))
+        return frame.sort("graded", "bets", column, descending=[True, True, False])
+
+
+def _mean(column: pl.Series) -> float:
+    mean = column.mean()
+    return float("nan") if mean is None else float(mean)  # type: ignore[arg-type]
+
+
+def backtest(
+    history: Any,
+    strategy: Strategy,
+    *,
+    bankroll: float = 1000.0,
+    latency_s: float = 5.0,
+    tolerance: float = 0.0,
+    settle_hours: float = 3.0,
+    results: IntoFrame | None = None,
+    columns: Columns | None = None,
+    fair: Fair = None,
+    every: float = 1.0,
+    progress: bool | Callable[[int], None] = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Backtest:
+    """Backtest a strategy on a history.
+
+    Parameters
+    ----------
+    history
+        As for `scan_history`: a frame, a lazy query, the path of a table, of an archive or of seasons of
+        football-data.co.uk (``"E0.csv"``), or the folder of a tape.
+    strategy
+        The betting rule.
+    bankroll, latency_s, tolerance, settle_hours
+        As for `Trader`.
+    results
+        Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those in the
+        history, if any.
+    columns
+        Names of the history's columns, as for `check_odds`: ``{"seen": "last_seen_at"}``.
+    fair, every, progress, storage_options
+        As for `scan_history`. Grades by the close use the constants in force at the end.
+
+    Returns
+    -------
+    Backtest
+        Trades with their results, and summaries.
+
+    Raises
+    ------
+    ValueError
+        If the history or a parameter is invalid, or a book occurs neither in the history nor in the catalog.
+
+    Examples
+    --------
+    >>> from oddsengine.tables.sample import SAMPLE_BOARD
+    >>> summary = backtest(SAMPLE_BOARD, Strategy(min_ev=5.0, staking="flat", size=0.01)).summary()
+    >>> summary.placed, summary.filled, summary.no_result
+    (2, 2, {'no score; no snapshot in the 30 minutes before the start': 2})
+    """
+    fair_at = None if fair is None else fair_by_time(fair)
+    if strategy.model is not None:
+        strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
+    past, cadence_s = cadence(source(history, every, storage_options, columns))
+    engine = engine_of(past)
+    trader = Trader(
+        engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours,
+        sparse=cadence_s > ANSWER_S,
+    )  # fmt: skip
+    scores = final_scores(results if results is not None else getattr(past, "results", None))
+    for event, (home, away) in scores.items():
+        trader.settle(event, home, away)
+    closes = Closes(engine)
+    with ticking(span(past), progress=progress) as tick:
+        for now, update, _ in steps(engine, past, fair_at):
+            trader.follow(update)
+            closes.follow(now)
+            tick(now)
+    trader.finish()
+    check_books(engine, trader.view)
+    graded = _graded(trader.trades(), closes.take_closed(everything=True), scores, engine.fair)
+    return Backtest(graded, bankroll, strategy, cadence_s)
+
+
+def _events(history: Any, columns: Columns | None) -> pl.DataFrame:
+    """The events of a history, which a model need not repeat; none of a file."""
+    if not isinstance(history, pl.LazyFrame):
+        if isinstance(history, str | os.PathLike | History | Tape):
+            return pl.DataFrame()
+        history = to_polars(history).lazy()
+    history = with_games(history, columns, turn=not is_own_format(history.collect_schema().names()))
+    known = history.collect_schema().names()
+    names = [name for name in ("event_id", "sport", "league", "home_team", "away_team") if name in known]
+    events: pl.DataFrame = history.select(names).unique(maintain_order=True).collect()
+    return events
+
+
+def _graded(
+    trades: pl.DataFrame,
+    closes: pl.DataFrame | None,
+    scores: Mapping[str, tuple[float, float]],
+    table: catalog.FairTable,
+) -> pl.DataFrame:
+    closing = closing_evs(trades, closes, table)
+    gain = bet_gains(trades, scores)
+    filled = (trades["status"] == "filled").to_numpy()
+    expected = closing * (1.0 - trades["push_probability"].fill_null(0.0).to_numpy()) * trades["stake"].to_numpy()
+    without = (
+        pl.when(pl.col("event_id").is_in(list(scores)))
+        .then(pl.lit("not settled by the score"))
+        .otherwise(pl.lit("no score"))
+    )
+    graded = trades.with_columns(
+        closing_ev=pl.Series(closing, dtype=pl.Float64, nan_to_null=True),
+        gain=pl.Series(np.where(filled, gain, np.nan), dtype=pl.Float64, nan_to_null=True),
+        expected_profit=pl.Series(np.where(filled, expected, np.nan), dtype=pl.Float64, nan_to_null=True),
+    ).with_columns(
+        graded_by=pl.when(pl.col("gain").is_not_null())
+        .then(pl.lit("score"))
+        .when(pl.col("expected_profit").is_not_null())
+        .then(pl.lit("close")),
+        profit=pl.col("gain") * pl.col("stake"),
+        no_close=why_no_close(closes, pl.col("closing_ev")),
+        no_result=pl.when(pl.Series(filled) & pl.col("gain").is_null()).then(
+            pl.concat_str(without, why_no_close(closes, pl.col("closing_ev")), separator="; ", ignore_nulls=True)
+        ),
+    )
+    return graded.select(*trades.columns, *RESULT_SCHEMA)
