@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes
+from oddsengine.staking.portfolio import GameColumns, StakeLimits, best_stakes
 
 BETS = 200
 

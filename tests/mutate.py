@@ -97,7 +97,7 @@ TESTS: dict[str, str] = {
     "oddsengine/pricing/momentum.py": "pricing/close simulate/desks detection/fair live/engine",
     "oddsengine/tables/expressions.py": "tables/expressions",
     "oddsengine/maths/middle.py": "maths/middle detection/tails detection/finders",
-    "oddsengine/staking/growth.py": "staking/growth",
+    "oddsengine/staking/portfolio.py": "staking/growth",
     "oddsengine/tables/timestamps.py": "board/json_quotes tables/schema service/routes/odds service/contract/wire",
     "oddsengine/staking/outcomes.py": "staking/stakes backtesting/strategy",
     "oddsengine/identity/raw_labels.py": "identity/table identity/wording identity/groups detection/finders",

@@ -182,7 +182,7 @@ PUBLIC = {
     "detection.kinds",
     "feeds",
     "futures",
-    "feeds.scores",
+    "feeds.merged_scores",
     "history.movements",
     "maths.kelly",
     "matching",

@@ -24,7 +24,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.maths import middle
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.pricing import momentum
-from oddsengine.staking import growth as portfolio
+from oddsengine.staking import portfolio
 from oddsengine.tables.expressions import OddsExpr
 
 _SECONDS = 300  # timeout of the second process

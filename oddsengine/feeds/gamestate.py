@@ -12,9 +12,9 @@ import msgspec
 
 from oddsengine import catalog
 from oddsengine.feeds.decoding import plain
+from oddsengine.feeds.merged_scores import ARRIVAL, FINAL, ScoreReading
 from oddsengine.feeds.node_api import read_document, removed_ids
 from oddsengine.feeds.payload import FeedError, Payload
-from oddsengine.feeds.scores import ARRIVAL, FINAL, ScoreReading
 
 _SOURCE = "the interface"
 _NOTHING = Payload()

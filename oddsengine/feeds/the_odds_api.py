@@ -40,8 +40,8 @@ from oddsengine.feeds.feed_names import (
     side_of,
     sport_and_league,
 )
+from oddsengine.feeds.merged_scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.feeds.scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.the_odds_api_names import OUTCOMES
 from oddsengine.feeds.tracking import ListedIds, Pair
 from oddsengine.maths.depth import lay_to_back

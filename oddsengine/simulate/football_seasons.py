@@ -32,7 +32,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.columns import Floats, Longs
-from oddsengine.simulate.providers import quoted
+from oddsengine.simulate.simulated_books import quoted
 from oddsengine.simulate.simulated_games import shares
 
 TEAMS = (

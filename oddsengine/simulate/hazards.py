@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Longs
-from oddsengine.simulate.providers import Provider, american
+from oddsengine.simulate.simulated_books import Provider, american
 from oddsengine.simulate.simulated_games import LIVE, UPCOMING, SimulatedGames
 from oddsengine.simulate.simulated_labels import OVER, Fixture, Place, Row, meaning
 from oddsengine.simulate.simulated_leagues import (

@@ -12,8 +12,8 @@ from zlib import crc32
 import numpy as np
 
 from oddsengine.columns import Floats, Longs
-from oddsengine.feeds.scores import FINAL, ScoreReading
-from oddsengine.simulate.providers import Provider
+from oddsengine.feeds.merged_scores import FINAL, ScoreReading
+from oddsengine.simulate.simulated_books import Provider
 from oddsengine.simulate.simulated_games import ENDED, LIVE, SimulatedGames
 from oddsengine.simulate.simulated_labels import Fixture
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Floats, Longs, spans
-from oddsengine.simulate.providers import Habits, Opinions, Provider, quoted
+from oddsengine.simulate.simulated_books import Habits, Opinions, Provider, quoted
 from oddsengine.simulate.simulated_games import CENTRE, LIVE, OFFSETS, WIDTH, SimulatedGames
 from oddsengine.simulate.simulated_leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
 

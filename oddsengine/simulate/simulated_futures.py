@@ -22,7 +22,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.columns import Floats
-from oddsengine.simulate.providers import Habits, Provider, provider, quoted
+from oddsengine.simulate.simulated_books import Habits, Provider, provider, quoted
 from oddsengine.simulate.simulated_leagues import FIRST_NAMES, LAST_NAMES
 from oddsengine.tables.timestamps import aware
 

@@ -10,12 +10,12 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.bounds import check_number
 from oddsengine.columns import Bools, Longs
-from oddsengine.feeds.scores import ScoreReading
+from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
-from oddsengine.simulate.providers import DEFAULT_BOOKS, Habits, Opinions, american, provider
 from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Screens
+from oddsengine.simulate.simulated_books import DEFAULT_BOOKS, Habits, Opinions, american, provider
 from oddsengine.simulate.simulated_games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
 from oddsengine.simulate.simulated_labels import Place, Row
 from oddsengine.simulate.simulated_leagues import LEAGUES
@@ -168,7 +168,9 @@ class World:
         self._open = False
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, providers)
         self._boards = Scoreboards(providers, self._games, self.fixtures, telling, troubled=bool(named))
-        self.scores: Sequence[ScoreReading] = ()  # scores reported with the last batch; see `oddsengine.feeds.scores`
+        self.scores: Sequence[
+            ScoreReading
+        ] = ()  # scores reported with the last batch; see `oddsengine.feeds.merged_scores`
 
     def _begin(self, seconds: float) -> None:
         """Let the market run before the opening, so that books are then behind as they are later."""

@@ -46,7 +46,7 @@ from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.identity.table_identity import Identity, identify
 from oddsengine.maths import middle
-from oddsengine.staking.growth import shrink
+from oddsengine.staking.portfolio import shrink
 from oddsengine.tables.schema import OddsError, OddsTable
 
 _COUNTS = ("poisson", "negative_binomial", "skellam")

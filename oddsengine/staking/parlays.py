@@ -42,8 +42,8 @@ from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.calculators import boost as raised
 from oddsengine.maths.calculators import boosted
-from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes
 from oddsengine.staking.outcomes import Factor, factors, profits, tilt
+from oddsengine.staking.portfolio import GameColumns, StakeLimits, best_stakes
 from oddsengine.staking.stakes import bet_columns, why_left_out
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, OddsTable

@@ -18,8 +18,8 @@ from oddsengine.bounds import check_number
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.maths.kelly import kelly
-from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
 from oddsengine.staking.outcomes import factors, profits
+from oddsengine.staking.portfolio import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
 from oddsengine.staking.rules import StakeRules, stake_rules
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.levels import BET_DELAY, BET_STEP, FEE, MIN_BET

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from oddsengine.feeds.scores import ScoreReading
+from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.futures import FuturesField
 from oddsengine.live.engine import Engine
 from oddsengine.query import BoardStats

@@ -18,7 +18,7 @@ from oddsengine.backtesting import formats, replay
 from oddsengine.backtesting.calibrations import fair_by_time
 from oddsengine.history.archive import rows_of
 from oddsengine.progress import ticking
-from oddsengine.simulate.providers import DEFAULT_BOOKS
+from oddsengine.simulate.simulated_books import DEFAULT_BOOKS
 from oddsengine.tables.timestamps import micros
 
 FIGURES = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import scores as naive_games
 
-from oddsengine.feeds.scores import (
+from oddsengine.feeds.merged_scores import (
     ARRIVAL,
     ENDED_S,
     LATE_S,

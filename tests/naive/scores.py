@@ -1,4 +1,4 @@
-"""The slow twin of `oddsengine.feeds.scores`: every state worked out again from all that was said, rule by rule."""
+"""The slow twin of `oddsengine.feeds.merged_scores`: every state worked out again from all readings, rule by rule."""
 
 from fractions import Fraction
 from typing import Any, NamedTuple

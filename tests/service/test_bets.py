@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from support.service_running import Running, running
 
-from oddsengine.feeds.scores import ScoreReading
+from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts import records as records_module
 from oddsengine_service.accounts.database import DatabaseError

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from support.effort import less, some
 
-from oddsengine.feeds.scores import Scoreboard
+from oddsengine.feeds.merged_scores import Scoreboard
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import FeedBatch, World
 

@@ -24,7 +24,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import HAZARDS, FeedBatch, Phantom, World
-from oddsengine.simulate.providers import Opinions, provider
+from oddsengine.simulate.simulated_books import Opinions, provider
 from oddsengine.simulate.simulated_leagues import LADDERS
 from oddsengine.simulate.world import START
 from oddsengine.tables.schema import ODDS_SCHEMA

@@ -14,7 +14,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.matching import Matcher
 from oddsengine.simulate import World
-from oddsengine.simulate.providers import DEFAULT_BOOKS
+from oddsengine.simulate.simulated_books import DEFAULT_BOOKS
 from oddsengine.sources import node_client as interface
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import InterfaceSettings

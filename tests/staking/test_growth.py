@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from naive import maths as naive
 
 import oddsengine as oe
-from oddsengine.staking import growth as portfolio
-from oddsengine.staking.growth import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
+from oddsengine.staking import portfolio
+from oddsengine.staking.portfolio import GameColumns, StakeLimits, best_stakes, growth, shrink, whole_steps
 
 Pairs = list[tuple[list[float], list[list[float]]]]
 

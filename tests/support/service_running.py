@@ -17,7 +17,7 @@ from support.contract import FEATURES
 from support.effort import pause
 from support.logs import Logged
 
-from oddsengine.feeds.scores import ScoreReading
+from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.simulate import FeedBatch, World
 from oddsengine.simulate.world import START
 from oddsengine_service import demo

@@ -44,7 +44,7 @@ from oddsengine.live.recorder import Recorder
 from oddsengine.live.update import Update
 from oddsengine.progress import line
 from oddsengine.simulate import World
-from oddsengine.simulate.providers import DEFAULT_BOOKS
+from oddsengine.simulate.simulated_books import DEFAULT_BOOKS
 from oddsengine.tape import Tape, TapeError, TapeStep, TapeWriter, engine_for, play, replay, resume
 from oddsengine_cli import main
 

@@ -1,8 +1,8 @@
 """Game states as the service shows them: one store per node, changed only by its writer.
 
-Readings of sources are merged by `oddsengine.feeds.scores`; this module adds the names of the teams and encodes the
-rows. States are not part of the board or of a tape: no price or opportunity depends on them, and after a restart they
-come back with the next responses of the sources.
+Readings of sources are merged by `oddsengine.feeds.merged_scores`; this module adds the names of the teams and encodes
+the rows. States are not part of the board or of a tape: no price or opportunity depends on them, and after a restart
+they come back with the next responses of the sources.
 """
 
 import threading
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from oddsengine.feeds.scores import SECOND, Scoreboard, ScoreReading
+from oddsengine.feeds.merged_scores import SECOND, Scoreboard, ScoreReading
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.tiers import TIERS

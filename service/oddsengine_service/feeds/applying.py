@@ -9,7 +9,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.feeds import Game, Payload
-from oddsengine.feeds.scores import turned_round
+from oddsengine.feeds.merged_scores import turned_round
 from oddsengine.live.update import Update
 from oddsengine.matching import Decision, Matcher, Overrides, PlayerNames, QuarantinedGame, placed_quotes
 from oddsengine_service.board.futures_board import NodeFutures

@@ -12,7 +12,7 @@ import msgspec
 import zstandard
 
 from oddsengine.board.serialisation import batch_content, batch_of_content
-from oddsengine.feeds.scores import ScoreReading
+from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.futures import FuturesField
 from oddsengine.live.engine import Batch
 from oddsengine.matching import Decision

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from oddsengine.feeds.scores import State
+from oddsengine.feeds.merged_scores import State
 from oddsengine.tables.timestamps import timestamp
 from oddsengine_service.wire.envelopes import GameState, Moment
 

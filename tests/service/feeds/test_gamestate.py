@@ -15,7 +15,7 @@ from support.service_running import Running
 
 from oddsengine.feeds import FeedError, Game, Payload
 from oddsengine.feeds.gamestate import GameStates, read_states
-from oddsengine.feeds.scores import ARRIVAL, ScoreReading
+from oddsengine.feeds.merged_scores import ARRIVAL, ScoreReading
 from oddsengine.feeds.the_odds_api import ScoresParser
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher

@@ -14,7 +14,7 @@ from support.effort import less
 from support.service_running import TIER_IDS, Running
 from support.stream_running import Client, Served, full_board, heard, price, wait_for
 
-from oddsengine.feeds.scores import ENDED_S, STALE_S, ScoreReading
+from oddsengine.feeds.merged_scores import ENDED_S, STALE_S, ScoreReading
 from oddsengine.simulate import World
 from oddsengine_service.accounts.keys import KeyTerms
 from oddsengine_service.board.game_store import GameBoard

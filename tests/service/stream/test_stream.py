@@ -25,7 +25,7 @@ from support.stream_running import (
     wait_for,
 )
 
-from oddsengine.feeds.scores import ScoreReading
+from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.live.active import RELEASED_S
 from oddsengine.live.engine import IDLE_S
 from oddsengine.tables.timestamps import micros
