@@ -104,7 +104,7 @@ def look_at(
     away, back,
     window, most_observations, least_same, least_returns,
 ):  # fmt: skip
-    """Add an observation at a price with probability `q` to the history; `last_time` is the time of the previous look.
+    """Add an observation at a price with probability `q` to the history; the previous one was at `last_time`.
 
     Sets or clears FLAP: one return to an earlier level, or in play `least_returns` of them within `most_observations`
     observations. There is room for another record.

@@ -638,7 +638,7 @@ class Board:
 
     @contextmanager
     def reached(self, some: UnitColumns, scope: Scope) -> Iterator[Bytes]:
-        """Within a with statement: by slot, the scopes that rows of some units are searched in, bits of `changes`."""
+        """Within a with statement: by slot, the scopes that rows of some units are searched in, as bits."""
         self.prepare_reach()
         try:
             reach(some, scope, self._reach)

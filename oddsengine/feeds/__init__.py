@@ -9,8 +9,8 @@
 | football-data.co.uk | `football_data.read` | none |
 | any odds table | `table.read` | none |
 
-Reading order: payload, display, decoding, names, tracking, then any of the sources; `sse` is the framing used by two of
-them. A parser that raises `FeedError` keeps its previous state.
+Reading order: payload, display, decoding, feed_names, tracking, then any of the sources; `sse_parser` is the framing
+used by two of them. A parser that raises `FeedError` keeps its previous state.
 """
 
 from oddsengine.feeds.payload import FeedError, Game, Payload

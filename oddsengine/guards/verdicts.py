@@ -1091,7 +1091,7 @@ def guard(
     Parameters
     ----------
     table, identity
-        A checked table and the result of `identity.table.identify`.
+        A checked table and the result of `identity.table_identity.identify`.
     off
         Codes of disabled guards.
     now

@@ -121,7 +121,7 @@ class ActiveViews:
         del self.active[view.wanted]
 
     def _drop(self, view: View) -> None:
-        row = view.open.row
+        row = view.open.row if view.open.table is self._state.opened else -1  # else its table is gone
         view.active, view.open = False, OpenSet()
         if row >= 0:
             self._copies.write(writes.suspended(view.wanted, row))
@@ -150,7 +150,8 @@ class ActiveViews:
                 threading.Event().wait(_PAUSE_S)  # other threads acquire the lock
         except BaseException:
             with self._lock:
-                if self._pending.pop(view.wanted, None) is not None:
+                self._pending.pop(view.wanted, None)
+                if view.wanted not in self.active:
                     self._drop(view)
             raise
 
@@ -175,10 +176,10 @@ class ActiveViews:
             if some < units.size:
                 self._pending[view.wanted] = pending._replace(units=units[some:])
                 return False
-            self._pending.pop(view.wanted, None)
-            view.active, view.resumed_at = True, board.now
             self._show(view, self._dated(view))
+            self._pending.pop(view.wanted, None)
             self.active[view.wanted] = view
+            view.active, view.resumed_at = True, board.now
             for recorder in self._recorders:
                 recorder.view_resumed(view.wanted)
             return True

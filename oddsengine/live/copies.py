@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from weakref import WeakMethod
 
 from oddsengine.columns import NO_TIME
 from oddsengine.live.replica import ReadState, Replica, Write, Written
@@ -13,8 +14,9 @@ class Copies:
     `settle` searches what was postponed.
     """
 
-    def __init__(self, state: ReadState, settle: Callable[[], None]) -> None:
-        self._state, self._settle = state, settle
+    def __init__(self, state: ReadState, settle: WeakMethod[Callable[[], None]]) -> None:
+        self._state = state
+        self._settles = settle  # weak: an engine that nobody refers to is freed at once
         self.number, self.now = 0, int(NO_TIME)  # of the last completed step
         self.published = 0, 0  # numbers of terms and books in the batches of all completed steps
         self.keeps_replica = False
@@ -85,6 +87,11 @@ class Copies:
                 delayed.enqueue(self._copied())
 
     # ---- the copies ----
+
+    def _settle(self) -> None:
+        settle = self._settles()
+        assert settle is not None, "the engine is gone"
+        settle()
 
     def delay(self, replica: Replica, seconds: float) -> None:
         """Let a copy repeat what is written, and begin from the board as it is."""

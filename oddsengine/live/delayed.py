@@ -44,7 +44,7 @@ class Leader(Protocol):
         """One of its views."""
 
     def touch(self, view: View) -> None:
-        """Wake a view, or keep it active."""
+        """Resume a view, or keep it active."""
 
     def need(self, view: View, board: Hashable, seconds: float) -> None:
         """Keep a view active for a delayed board for some seconds."""

@@ -9,12 +9,12 @@ Reading is thread-safe, and a reader sees the state of exactly one update. It wa
 with `Engine.keep_replica` not at all.
 """
 
-import re
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from oddsengine.board.open import OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch, Board
-from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, UNCOMPARED, Guards, enabled, thresholds_of
+from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, Guards, enabled, thresholds_of
 from oddsengine.columns import Longs
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model
@@ -48,13 +48,6 @@ from oddsengine.pricing.momentum import Memory
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.timestamps import micros, time_of
 
-RELEASED_S = 30  # a view that is not read for this long after its release, too
-MOST_THREADS = 64
-_LEAST_ROWS = 20_000  # of a part that is worth a thread
-_PART = 1 << 14  # rows searched for a new view before other threads get a turn
-_PAUSE_S = 0.0005  # between two parts
-_UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
-_ID = re.compile("[0-9a-f]{16}")
 Frame = IntoFrame | Iterable[Mapping[str, Any]] | bytes | str
 
 
@@ -93,7 +86,7 @@ class Engine(Readable):
         self._lock = threading.RLock()
         self._reader = QuoteReader()
         self._recorders: list[Recorder] = []
-        self._copies = Copies(self.state, self._settle)
+        self._copies = Copies(self.state, WeakMethod(self._settle))
         self._searcher = Searcher(self.state, self._copies, self._off, threads)
         self._active = ActiveViews(self.state, self._copies, self._searcher, self._lock, self._recorders)
         self._delayed: dict[float, DelayedBoard] = {}
@@ -324,7 +317,7 @@ class Engine(Readable):
         """A view: the opportunities over exactly some books, kept up to date from now on.
 
         Equal parameters return the same view. A view that is not read for five minutes is suspended and costs
-        nothing; reading it wakes it, at the cost of one search of the board. Updates do not include suspended views,
+        nothing; reading it resumes it, at the cost of one search of the board. Updates do not include suspended views,
         so to follow a view by its updates, use `keep`.
 
         Parameters
@@ -389,6 +382,10 @@ class Engine(Readable):
         """Suspend a view, whoever keeps it, unless a delayed board shows it; reading it resumes it."""
         with self._lock:
             self._active.close(view)
+
+    def kept_up(self) -> list[View]:
+        """The active views; only within `still`, where `views` would wait for readers of a replica."""
+        return list(self._active.active.values())
 
     @property
     def guards(self) -> dict[str, float | bool]:
@@ -506,8 +503,9 @@ class Engine(Readable):
             if seconds not in self._delayed:
                 self._searcher.judges = True
                 self._settle()
-                made = self._delayed[seconds] = DelayedBoard(self, self.state, seconds)
+                made = DelayedBoard(self, self.state, seconds)
                 self._copies.delay(made.replica, seconds)
+                self._delayed[seconds] = made
             return self._delayed[seconds]
 
     def _readable(self) -> Replica | None:

@@ -112,7 +112,7 @@ class View:
             Whether to count rejected prices; with `ids` they are not.
         """
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
-            raise ValueError(f"ids must be an array of uint64, such as `ViewChange.touched`, got {ids!r}")
+            raise ValueError(f"ids must be an array of uint64, such as `ViewChange.affected`, got {ids!r}")
         codes = [KINDS.code(kind) for kind in KINDS.some(kinds) if kind in self.wanted.kinds]
         with self._engine.reading(self) as shown:
             held, at = shown.opened, shown.open(self.wanted).places()

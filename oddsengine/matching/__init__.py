@@ -1,8 +1,8 @@
 """Matching of events and players across feeds.
 
 `Matcher` assigns each feed's games to events; `match_player` resolves the players of props within an event. Names are
-compared in `names` (teams) and `persons`, starts in `schedule`; `overrides` parses manual decisions. `docs/matching.md`
-has the measured quality.
+compared in `name_likeness` (teams) and `persons`, starts in `doubleheaders`; `overrides` parses manual decisions.
+`docs/matching.md` has the measured quality.
 """
 
 from oddsengine.matching.matcher import THRESHOLD, Decision, Match, Matcher, QuarantinedGame

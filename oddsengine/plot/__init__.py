@@ -4,9 +4,9 @@ Each function returns a `matplotlib.figure.Figure`: notebooks show it, `figure.s
 and background are those of matplotlib's current style, so that `plt.style.use("dark_background")` works; those of lines
 can be told apart with any kind of colour vision. Times are UTC, odds decimal.
 
-`prices` draws boards and histories, `opportunities` what was found in them and stakes, `results` audits and backtests,
-`tearsheet` puts several into one file; `figure` has what all share, and `canvas` what needs matplotlib to be imported.
-That happens when the first figure is drawn.
+`price_plots` draws boards and histories, `opportunity_plots` what was found in them and stakes, `audit_plots` audits
+and backtests, `tearsheet` puts several into one file; `figure` has what all share, and `canvas` what needs matplotlib
+to be imported. That happens when the first figure is drawn.
 """
 
 from oddsengine.plot.audit_plots import bankroll, calibration, models

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from oddsengine.backtesting.audit_report import MOST_HOURS, MOST_ODDS, Audit
 from oddsengine.backtesting.backtest import Backtest
 from oddsengine.backtesting.cells import clustered_mean
-from oddsengine.backtesting.reporting import MOST_HOURS, MOST_ODDS, Audit
 from oddsengine.columns import Floats
 from oddsengine.maths import scoring
 from oddsengine.plot.figure import BLUE, COLORS, GREY, RED, SKY, Z, legend, new_figure, plain, set_time

@@ -378,7 +378,7 @@ def _add(
 ):  # fmt: skip
     """Add the votes of one line to the logits, one per feed.
 
-    Ballots from `mark` on come from a line at the same distance; `mark` is `NONE` for the market's own line.
+    Logits from `mark` on come from a line at the same distance; `mark` is `NONE` for the market's own line.
 
     `at` is the market; `shift` moves its logits to the market in question.
     """

@@ -13,10 +13,10 @@
 >>> len(columns.id), bool(columns.odds[0] >= columns.odds[1])
 (2, True)
 
-`filter` defines filters and cursors, `terms` the texts of rows, `values` how filter values match them. `index`
-maintains the sort order of a board, `reader` answers queries on a consistent state of it, and `scan` has the kernels.
-`fair` values rows, whatever their EV; `movers` finds what moved.
-`changes` turns an update into changes for subscribers; `stats` has statistics of events, books and markets.
+`filter` defines filters and cursors, `board_terms` the texts of rows, `values` how filter values match them. `index`
+maintains the sort order of a board, `reader` answers queries on a consistent state of it, and `row_kernels` has the
+kernels. `row_values` values rows, whatever their EV; `movers` finds what moved. `row_changes` turns an update into
+changes for subscribers; `stats` has statistics of events, books and markets.
 """
 
 from datetime import UTC, datetime

@@ -3,9 +3,10 @@
 It answers what recorded prices cannot: whether an opportunity was real. Probabilities are exact at all times, honest
 prices and feed errors are labelled, and every bet can be settled. All randomness comes from the seed.
 
-Reading order: `leagues` (sports and markets), `games` (scores and public information), `providers` (each book's opinion
-and price format), `screens` (displayed prices), `raw_label` and `calendar` (names and schedule), `hazards` (feed
-errors), `surebets` (true arbitrages), `scoreboards` (scores as reported by books), `world` (time).
+Reading order: `simulated_leagues` (sports and markets), `simulated_games` (scores and public information),
+`simulated_books` (each book's opinion and price format), `screens` (displayed prices), `simulated_labels` and
+`calendar` (names and schedule), `hazards` (feed errors), `surebets` (true arbitrages), `scoreboards` (scores as
+reported by books), `world` (time).
 """
 
 from oddsengine.simulate.hazards import HAZARDS, Phantom

@@ -88,7 +88,7 @@ def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterat
 
 
 class _ViewKeeper:
-    """Wakes views and puts them to sleep as recorded on the tape."""
+    """Resumes and suspends views as recorded on the tape."""
 
     def __init__(self, engine: Engine, fair: FairTable | None) -> None:
         self._engine = engine
@@ -112,7 +112,7 @@ class _ViewKeeper:
                 self._engine.close(self._held.pop(value))
 
     def leave(self) -> None:
-        """Let the views are suspended normally when they are not read."""
+        """Let views be suspended as usual when they are not read."""
         now = self._engine.now
         for view in self._held.values():
             view.kept, view.restored = 0, False

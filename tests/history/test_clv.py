@@ -286,7 +286,7 @@ def test_a_game_whose_prices_all_leave_closes_at_its_last_start(left_s: int, sta
     books = [(book, "e") for book in ("pinnacle", "draftkings")]
     provider.recorder.follow(provider.engine.step([], at, complete=books))
     assert provider.engine.size == 0
-    if renewed:  # as by `Board.tidy`
+    if renewed:  # as by `Board.compact`
         with provider.engine.still() as board:
             board.names = board.names.renewed(np.arange(len(board.names.terms.raw_labels)))
             board.rebuild()

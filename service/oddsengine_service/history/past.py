@@ -70,7 +70,7 @@ class Past:
         self.recent.follow(update)
 
     def play(self, states: Mapping[str, Any], _: Iterable[str] = ()) -> None:
-        """Settle the bets of finished games; a listener for `Games.listen`."""
+        """Settle the bets of finished games; a listener of the game states."""
         for event, state in states.items():
             home, away = state["home_score"], state["away_score"]
             if not state["is_live"] and home is not None and away is not None:

@@ -14,6 +14,7 @@ from oddsengine_service.http.v4_errors import V4Error
 from oddsengine_service.tiers import required
 
 VERSION = "2.0.0"  # of the API
+_MODULE = re.compile(rb"oddsengine_service(\.\w+)*\.")
 _ERRORS = {
     400: "Invalid parameter or body; the message says what was wrong, what was given and what is allowed.",
     401: "The API key is missing or invalid.",
@@ -82,11 +83,13 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
     every = [endpoint for endpoint in endpoints if not endpoint.path.startswith("/_")]
     types = [ErrorBody, V4Error, *(t for endpoint in every for t in (endpoint.returns, endpoint.body) if t is not None)]
     try:
-        schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+        described = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     except TypeError:
         for endpoint in every:
             _check_types(endpoint)  # says which
         raise
+    # Names of components are those of classes: where a module is belongs to nobody's client.
+    schemas, components = msgspec.json.decode(_MODULE.sub(b"", msgspec.json.encode(described)))
     of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in every:

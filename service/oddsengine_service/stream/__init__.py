@@ -3,7 +3,8 @@
     updates -> hub (one thread) -> moves, prices, opportunities -> bytes of each group -> event loop -> subscribers
 
 Subscribers with equal filters and rights are a group, and a group's events are encoded once. Reading order: `sse`
-(what is sent), `events` (the message format), `moves` (what an update means to a client that holds the board),
-`watch` (the open opportunities of a view), `prices`, `opportunities` and `games` (the groups), `subscriber` (one
-connection), `sending` (all connections, in the event loop), `hub` (the thread).
+(what is sent), `stream_events` (the message format), `moves` (what an update means to a client that holds the board),
+`watched_view` (the open opportunities of a view) and `watches`, `group_prices`, `group_opportunities` and
+`group_games` (what a group gets), `subscriber` and `connection` (one client), `sending` and `subscribers` (all clients,
+in the event loop), `resuming` (what returning clients need), `stream_hub` (the thread).
 """

@@ -229,6 +229,11 @@ def permits(schema: dict[str, Any], word: str) -> bool:
     return word in schema["enum"] if "enum" in schema else bool(re.fullmatch(schema["pattern"], word))
 
 
+def test_the_document_names_no_module_of_ours(service: Running) -> None:
+    text = httpx2.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).text
+    assert "oddsengine_service" not in text, "clients would be generated with other names once a file is renamed"
+
+
 def test_every_parameter_is_described_with_its_default_and_limits(service: Running) -> None:
     document = httpx2.get(f"{service.origin}/openapi.json", timeout=PATIENCE_S).json()
     assert document["info"]["version"] == "2.0.0"
