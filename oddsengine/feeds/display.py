@@ -48,17 +48,29 @@ def _game(game: Game) -> Game:
     return game._replace(league=league, home=home, away=away)
 
 
-def _rows(rows: Sequence[dict[str, Any]], dropped: Counter[str]) -> list[dict[str, Any]]:
-    out = []
-    for row in rows:
-        changed: dict[str, Any] = {}
-        for name in _TEXTS:
-            text = row.get(name)
-            if isinstance(text, str) and not text.isascii() and (shown := visible(text)) != text:
-                changed[name] = shown
-        link = row.get("deep_link")
-        if link is not None and not (isinstance(link, str) and leads_to(str(row.get("sportsbook")), link)):
-            changed["deep_link"] = None
+def _rows(rows: Sequence[dict[str, Any]], dropped: Counter[str]) -> Sequence[dict[str, Any]]:
+    """Rows that may be shown; column by column, because most texts are those of many rows and need no change."""
+    changed: dict[int, dict[str, Any]] = {}
+    for name in _TEXTS:
+        texts = [row.get(name) for row in rows]
+        shown = {text: visible(text) for text in _texts(texts) if not text.isascii()}
+        if any(shown[text] != text for text in shown):
+            for at, text in enumerate(texts):
+                if isinstance(text, str) and shown.get(text, text) != text:
+                    changed.setdefault(at, {})[name] = shown[text]
+    for at, link in enumerate([row.get("deep_link") for row in rows]):
+        if link is not None and not (isinstance(link, str) and leads_to(str(rows[at].get("sportsbook")), link)):
+            changed.setdefault(at, {})["deep_link"] = None
             dropped[DROPPED] += bool(link)
-        out.append({**row, **changed} if changed else row)
-    return out
+    if not changed:
+        return rows
+    return [{**row, **changed[at]} if at in changed else row for at, row in enumerate(rows)]
+
+
+def _texts(values: list[Any]) -> set[str]:
+    """The distinct texts among some values, which may be anything."""
+    try:
+        distinct = set(values)
+    except TypeError:  # a list or a mapping is among them
+        distinct = {value for value in values if isinstance(value, str)}
+    return {value for value in distinct if isinstance(value, str)}
