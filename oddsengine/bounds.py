@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value is a finite number; true and false are none."""
+    """Whether a value is a finite number; booleans are not."""
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
     except OverflowError:  # an integer above all floats

@@ -119,16 +119,18 @@ TESTS: dict[str, str] = {
     "oddsengine/board/units.py": f"board/units {_BOARD}",
     "oddsengine/board/changed_markets.py": "live/engine board/open golden",
     "oddsengine/board/*.py": f"{_BOARD} board/open",
-    f"{_SERVICE}/wire/reference.py": f"service/routes/reference {_WIRE}",
-    f"{_SERVICE}/wire/references.py": f"service/wire/references {_WIRE}",
-    f"{_SERVICE}/wire/splits.py": f"service/routes/splits {_WIRE}",
-    f"{_SERVICE}/wire/futures.py": f"service/routes/futures {_WIRE}",
-    f"{_SERVICE}/wire/health.py": "service/node service/http",
-    f"{_SERVICE}/wire/odds.py": f"service/routes/odds service/routes/deeplinks {_WIRE}",
-    f"{_SERVICE}/wire/games.py": f"service/routes/gamestate {_WIRE}",
+    f"{_SERVICE}/wire/catalog_response.py": f"service/routes/reference {_WIRE}",
+    f"{_SERVICE}/wire/reference_objects.py": f"service/wire/references {_WIRE}",
+    f"{_SERVICE}/wire/splits_response.py": f"service/routes/splits {_WIRE}",
+    f"{_SERVICE}/wire/futures_response.py": f"service/routes/futures {_WIRE}",
+    f"{_SERVICE}/wire/health_response.py": "service/node service/http",
+    f"{_SERVICE}/wire/odds_response.py": f"service/routes/odds service/routes/deeplinks {_WIRE}",
+    f"{_SERVICE}/wire/games_response.py": f"service/routes/gamestate {_WIRE}",
     f"{_SERVICE}/wire/*.py": f"service/wire/columns service/routes/opportunities {_WIRE}",
     f"{_SERVICE}/ws/wire.py": "service/ws/ws service/ws/fuzz",
-    f"{_SERVICE}/stream/sse.py": "service/stream/lines service/stream/stream service/stream/moves service/stream/slow",
+    f"{_SERVICE}/stream/sse.py": (
+        "service/stream/subscribers service/stream/stream service/stream/moves service/stream/slow"
+    ),
     f"{_SERVICE}/http/params.py": (
         "service/params service/routes/odds service/routes/opportunities service/http service/contract/fuzz "
         "service/stream/stream"

@@ -164,6 +164,7 @@ def test_arrows_point_down_in_the_service(path: Path) -> None:
 
 PUBLIC = {
     "",
+    "board.event_status",
     "board.serialisation",
     "history.archive",
     "maths.calculators",

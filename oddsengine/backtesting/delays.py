@@ -21,10 +21,8 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_EARLY, _EARLY_S = (
-    0.1,
-    20,
-)  # an observation may be this share of the delay early: the snapshots of a source are not regular
+# A snapshot may be early by this share of the delay, and at most by so many seconds: those of a source are not regular.
+_EARLY, _EARLY_S = 0.1, 20
 _WITHIN, _AT_LEAST_S = 3, 2400  # times the delay, and at least
 _SAME = 1e-6  # odds
 

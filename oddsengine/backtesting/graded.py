@@ -1,7 +1,7 @@
 """Grade bets that were placed elsewhere: closing line value, EV at the close, and results (`grade`).
 
 The history is replayed as in a backtest, so bets are graded by the same closes as the trades of `backtest`, with the
-same code (`grading`). `bets` reads the bets and finds their events.
+same code (`grading`). `placed_bets` reads the bets and finds their events.
 
     clv           odds / closing_odds - 1: against the last odds of the same book before the start
     ev_at_close   net_odds closing_probability - 1: by the fair probability at the close of the other books

@@ -21,8 +21,7 @@ REMEMBERED_S = 600  # seconds for which removals are remembered
 @kernel
 def _age(
     last_moment, moment, u_start, u_size, pool, due_at, seen, start, state, flags, moved, pending, prematch_age,
-    live_age,
-    leg_age, witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,
+    live_age, leg_age, witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,
 ):  # fmt: skip
     """Mark rows and units that time alone changed; list rows to remove and rows to forget. Returns both counts.
 

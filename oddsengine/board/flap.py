@@ -60,8 +60,7 @@ class Levels(NamedTuple):
         """Copies of some records, and of what is spare and used."""
         return Levels(
             self.level[records], self.time[records], self.observation[records], self.returned[records],
-            self.returns[records],
-            self.spare[: self.used[1]].copy(), self.used.copy(),
+            self.returns[records], self.spare[: self.used[1]].copy(), self.used.copy(),
         )  # fmt: skip
 
     def undo(self, records: Ints, past: "Levels") -> None:
@@ -101,8 +100,7 @@ def _free(slot, record, levels):
 @kernel
 def look_at(
     slot, now, last_time, q, level, level_time, level_observation, observations, same, depth, record, flags, levels,
-    away, back,
-    window, most_observations, least_same, least_returns,
+    away, back, window, most_observations, least_same, least_returns,
 ):  # fmt: skip
     """Add an observation at a price with probability `q` to the history; the previous one was at `last_time`.
 
@@ -130,7 +128,7 @@ def look_at(
     observation = observations[slot]
     n = np.int64(depth[slot])
     if record[slot] >= 0:
-        # Old levels are dropped at once, before the short numbers of their second and look wrap around.
+        # Old levels are dropped at once, before the short numbers of their second and observation wrap around.
         r = record[slot]
         n_old = 0
         while n_old < n - 1 and (

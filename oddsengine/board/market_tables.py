@@ -36,7 +36,7 @@ class MarketTables(Copyable):
     @property
     def equivalents(self) -> Rules:
         """Outcomes of the kinds that settle on the same fact in the sports of the events."""
-        return self._current("twins", self._markets, lambda: rules(self._kinds.values, self._events.sports))
+        return self._current("equivalents", self._markets, lambda: rules(self._kinds.values, self._events.sports))
 
     def estimator(self, table: catalog.FairTable) -> Estimator:
         """The estimator's table, resolved for the kinds, events and books."""

@@ -92,9 +92,8 @@ class Names(Copyable):
     def learn(self, raw_labels: Sequence[RawLabel]) -> list[int]:
         """Codes of raw labels with their lines; new ones are interpreted and added together."""
         terms = self.terms.codes
-        plain = [
-            (*(text or None for text in raw_label[:-1]), raw_label[-1]) for raw_label in raw_labels
-        ]  # "" counts as None
+        # "" counts as None.
+        plain = [(*(text or None for text in raw_label[:-1]), raw_label[-1]) for raw_label in raw_labels]
         self.add(list(map(_interned, dict.fromkeys(raw_label for raw_label in plain if raw_label not in terms))))
         codes = [terms[raw_label] for raw_label in plain]
         terms.update(zip(raw_labels, codes, strict=True))

@@ -152,8 +152,7 @@ def _compare(
 @kernel
 def _commit(
     views, units, head, following, ids, kinds, unit, legs, figures, shown, detected_at, ends, h_id, h_kind, h_legs,
-    h_figures,
-    h_shown, old, expired, affected, spare, n_spare, top, now,
+    h_figures, h_shown, old, expired, affected, spare, n_spare, top, now,
 ):  # fmt: skip
     """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones.
 

@@ -1,7 +1,7 @@
 """Levels and charges of the rows that have their own, as numbers; and which rows have rules of stakes.
 
-They are derived from the rows' texts (`links`), whenever those are set. Levels of a row stand together in a pool, best
-first; those of earlier texts stay in it until it is packed.
+They are derived from the rows' texts (`row_links`), whenever those are set. Levels of a row stand together in a pool,
+best first; those of earlier texts stay in it until it is packed.
 """
 
 import numpy as np

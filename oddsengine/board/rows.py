@@ -60,16 +60,16 @@ class Rows:
     judged: Longs  # when `rejected` last changed
     not_reference: Bytes
     doubt: Bytes
-    pending: Bytes  # why its market has to be searched again, see `changes`; 0 if it has not
+    pending: Bytes  # why its market has to be searched again, see `changed_markets`; 0 if it has not
     close: Floats  # estimated closing probability of its outcome then; see `pricing.close.remember`
     level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `flap`
     level_time: npt.NDArray[np.uint16]  # second at which it was last seen, modulo 2^16
     level_observation: Bytes  # number of that observation, modulo 2^8
     observations: Bytes  # number of observations, modulo 2^8
-    same: Bytes  # consecutive looks at the same price, up to 255
+    same: Bytes  # consecutive observations of the same price, up to 255
     depth: Bytes  # levels in use
     record: Ints  # place of the earlier levels in `flap`, -1 if there are none
-    own: Bytes  # which of its own texts are calculated with, see `depth`
+    own: Bytes  # which of its own texts are calculated with, see `row_depth`
 
     def __init__(self, room: int = 1024) -> None:
         for name, dtype in COLUMNS.items():
@@ -271,9 +271,8 @@ def _identify(slot, first_id, ids, state, table):
 def _apply(
     first, q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now, key, ids, odds, american, seen,
     changed, start, moved, renewed, state, flags, level, level_time, level_observation, observations, same, depth,
-    record, levels,
-    by_key, by_id, spare, n_spare, top, away, back, window, most_observations, least_same, least_returns, out_slot,
-    out_effect,
+    record, levels, by_key, by_id, spare, n_spare, top, away, back, window, most_observations, least_same,
+    least_returns, out_slot, out_effect,
 ):  # fmt: skip
     """Apply quotes in order, from `first` until `levels` is full; `out_effect` gets the effect of each.
 
@@ -366,7 +365,7 @@ def _apply(
         seen[slot] = time
         renewed[slot] = now
         if (quote_flags & SUSPENDED) != 0 and depth[slot] > 0:
-            # Suspended quotes are not looks, but without them the short seconds could wrap around unnoticed.
+            # Suspended quotes are not observations, but without them the short seconds could wrap around unnoticed.
             seconds = (time // SECOND - np.int64(level_time[slot])) & SECONDS
             if seconds > window:
                 depth[slot] = 0
@@ -374,8 +373,7 @@ def _apply(
             flap = flags[slot] & FLAP
             look_at(
                 slot, time, last_time, 1.0 / price, level, level_time, level_observation, observations, same, depth,
-                record, flags,
-                levels, away, back, window, most_observations, least_same, least_returns,
+                record, flags, levels, away, back, window, most_observations, least_same, least_returns,
             )  # fmt: skip
             if (flags[slot] & FLAP) != flap:
                 effect |= STATUS

@@ -344,10 +344,9 @@ class Board:
                 done, *quoted, ids, now,
                 rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved,
                 rows.renewed, rows.state, rows.flags, rows.level, rows.level_time, rows.level_observation,
-                rows.observations,
-                rows.same, rows.depth, rows.record, rows.levels, rows.by_key, rows.by_id, rows.spare, rows.spares,
-                rows.top, limits.flap_away, limits.flap_back, int(limits.flap_window_s), limits.flap_observations,
-                limits.flap_agree, limits.flap_returns_live, slots, what,
+                rows.observations, rows.same, rows.depth, rows.record, rows.levels, rows.by_key, rows.by_id, rows.spare,
+                rows.spares, rows.top, limits.flap_away, limits.flap_back, int(limits.flap_window_s),
+                limits.flap_observations, limits.flap_agree, limits.flap_returns_live, slots, what,
             )  # fmt: skip
             rows.entries += entered
             if done < n:

@@ -1,7 +1,7 @@
 """Arbitrages: the best admissible prices of all outcomes, from at least two books, sum to less than one.
 
-The price of an outcome may be that of an equivalent outcome (see `equivalents`): a back of the home side in a three-way
-market and the other side with half a goal, which is its lay, are both sides of the spread.
+The price of an outcome may be that of an equivalent one (see `identity.linked_outcomes`): a back of the home side in a
+three-way market and the other side with half a goal, which is its lay, are both sides of the spread.
 """
 
 from typing import Any

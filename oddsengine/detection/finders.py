@@ -51,9 +51,8 @@ class Opportunities:
 
     def __init__(self, frames: Mapping[str, pl.DataFrame], rejected_counts: dict[str, int]) -> None:
         self.frames = frames
-        self.rejected_counts = (
-            rejected_counts  # rejected rows by guard, and results above their cap by the name of the cap
-        )
+        # Rejected rows by guard, and results above their cap by the name of the cap.
+        self.rejected_counts = rejected_counts
 
     @property
     def ev(self) -> pl.DataFrame:

@@ -246,7 +246,7 @@ class Kind:
 
     @cached_property
     def _renamed(self) -> dict[str, dict[str, str]]:
-        """`published` by what the columns are in, empty: the row; without that in the names."""
+        """`published` by the field that holds the columns ("" for the row itself), without its name in theirs."""
         found: dict[str, dict[str, str]] = {}
         for column, path in self.published.items():
             outer = column.partition(".")[0] if "." in column else ""

@@ -123,12 +123,12 @@ def prices_of(
 def _sweep(
     in_market, in_ladder, wanted, least_edge, most_sum, slack, least_value, least_distance, bound, markets, segments,
     rows, book, net, reason, kind, two_sided, threshold, fair, reference, close, equivalent, best, cost, total,
-    best_worth,
-    sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over, pair_under, count,
+    best_worth, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over,
+    pair_under, count,
 ):  # fmt: skip
     """One pass for all callers: markets with a low sum of best prices or a possible edge, and pairs of lines.
 
-    The best price of an outcome is the best of its equivalent outcomes too.
+    The best price of an outcome may also be that of an equivalent outcome.
 
     `wanted` (books, callers) is 1.0 or 0.0. Scratch arrays: `best` and `cost` (segments of a ladder, callers) are the
     best prices and their inverses; `total` and `best_worth` (callers) are the sum and the best edge of a market.
@@ -273,13 +273,11 @@ def sweep(prices: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidate
         total = np.empty(sums)
         _sweep(
             scope.markets, scope.ladders, prices.by_book, thresholds["min_ev"] - epsilon, sum_most,
-            prices.charges.slack,
-            thresholds["min_middle_ev"] - 2.0 * epsilon, np.round(thresholds["min_size"] * 100.0).astype(np.int64),
-            bound, g.markets, g.segments, g.rows, g.book,
-            prices.net, prices.reason, g.kind, prices.traits.two_sided, g.threshold, prices.fair,
-            prices.reference, np.empty(0) if prices.close is None else prices.close.segment, g.equivalent,
-            best, cost, totals, mosts, sum_who, sum_market, total, edge_who, edge_market,
-            pair_who, low, high, over, under, count,
+            prices.charges.slack, thresholds["min_middle_ev"] - 2.0 * epsilon,
+            np.round(thresholds["min_size"] * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book,
+            prices.net, prices.reason, g.kind, prices.traits.two_sided, g.threshold, prices.fair, prices.reference,
+            np.empty(0) if prices.close is None else prices.close.segment, g.equivalent, best, cost, totals, mosts,
+            sum_who, sum_market, total, edge_who, edge_market, pair_who, low, high, over, under, count,
         )  # fmt: skip
         if (count <= room).all():
             s, e, p = count.tolist()
@@ -405,8 +403,7 @@ def _rank(order, first, end, book, net, market, own_market, precedence):
 @kernel
 def _legs(
     who, low, high, segments, rows, equivalent, market, precedence, live, book, net, reason, wanted, seen, timed,
-    live_limit,
-    gap_live, gap_prematch, two_books, out, totals, order, ends, trial,
+    live_limit, gap_live, gap_prematch, two_books, out, totals, order, ends, trial,
 ):  # fmt: skip
     """Best admissible legs of each case; if timed, seen within a gap of each other, and live ones since `live_limit`.
 
@@ -493,7 +490,7 @@ def _legs(
 def _belong(market, legs, segments, row_market, equivalent, precedence, out):
     """Whether each case belongs to its market: some legs are its own, and no market before it has the same bets.
 
-    Legs of other markets are prices of equivalent outcomes. Where all outcomes of two markets are equivalent outcomes
+    Legs of other markets are prices of equivalent outcomes. Where all outcomes of two markets are equivalent
     (a clean sheet of one side is no goal of the other), what mixes both would be found twice.
 
     - `market` (int64 per case): market of the case
@@ -578,8 +575,7 @@ def _choose(
         g = prices.groups
         _legs(
             who, low, high, g.segments, g.rows, g.equivalent, g.market, _precedence(prices), prices.live, g.book,
-            prices.net,
-            prices.reason, prices.wanted, g.seen, *timing(prices), distinct, rows, totals,
+            prices.net, prices.reason, prices.wanted, g.seen, *timing(prices), distinct, rows, totals,
             np.empty(g.row.size, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int32),
         )  # fmt: skip
     return rows, totals
@@ -641,8 +637,7 @@ def sharing(prices: FairPrices, who: Longs, market: Longs, legs: Ints) -> tuple[
     rows = np.empty(int((g.rows[segment + 1] - g.rows[segment]).sum()), np.int32)
     _share(
         who, market, legs, g.segments, g.rows, g.market, g.side, g.book, prices.net, prices.reason, prices.wanted,
-        g.seen,
-        prices.live, *timing(prices), ends, rows,
+        g.seen, prices.live, *timing(prices), ends, rows,
     )  # fmt: skip
     return ends, rows[: ends[-1]]
 
@@ -1040,8 +1035,7 @@ def sharp_edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats, b
         n = _edges(
             who, markets, g.segments, g.rows, g.book, prices.traits.feed, prices.net, reason, prices.wanted, g.seen,
             prices.own, prices.width, prices.trusted, prices.doubt, prices.reference, prices.fair, prices.weight,
-            prices.member,
-            prices.counted, prices.weighted, prices.live, *timing(prices), limits.reference_floor,
+            prices.member, prices.counted, prices.weighted, prices.live, *timing(prices), limits.reference_floor,
             limits.reference_wide + limits.epsilon, 1.0 + least, g.equivalent, g.market, *out,
             np.empty(books, np.int32), np.empty(books),
         )  # fmt: skip
@@ -1051,8 +1045,7 @@ def sharp_edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats, b
 @kernel
 def _fairest(
     who, markets, segments, rows, equivalent, book, net, reason, wanted, own, width, trusted, reference, fair, weight,
-    member,
-    weighted, floor, out, place, odds, ends,
+    member, weighted, floor, out, place, odds, ends,
 ):  # fmt: skip
     """Fair probability of each outcome of some markets from the reference, with no book left out.
 
@@ -1115,8 +1108,7 @@ def market_fair(prices: FairPrices, markets: Longs, who: Longs | None = None) ->
     bare = _fairest(
         np.zeros(n, np.int64) if who is None else who, markets, g.segments, g.rows, g.equivalent, g.book, prices.net,
         prices.reason, prices.wanted, prices.own, prices.width, prices.trusted, prices.reference, prices.fair,
-        prices.weight,
-        prices.member, prices.weighted, prices.limits.reference_floor, fair, place, odds, ends,
+        prices.weight, prices.member, prices.weighted, prices.limits.reference_floor, fair, place, odds, ends,
     )  # fmt: skip
     if bare:
         used = ends[bare]

@@ -405,8 +405,7 @@ def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, p
     first, of = np.empty((2, n), np.int64)
     made = _read(
         who, ladder, points, g.markets, g.segments, g.rows, g.book, prices.own, prices.trusted, prices.rank,
-        prices.counted,
-        prices.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
+        prices.counted, prices.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
         np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32),
         np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
     )  # fmt: skip

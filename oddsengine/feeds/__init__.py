@@ -3,7 +3,7 @@
 | source | parser | state |
 | --- | --- | --- |
 | The Odds API v4 | `the_odds_api.TheOddsApi` | listed prices, to detect removals |
-| another node | `node.read_page`, `node.InterfaceStream` | the stream's rows |
+| another node | `node_api.read_page`, `node_api.InterfaceStream` | the stream's rows |
 | OpticOdds v3 | `optic.OpticOdds` | fixtures, listed prices, the stream's rows |
 | Betfair exchange stream | `betfair.BetfairMarkets` | markets |
 | football-data.co.uk | `football_data.read` | none |

@@ -207,7 +207,7 @@ class BetfairMarkets:
         when: datetime | None,
         left: set[str],
     ) -> Payload:
-        """Return quotes of the touched runners, and the ids of quotes that are gone."""
+        """Return quotes of the changed runners, and the ids of quotes that are gone."""
         games: dict[str, Game] = {}
         quotes: list[dict[str, Any]] = []
         removed: list[str] = [given for market_id in sorted(left) for given in self._quoted[market_id]]

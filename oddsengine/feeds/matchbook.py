@@ -2,7 +2,8 @@
 
 Prices are levels of both sides in any order: back, or win, are what can be backed, lay, or lose, what can be laid, both
 with the backer's stake. In a market of two runners, to lay one is to back the other: the better of both ladders is the
-quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays are no quotes.
+quote (`order_books`). To lay a side of a soccer match is to back the other one with half a goal. Other lays are no
+quotes.
 
 A market is understood by its type. One whose name says that it is about something else (a half, corners) keeps its
 name, which the catalog does not have. What a player does has the type of a total too, so a total is one of the game

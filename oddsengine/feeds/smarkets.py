@@ -2,8 +2,8 @@
 
 A price is a probability in units of 0.0001, and a quantity the payout in units of 0.0001. Offers are what can be
 backed, bids what can be laid. In a market of two contracts, to lay one is to back the other: the better of both
-ladders is the quote (`depth`). To lay a side of a soccer match is to back the other one with half a goal. Other lays
-are no quotes.
+ladders is the quote (`order_books`). To lay a side of a soccer match is to back the other one with half a goal. Other
+lays are no quotes.
 
 The type of a contract (HOME, OVER) says what its outcome is; without one, its name does. The states and types that it
 has are those of its contract (`contracts/smarkets.toml`); a row of another one is left out and counted.

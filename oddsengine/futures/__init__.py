@@ -4,7 +4,8 @@ They have a board of their own, because their markets have as many outcomes as c
 same ones. `find_futures` takes a table; `FuturesBoard` applies batches for a service.
 
 Reading order: identity (what a price refers to), fields (contestants), sheets (one market, selections by books),
-winners (de-vigging with several winners), evaluation (guards, fair prices, hold, arbitrage), board, results.
+winners (de-vigging with several winners), evaluation (guards, fair prices, hold, arbitrage), board,
+futures_frames (results).
 """
 
 from oddsengine.futures.board import FUTURES_SCHEMA, FuturesBoard

@@ -40,7 +40,7 @@ class Groups(NamedTuple):
     kind: Ints  # per ladder: index into the identity's kinds
     subject: Ints  # per ladder: 0 none, 1 home, 2 away, from 3 a player
     ladder: Ints  # per market
-    equivalent: Longs = _ALONE  # per segment: the next one that settles on the same fact, or itself; see `equivalents`
+    equivalent: Longs = _ALONE  # per segment: the next one on the same fact, or itself; see `linked_outcomes`
 
     @property
     def outcomes(self) -> Longs:

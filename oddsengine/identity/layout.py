@@ -108,7 +108,7 @@ class PriceColumns(NamedTuple):
     start: Longs  # of the event
     state: Bytes
     flags: Bytes
-    same: Bytes  # consecutive looks at the same price
+    same: Bytes  # consecutive observations of the same price
 
 
 class TermColumns(NamedTuple):
@@ -220,7 +220,7 @@ def _gather(
 
     - `units`: the units
     - `u_start`, `u_size`, `pool`, `unit_event`, `unit_live`: the columns of `Lists`
-    - `least_same`: looks at one price that confirm it
+    - `least_same`: observations of a price that confirm it
     - `mismatch_code`, `other_game_code`, `suspended_code`, `ambiguous_code`, `no_line_code`: codes of verdicts; the
       first is 0 if mismatches are accepted
     - `draws` (uint8 per book), `draw_books`: scratch arrays: what a book's moneyline quotes (`DRAW`, `MAYBE_DRAW`),

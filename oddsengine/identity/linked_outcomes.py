@@ -1,9 +1,9 @@
 """Equivalent outcomes: outcomes of different families that settle on the same fact, linked as rings of segments.
 
-"No first goal" and "under 0.5 goals" are the same fact. The catalog lists which outcomes are equivalent and in
-which sports (`[equivalents]` in markets.toml); only exact equivalences are listed. A price is compared with the fair
-probabilities of its equivalent outcomes as well as with that of its own market (`detection.sweep.edges`), and the best
-price of an outcome may be that of an equivalent outcome (`detection.sweep.best_legs`).
+"No first goal" and "under 0.5 goals" are the same fact. The catalog lists which outcomes are equivalent and in which
+sports (equivalents.toml); only exact equivalences are listed. A price is compared with the fair probabilities of its
+equivalent outcomes as well as with that of its own market (`detection.sweep.edges`), and the best price of an outcome
+may be that of an equivalent one (`detection.sweep.best_legs`).
 """
 
 from collections.abc import Sequence
@@ -69,8 +69,7 @@ def rules(kinds: Sequence[MarketKind], sports: Sequence[tuple[catalog.Sport, str
 @kernel
 def _link(
     markets, segments, threshold, event, live, kind, subject, start, r_subject, r_threshold, r_outcome, r_fact,
-    r_equivalent,
-    allowed, first_segment, last_segment, run, equivalent,
+    r_equivalent, allowed, first_segment, last_segment, run, equivalent,
 ):  # fmt: skip
     """Link the equivalent outcomes of each event and live flag into rings: each segment points to the next one.
 

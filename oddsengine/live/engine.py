@@ -1,6 +1,6 @@
 """The engine: batches of prices in, updates out.
 
-`Engine.step` is the only method that changes anything. It applies a batch to the board, judges what the batch touched,
+`Engine.step` is the only method that changes anything. It applies a batch to the board, judges what the batch affected,
 searches it for every active view, and returns the differences. Time is an argument: the same batches give the same
 updates, byte for byte. Ages are judged at whole seconds (`Engine.moment`): a step that begins a new second also
 processes everything that time alone has changed.
@@ -183,7 +183,7 @@ class Engine(Readable):
                     board.undo()
                     self._mend()
                     if board.names is not names or names.units.size > units:
-                        self._copies.reset()  # units that the copies do not get: they would number others so
+                        self._copies.reset()  # units that the copies lack: they would give their numbers to others
                 else:
                     board.keep()  # if it was interrupted before that
                     self._recompute()
@@ -383,7 +383,7 @@ class Engine(Readable):
         with self._lock:
             self._active.close(view)
 
-    def kept_up(self) -> list[View]:
+    def active_views(self) -> list[View]:
         """The active views; only within `still`, where `views` would wait for readers of a replica."""
         return list(self._active.active.values())
 

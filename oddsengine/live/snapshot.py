@@ -50,7 +50,7 @@ def dump(engine: Engine) -> dict[str, Any]:
                         for name in ("id", "kind", "detected_at")
                     ),
                 ]
-                for view in engine.kept_up() if view.wanted.model is None
+                for view in engine.active_views() if view.wanted.model is None
             ],
         }  # fmt: skip
 

@@ -41,7 +41,7 @@ class GameEntry:
     start: datetime | None
     first: datetime | None
     event: str | None = None
-    override: str = ""  # override
+    override: str = ""  # an operator's: an event id, `NEW` or `NEVER`
     touched: bool = True
     hidden: bool = False  # not found around other games
     leader: "GameEntry | None" = None  # the entry that stands for this one
@@ -274,7 +274,7 @@ class GameIndex:
     def insert(self, entry: GameEntry) -> None:
         """Add a game; it follows another if they differ in their ids only."""
         self.entries[entry.key] = entry
-        leader = self._leaders.setdefault(_equivalents(entry), entry)
+        leader = self._leaders.setdefault(_identity(entry), entry)
         if leader is not entry:
             entry.leader = leader
             leader.followers[entry.key] = entry
@@ -316,7 +316,7 @@ class GameIndex:
             return
         event = self.events.get(entry.event or "")
         heir = next(iter(entry.followers.values()), None)
-        del self._leaders[_equivalents(entry)]
+        del self._leaders[_identity(entry)]
         if heir is not None:
             followers, entry.followers = entry.followers, {}
             del followers[heir.key]
@@ -385,7 +385,7 @@ def _crosswise(alike: list[dict[str, str]], spelling: Spelling) -> bool:
     return (one in home and other in away) or (other in home and one in away)
 
 
-def _equivalents(entry: GameEntry) -> object:
+def _identity(entry: GameEntry) -> object:
     """Return what games have in common that differ in their ids only."""
     if entry.override or entry.start is None:
         return entry.key

@@ -1,9 +1,9 @@
 """Assigns games of feeds to events, so that an event has one id in all feeds.
 
-A game joins others of its league with similar names (`names`, `persons`) and starts (`schedule`). Doubtful games are
-quarantined without an event: a false match creates false arbitrages, a missing match only loses prices. Decisions are
-revised: the second game of a doubleheader, a corrected start or a full name can release a game or move it, which
-`Matcher.changes` reports. Only `overrides` are final.
+A game joins others of its league with similar names (`name_likeness`, `persons`) and starts (`doubleheaders`). Doubtful
+games are quarantined without an event: a false match creates false arbitrages, a missing match only loses prices.
+Decisions are revised: the second game of a doubleheader, a corrected start or a full name can release a game or move
+it, which `Matcher.changes` reports. Only `overrides` are final.
 
 The id of an event does not change while it has a game, even if the start moves.
 """
@@ -21,9 +21,8 @@ from oddsengine.matching.overrides import NEVER, NEW, NONE, Overrides
 
 THRESHOLD = 0.8  # above: the same pair
 DOUBT = 0.55  # below: different pairs; between: quarantined
-CITY = round(
-    0.7 * name_likeness.VAGUE + 0.3 * name_likeness.SURE, 4
-)  # one full name, and a word shared by several teams
+# One full name, and a word shared by several teams.
+CITY = round(0.7 * name_likeness.VAGUE + 0.3 * name_likeness.SURE, 4)
 MOST_OF_SOURCE = 24  # games of one source between two teams within the window
 _MOST = 200  # games of all sources between two teams, each within the window of another
 _BETTER = 0.05  # minimum advantage over the second best

@@ -37,15 +37,15 @@ Columns of the kernels:
 - `c`: the constants of `catalog/fair.toml`
 - `v_start`, `v_book`, `v_x`, `v_total`, `v_seen`, `v_latest`, `v_changed`: the votes of a board, the columns of
   `BookLogits`
-- `b_from`, `b_feed`, `b_x`, `b_total`, `b_seen`, `b_weight`, `b_fresh`, `b_sharp`: the logits of a market, one per
+- `b_from`, `b_feed`, `b_x`, `b_total`, `b_seen`, `b_weight`, `b_fresh`, `b_sharp`: the votes on one market, one per
   feed: the market the vote is from, the feed, its logits, the sum of 1/odds, when it was last seen, its weight, its
   weight as a fresh mover, and its weight as a sharp
-- `place` (int32 per feed): the feed's logits, or `NONE`
+- `place` (int32 per feed): index of the feed's vote, or `NONE`
 - `k`: component of the logits: 0 if there are two outcomes, else the outcome
 - `comps`: number of components
-- `same`, `n`: number of logits from the market's own line, and of all; they come first
-- `v`, `left_out`: the logits to leave out, or `NONE`
-- `earliest`: time before which logits do not count
+- `same`, `n`: number of feeds' votes from the market's own line, which come first, and of all
+- `v`, `left_out`: the feed's vote to leave out, or `NONE`
+- `earliest`: time before which feeds' votes do not count
 - `oldest`: time before which votes are too old
 - `neighbour_distance`: largest distance of a neighbouring line, hundredths
 - `weight`: weight of a neighbouring line
@@ -376,9 +376,9 @@ def _add(
     at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed,
     sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
-    """Add the votes of one line to the logits, one per feed.
+    """Add the votes of one line to those on the market, one per feed.
 
-    Logits from `mark` on come from a line at the same distance; `mark` is `NONE` for the market's own line.
+    Votes from `mark` on come from a line at the same distance; `mark` is `NONE` for the market's own line.
 
     `at` is the market; `shift` moves its logits to the market in question.
     """
@@ -408,7 +408,7 @@ def _add(
 
 
 @inlined
-def _logits(
+def _feed_votes(
     m, first, last, threshold, slope, neighbour_distance, weight, since, fade, oldest, comps, v_start, v_book, v_x,
     v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
@@ -458,7 +458,7 @@ def clip(x, limit):
 
 @kernel
 def _tally(centre, limit, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
-    """Sums of weight, weighted clipped logit, freshness and fresh logit over the logits that are not sharp.
+    """Sums of weight, weighted clipped logit, freshness and fresh logit over the feeds that are not sharp.
 
     `centre` is the median, from which logits are clipped by `limit`; the sums are written to `out`.
     """
@@ -475,7 +475,7 @@ def _tally(centre, limit, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_see
 
 @inlined
 def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
-    """Median of the first n logits that are not sharp, leaving out one; and the number of logits it is taken from."""
+    """Median logit of the first n feeds that are not sharp, leaving out one; and the number of feeds it is from."""
     count = 0
     for i in range(n):
         if i != left_out and b_sharp[i] == 0.0 and b_seen[i] >= earliest:
@@ -486,7 +486,7 @@ def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
 
 @kernel
 def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
-    """The mean without logits v, computed directly. Returns the mean, the fresh movers' part, and feeds on the line.
+    """The mean without vote v, computed directly. Returns the mean, the fresh movers' part, and feeds on the line.
 
     `sums` is a scratch array for `_tally`.
     """
@@ -506,7 +506,7 @@ def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, o
 
 @kernel
 def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen, b_feed, alone, market_alone):
-    """Mean logit of the sharps without logits v (nan if there is none), their largest weight, and their number.
+    """Mean logit of the sharps without vote v (nan if there is none), their largest weight, and their number.
 
     Also returns whether one of them is enough as the only reference: its feed shares a bit of `alone` with the market's
     ladder, whose bits are `market_alone`.
@@ -602,7 +602,7 @@ def _estimate(
       its vote
     - `fair`, `flags`, `counts`, `width` (per row), `segment` (per segment): the columns of `Fair` to write
     """
-    no_time, no_logits = np.int64(NO_TIME), NONE
+    no_time, no_vote = np.int64(NO_TIME), NONE
     behind = np.int64(c.vote_live_behind_s * 1e6)
     fade = c.fresh_fade_s * 1e6
     for at in range(markets.size - 1):
@@ -630,7 +630,7 @@ def _estimate(
             if v_start[markets[at]] == v_start[markets[at + 1]]:
                 continue
             comps = 1 if size == 2 else size
-            same, n = _logits(
+            same, n = _feed_votes(
                 m, markets[at], markets[at + 1], threshold, slope[at], neighbour_distance, c.vote_neighbour_weight,
                 minute[at], fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed, sharp, place,
                 b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
@@ -664,11 +664,11 @@ def _estimate(
             earliest = last_seen - behind if is_live and last_seen != no_time else no_time
             for k in range(comps):
                 mean, f, others = _mean(
-                    same, n, k, no_logits, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
+                    same, n, k, no_vote, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
                     tallies[k, _DIRECT],
                 )  # fmt: skip
                 x, sharp_weight, sharps, is_enough = _sharps(
-                    same, k, no_logits, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
+                    same, k, no_vote, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
                 )
                 sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2] = x, sharp_weight, sharps
                 sharp_parts[k, 3] = is_enough
@@ -688,7 +688,7 @@ def _estimate(
                     b = row_book[i]
                     if (reason[i] != ACCEPTED and reason[i] != outlier) or barred[b] != 0:
                         continue
-                    logits = np.int64(place[feed[b]])
+                    vote = np.int64(place[feed[b]])
                     if is_live or stamp[b] != m:
                         stamp[b] = m
                         judged_seen = v_latest[own_vote[b]] if own_vote[b] >= 0 else row_seen[i]
@@ -696,12 +696,12 @@ def _estimate(
                         total = 0.0
                         for k in range(comps):
                             others = n_soft
-                            if logits >= 0 and logits < same and b_sharp[logits] == 0.0:
+                            if vote >= 0 and vote < same and b_sharp[vote] == 0.0:
                                 others -= 1
                             if not is_live and others >= 2:
                                 centre = middle(sorted_x[k], n_soft)
                                 if others < n_soft:
-                                    centre = _middle_without(sorted_x[k], n_soft, b_x[logits, k])
+                                    centre = _middle_without(sorted_x[k], n_soft, b_x[vote, k])
                                 j = 0
                                 while j < _CENTRES - 1 and centres[k, j] != centre and not np.isnan(centres[k, j]):
                                     j += 1
@@ -713,20 +713,20 @@ def _estimate(
                                     )  # fmt: skip
                                 w, s = tallies[k, j, 0], tallies[k, j, 1]
                                 e, g = tallies[k, j, 2], tallies[k, j, 3]
-                                if logits >= 0 and b_sharp[logits] == 0.0:
-                                    y = min(max(b_x[logits, k], centre - c.vote_clip), centre + c.vote_clip)
-                                    w, s = w - b_weight[logits], s - b_weight[logits] * y
-                                    e, g = e - b_fresh[logits], g - b_fresh[logits] * y
+                                if vote >= 0 and b_sharp[vote] == 0.0:
+                                    y = min(max(b_x[vote, k], centre - c.vote_clip), centre + c.vote_clip)
+                                    w, s = w - b_weight[vote], s - b_weight[vote] * y
+                                    e, g = e - b_fresh[vote], g - b_fresh[vote] * y
                                 mean = s / w
                                 f = (g - mean * e) / (1.0 + e)
                             else:
                                 mean, f, others = _mean(
-                                    same, n, k, logits, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
+                                    same, n, k, vote, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
                                     tallies[k, _DIRECT],
                                 )  # fmt: skip
-                            if is_live or (logits >= 0 and b_sharp[logits] > 0.0):
+                            if is_live or (vote >= 0 and b_sharp[vote] > 0.0):
                                 x, sharp_weight, sharps, is_enough = _sharps(
-                                    same, k, logits, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
+                                    same, k, vote, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
                                 )
                             else:
                                 x, sharp_weight, sharps = sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2]
@@ -884,13 +884,11 @@ def estimate(
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
         of.lines.flags[g.kind, sport] | flag, of.lines.alone[g.kind, sport], logits.start, logits.book, logits.x,
         logits.total, logits.seen, logits.latest, logits.changed, traits.feed, of.voters.own, of.voters.sharp, alone,
-        traits.exchange, barred,
-        np.array(of.table.scale), c, _OUTLIER,
-        np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)),
-        np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
+        traits.exchange, barred, np.array(of.table.scale), c, _OUTLIER, np.full(most, -1, np.int32),
+        np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)), np.empty(most),
+        np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
         np.empty((widest, most)), np.empty((widest, 5, 4)), np.empty((widest, 4)), np.empty((widest, 4)),
-        np.empty((most, widest + 4)), np.full(most, -1, np.int64), np.full(most, -1, np.int64),
-        *out[:4], out.segment,
+        np.empty((most, widest + 4)), np.full(most, -1, np.int64), np.full(most, -1, np.int64), *out[:4], out.segment,
     )  # fmt: skip
     return out
 

@@ -8,10 +8,9 @@ missing side is priced so that the two sum to the learnt book sum, which complet
     B     = book sum, learnt from samples B_i at levels u_i on the same side, with weights
             w_i = 1 / (1 + ((u - u_i) / like)^2)^2
     all   : B0 = sum w B / sum w over the books that quote both sides; V0 = their variance + error^2
-    odds provider  : B1 = (sum w B + k B0) / (sum w + k) over those of the price's odds provider
-    own   : B2 likewise around B1, over the odds provider's one-sided prices where other odds providers quote both
-    sides: with p their
-            median probability, a price whose margin the power method removes to p has a book sum of
+    feed  : B1 = (sum w B + k B0) / (sum w + k) over those of the price's odds provider
+    own   : B2 likewise around B1, over that provider's one-sided prices where other providers quote both sides: with p
+            their median probability, a price whose margin the power method removes to p has a book sum of
             q + (1 - p)^(ln q / ln p)
     x     = logit of the first outcome of [q, B2 - q] without its margin (power method); its error is the distance to
             that of B2 less its standard error
@@ -20,9 +19,8 @@ V1 and V2 are the variances of the samples around the new mean, in which the ste
 Without enough samples in `all` there is no estimate. A sample of the price's own market does not count.
 
 The completed markets vote in the estimator (`pricing.close`), which runs again on the markets with such votes, by the
-same rules. Its results are used for prices that had no estimate before, flagged `one_sided`.
-Their standard error has two more parts: the mean error of the other odds providers' margins, and the disagreement of
-these ::
+same rules. Its results are used for prices that had no estimate before, flagged `one_sided`. Their standard error has
+two more parts: the mean error of the other odds providers' margins, and the disagreement of these ::
 
     se^2 = se(close)^2 + (mean of the errors)^2 + (sum (x - mean)^2 + k vote_error^2) / ((n - 1 + k) n)
 

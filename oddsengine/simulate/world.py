@@ -168,9 +168,8 @@ class World:
         self._open = False
         self._trouble = Trouble(named, troubling, self._games, self.fixtures, providers)
         self._boards = Scoreboards(providers, self._games, self.fixtures, telling, troubled=bool(named))
-        self.scores: Sequence[
-            ScoreReading
-        ] = ()  # scores reported with the last batch; see `oddsengine.feeds.merged_scores`
+        # Reported with the last batch; see `oddsengine.feeds.merged_scores`.
+        self.scores: Sequence[ScoreReading] = ()
 
     def _begin(self, seconds: float) -> None:
         """Let the market run before the opening, so that books are then behind as they are later."""

@@ -1,7 +1,7 @@
 """Sources of odds: fetchers of what the parsers of `oddsengine.feeds` read. The only folder that opens sockets.
 
 A fetcher delivers payloads to a `Receiver`: the board of a node, or the caller of `fetch` and `source`. A new source is
-its settings in `settings.py`, a module with its fetcher, and an entry of `KINDS`. It needs the extra `[feeds]`.
+its settings in `source_settings`, a module with its fetcher, and an entry of `KINDS`. It needs the extra `[feeds]`.
 """
 
 from collections.abc import Callable, Iterable, Mapping

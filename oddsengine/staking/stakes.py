@@ -1,6 +1,6 @@
 """Stakes on related bets: portfolios of +EV bets, and arbitrages within the limits of books.
 
-`kelly_portfolio` computes growth-optimal stakes on many open bets (`growth`), with joint outcomes derived from the
+`kelly_portfolio` computes growth-optimal stakes on many open bets (`portfolio`), with joint outcomes derived from the
 margins and totals of their games (`outcomes`). `arbitrage_plan` divides a bankroll between arbitrages, and `cover`
 hedges when a leg was rejected.
 """

@@ -3,8 +3,9 @@
 A tape is a folder of append-only *segments* (`00000001.tape` and so on). A segment is a sequence of *blocks* of whole
 steps. A block is a header (`blocks.HEADER`, little-endian) and four tables, each an Arrow IPC stream:
 
-- `quotes`: one row per quote, with its step number, the codes of its term and book, and the columns of `Quoted`. A
-  missing time is the smallest int64. `link` has the texts of the single price, see `board.row_links.LINKS`.
+- `quotes`: one row per quote, with its step number, the codes of its term and book, and the other columns
+  of `board.rows.CodedQuotes`. A missing time is the smallest int64. `link` has the texts of the single price, see
+  `board.row_links.LINKS`.
 - `terms` and `books`: raw labels and books that are new in these steps, with their codes, which count from 0 over the
   whole tape. An engine occasionally drops unused terms and renumbers the rest; these are then listed again with `new`
   false. A code has the meaning of the last row that lists it before the step.

@@ -251,7 +251,7 @@ def test_a_model_is_compared_on_the_same_prices_and_closes(tmp_path: Path) -> No
     past = history(5)
     model = rival(past)
     found = oe.audit(past, against={"caesars": model})
-    # Its bets by loops over looks: the model's newest probability on the line, and each price's first EV of 1 or more.
+    # Its bets by loops over snapshots: the model's newest probability on the line, each price's first EV of 1 or more.
     said: dict[Any, list[tuple[datetime, float]]] = {}
     for event, market, side, line, p, at in model.rows():
         said.setdefault((event, market, line), []).append((at, p))
@@ -341,7 +341,7 @@ def test_models_that_cannot_be_compared() -> None:
 
 
 def props(looks: int = 2) -> pl.DataFrame:
-    """Looks at one player's points at five books; the last one is generous on the over."""
+    """Snapshots of one player's points at five books; the last one is generous on the over."""
     rows = [
         {"event": "e", "sport": "basketball", "league": "NBA", "home": "Los Angeles Lakers", "away": "Boston Celtics",
          "player": player, "market": "player_points", "line": 20.5, "book": book, "start": START,

@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def scorers(actual: float | None = 1.0, games: int = 1) -> pl.DataFrame:
-    """Looks at anytime scorers: two books quote both sides of four players, and six the yes of a fifth."""
+    """Snapshots of anytime scorers: two books quote both sides of four players, and six the yes of a fifth."""
 
     def look(game: int, at: Any, player: str, book: str, over: float, under: float | None) -> Row:
         return {
@@ -87,7 +87,7 @@ def test_an_audit_judges_one_sided_bets_at_the_close_of_one_sided_prices() -> No
 
 
 def as_odds(looks: pl.DataFrame) -> pl.DataFrame:
-    """Looks as an odds table in the words of books: a scorer of whom there is no other side is `anytime_touchdown`."""
+    """Snapshots as an odds table in the words of books: a scorer without an other side is `anytime_touchdown`."""
     return pl.concat(
         looks.drop_nulls(side).select(
             event_id="event", sport="sport", league="league", home_team="home", away_team="away", player_name="player",

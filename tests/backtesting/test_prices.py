@@ -66,7 +66,7 @@ def test_the_changes_of_a_tape_are_those_of_the_board(tape: oe.Tape, frame: pl.D
             (now, book, catalog.published_name(kind, sport), selection, line, *price)
             for now, book, kind, selection, line, _, *price in expected[event]
         }
-        stated = {(*row[:4], *row[5:]) for row in rows}  # lines of some wordings stand in their selections
+        stated = {(*row[:4], *row[5:]) for row in rows}  # lines of some raw labels stand in their selections
         assert len(rows) > 100
         assert stated == {(*row[:4], *row[5:]) for row in wanted}
 

@@ -1,4 +1,4 @@
-"""Scans of histories: against a slow twin that steps an engine look by look, and closes worked out by hand."""
+"""Scans of histories: against a slow twin that steps an engine snapshot by snapshot, and closes worked out by hand."""
 
 import io
 import sys
@@ -33,7 +33,7 @@ NEW = catalog.amended_fair_table({"name": "new", "own": {"weight": 0.2}, "moment
 
 
 def quotes(seed: int, looks: int = less(24, 14), events: int = less(5, 3), hours: float = 2.0) -> pl.DataFrame:
-    """Looks at a simulated board, the first event starting within the history."""
+    """Snapshots of a simulated board, the first event starting within the history."""
     world = oe.World(seed, events=events, live=0.0, tick=3600.0 * hours / looks, books=BOOKS)
     rows = [
         {**quote, "last_seen_at": look.now} for look in world.run(3600.0 * hours) for quote in look.quotes

@@ -58,7 +58,7 @@ def test_a_row_has_a_record_while_its_price_has_moved() -> None:
     engine.step([quote("a", 0, 2.0, NOW + timedelta(seconds=1)), quote("a", 1, 1.9, NOW)], NOW + timedelta(seconds=1))
     assert records(rows) == 1
     counts = []
-    for at in range(engine.state.board.limits.flap_observations + 1):  # until the change is too many looks ago
+    for at in range(engine.state.board.limits.flap_observations + 1):  # until the change is too many observations ago
         later = NOW + timedelta(seconds=2.0 + at)
         engine.step([quote(book, event, 2.0, later) for book, event in ROWS], later)
         counts.append(records(rows))

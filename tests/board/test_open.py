@@ -34,7 +34,7 @@ def columns(kind: Any, ident: Any, legs: Any, figures: Any) -> Found:
 
 
 def check(engine: Engine, views: list[View]) -> None:
-    """A view that wakes searches everything."""
+    """A view that is resumed searches everything."""
     for view, words in zip(views, VIEWS, strict=True):
         before = held(view)
         engine.close(view)
@@ -174,7 +174,7 @@ def test_a_market_that_leaves_and_returns_as_it_was_is_searched_again() -> None:
 
 @pytest.mark.parametrize("seed", some(range(4), 1))
 def test_what_rests_on_a_market_that_leaves_is_searched_again(seed: int) -> None:
-    """Lines whose tails a middle was read from, the moneyline beside a spread, a twin: all of a market goes at once."""
+    """Lines that gave a middle its tails, the moneyline beside a spread, an equivalent: a whole market goes at once."""
     engine, rng = Engine(), np.random.default_rng(seed)
     views = [engine.view(**words, keep=True) for words in VIEWS]
     step = next(iter(world(700 + seed, 1, events=4, live=0.0)(engine)))
@@ -207,7 +207,7 @@ def test_the_fast_pass_overlooks_no_middle(seed: int) -> None:
 
 
 def test_what_sleeping_views_held_makes_room() -> None:
-    """A view that wakes and sleeps takes places that others gave up, and theirs stay."""
+    """A view that is resumed and suspended takes places that others gave up, and theirs stay."""
     engine = Engine()
     for step in fed([8], 20, events=2, books=8)(engine):
         engine.step(**step)

@@ -376,7 +376,7 @@ def test_a_published_name_means_what_it_stands_for() -> None:
 
 
 def settled(member: catalog.EquivalentOutcome, home: int, away: int, first: str, last: str) -> bool:
-    """Whether a bet on an outcome wins, by what its family means; no line of a twin can push."""
+    """Whether a bet on an outcome wins, by what its family means; no line of an equivalent outcome can push."""
     own, other = (home, away) if member.subject == "home" else (away, home)
     totals = {"total": home + away, "team_total": own}
     if member.family in totals:

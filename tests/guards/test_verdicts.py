@@ -606,7 +606,7 @@ def test_the_worst_book_goes_first_and_the_rest_is_judged_again() -> None:
     a = total("a", 230.5, 1.55, None)
     others = [total(book, 220.5, 2.0, None) for book in "bcd"]
     assert aside(table(a, *others)) == {0: "ladder_cross"}
-    # Two brands of one desk are one voice: here it is two against it.
+    # Two brands of one odds provider are one voice: here it is two against it.
     sisters = [total(book, 220.5, 2.0, None) for book in ("betrivers", "unibet")]
     assert aside(table(a, total("b", 230.5, 1.55, None), *sisters)) == dict.fromkeys((2, 3), "ladder_cross")
 

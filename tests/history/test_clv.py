@@ -555,7 +555,7 @@ def test_the_last_price_before_the_match_is_what_the_feeds_last_sent(season: Sea
 
 
 def test_the_closing_probability_is_the_truth_but_for_the_reference_s_own_error(season: Season) -> None:
-    """Pinnacle's desk is sharp, not all-knowing: its error is a few tenths of a point."""
+    """Pinnacle is sharp, not all-knowing: its error is a few tenths of a point."""
     errors, events = [], []
     for at, fixture in enumerate(season.world.fixtures):
         close = season.closings.closing(fixture.id)

@@ -1,4 +1,4 @@
-"""Twins: an outcome is judged by every outcome that settles on the same fact, in tables and on the live board."""
+"""Equivalent outcomes: each is judged by all that settle on the same fact, in tables and on the live board."""
 
 from datetime import UTC, datetime
 from typing import Any

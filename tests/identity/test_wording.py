@@ -1,4 +1,4 @@
-"""What wordings mean: `identity`, by columns, against its slow twin, one wording at a time."""
+"""What raw labels mean: `identity`, by columns, against its slow twin, one raw label at a time."""
 
 import math
 import random
@@ -32,7 +32,7 @@ TABLE_SIZE = 300
 
 
 class Meant(NamedTuple):
-    """What a row is, as far as its wording, its line and the other rows' wordings say."""
+    """What a row is, as far as its raw label, its line and the other rows' raw labels say."""
 
     verdict: str
     turned: bool
@@ -336,7 +336,7 @@ def term_of(selection: str, market: str = "moneyline", line: float | None = None
 
 
 def ours(raw_label: tuple[str | None, ...], line: float | None) -> Term:
-    """What `identity` makes of one wording, as the twin says it."""
+    """What `identity` makes of one raw label, as the twin says it."""
     terms = identity.read_raw_labels(parts_of_rows([raw_label]))
     given = np.array([math.nan if line is None else line])
     (threshold, fits), (other, _) = (thresholds(terms, given, side) for side in (terms.side, terms.side_turned))

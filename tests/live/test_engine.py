@@ -1,6 +1,6 @@
 """The laws of the live engine: what its steps, views and updates must be, on tapes of boards with all hazards.
 
-The rules of single rows have their own twin in `test_live_rows.py`.
+The rules of single rows have their own twin in `test_rows.py`.
 """
 
 import random
@@ -397,7 +397,7 @@ def test_a_wider_view_may_stand_in_where_it_is_kept() -> None:
     engine = Engine()
     usual, other = engine.view(keep=True), engine.view(min_ev=2.0)
     assert engine.view(kinds=["ev"], wider=True) is usual
-    assert engine.view(kinds=["ev"], wider=True, min_ev=2.0) is not other  # it may fall asleep
+    assert engine.view(kinds=["ev"], wider=True, min_ev=2.0) is not other  # it may be suspended
     assert engine.view(kinds=["ev"], wider=True, books=["fanduel"]).wanted.kinds == ("ev",)
     assert engine.view(kinds=["ev"]).wanted.kinds == ("ev",)
 

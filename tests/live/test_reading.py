@@ -1,4 +1,4 @@
-"""Reading the live board: as it was seconds ago, while it is written, after a sleep, after a step that failed."""
+"""Reading the live board: as it was seconds ago, while it is written, after a suspension, after a step that failed."""
 
 import random
 import sys
@@ -310,7 +310,7 @@ def test_readers_see_whole_updates() -> None:
         assert said in {written.hashes.get(number) for number in range(first, last + 1)}
 
 
-# ---- after a sleep ----
+# ---- after a suspension ----
 
 
 def searches(act: Callable[[], object]) -> int:
@@ -379,7 +379,7 @@ def test_when_a_view_falls_asleep(read: Callable[[View], object]) -> None:
 
 
 def test_a_view_that_waits_for_prices() -> None:
-    """It is awake for the first step, whenever that is."""
+    """It is active for the first step, whenever that is."""
     engine = Engine()
     view = engine.view(**WIDE)
     update = apply(engine, feed(5).first())
@@ -418,7 +418,7 @@ class Held(NamedTuple):
 
 
 def views(engine: Engine) -> tuple[View, View]:
-    """One that is kept, one that may sleep."""
+    """One that is kept, one that may be suspended."""
     return engine.view(**WIDE, keep=True), engine.view()
 
 
@@ -545,7 +545,7 @@ def test_each_kind_of_step_may_fail(kind: str) -> None:
     engine, rows, ids = begun()
     other, *_ = begun()
     before = held(engine)
-    alike(before, held(other))  # a view that is read wakes: both have the same ones awake
+    alike(before, held(other))  # a view that is read is resumed: both have the same active ones
     assert before.shown.ids["low_hold"]
     step = FAILURES[kind](rows, ids)
     fails(engine, step)

@@ -234,7 +234,7 @@ def test_readers_do_not_wait_for_a_step() -> None:
 
 
 def test_readers_of_a_delayed_board_do_not_wait_for_a_step() -> None:
-    """Nor does keeping its views awake."""
+    """Nor does keeping its views active."""
     engine = Engine()
     late, holding = engine.delayed(1.0), Holding()
     view = late.view(kinds=["arbitrage"])

@@ -591,7 +591,7 @@ def test_a_snapshot_lists_what_is_late() -> None:
 
 
 def looked(looks: Iterable[tuple[float, float]]) -> bool:
-    """The flag after looks that come in one batch."""
+    """The flag after observations that come in one batch."""
     pair, quotes = Pair(), [price(odds, seen=at) for at, odds in looks]
     pair.step(quotes, 86_400)
     return pair.equivalent.rows[ONE].memory.flap

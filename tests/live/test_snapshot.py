@@ -39,7 +39,7 @@ def test_goes_on_alike(seed: int, method: str) -> None:
         if copy is None:
             if at == 20:
                 copy = Engine()
-                copy.view(method=method, keep=True)  # it may be awake before
+                copy.view(method=method, keep=True)  # it may be active before
                 behind = copy.delayed(60.0)
                 restore(copy, through_msgpack(dump(engine)))
                 assert copy.state_hash() == engine.state_hash()

@@ -139,7 +139,7 @@ def agreeing(
 def voting(
     prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
 ) -> list[Ballot]:
-    """The ballots that count: in play those not far behind the judged price, or behind the newest of them."""
+    """The votes that count: in play those not far behind the judged price, or behind the newest of them."""
     votes = ballots(prices, line, judged or "", at, books, params)
     if not at.live:
         return votes

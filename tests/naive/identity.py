@@ -66,7 +66,7 @@ FIXED_LINES = {"draw_no_bet": 0, "anytime_goal_scorer": 50}
 
 @dataclass(frozen=True)
 class Terms:
-    """What the wording of one row says. `why` is empty, or the reason why the row has no outcome."""
+    """What the raw label of one row says. `why` is empty, or the reason why the row has no outcome."""
 
     family: Family | None
     period: str = "full_game"
@@ -168,7 +168,7 @@ def other_games(votes: Iterable[Mapping[frozenset[str], int]]) -> set[frozenset[
 
 
 def of_other_games(rows: Mapping[int, Row]) -> set[int]:
-    """Rows of another game than most books name for their event; books of one desk are one."""
+    """Rows of another game than most books name for their event; books of one odds provider are one."""
     books = load_books()
     votes: dict[str, dict[str, Counter[frozenset[str]]]] = {}
     for row in rows.values():
@@ -220,7 +220,7 @@ def read_selection(text: str, home: str, away: str) -> tuple[str, str, str]:
 
 
 def read_terms(row: Row, teams: Mapping[str, tuple[str, str]]) -> Terms:
-    """The market and outcome that the wording of a row names."""
+    """The market and outcome that the raw label of a row names."""
     market, period = row["market_type"], "full_game"
     for prefix in PERIODS:
         if market.startswith(prefix):

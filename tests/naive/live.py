@@ -65,12 +65,12 @@ class Level:
 
 @dataclass
 class Memory:
-    """What is remembered of the looks at one row."""
+    """What is remembered of the observations of one row."""
 
     levels: list[Level] = field(default_factory=list)
     looks: int = 0
-    agreed: int = 0  # looks in a row that agree
-    returns: list[int] = field(default_factory=list)  # looks in play at which the price was back
+    agreed: int = 0  # observations in a row that agree
+    returns: list[int] = field(default_factory=list)  # observations in play at which the price was back
     flap: bool = False
 
     def begin_anew(self) -> None:

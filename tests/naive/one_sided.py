@@ -130,7 +130,7 @@ def completed(
 
 
 def own_error(logits: Sequence[float], errors: Sequence[float], close: float, params: Params) -> float:
-    """The standard error of an estimate from the logits of the other desks, and the errors of their margins."""
+    """The standard error of an estimate from the logits of the other feeds, and the errors of their margins."""
     of, n = params["margin"], len(logits)
     mean = math.fsum(logits) / n
     squares = math.fsum((x - mean) ** 2 for x in logits) + of["weight"] * of["vote_error"] ** 2

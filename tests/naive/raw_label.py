@@ -1,4 +1,4 @@
-"""The meaning of one wording at a time, in plain Python: the slow twin of `oddsengine.identity.raw_labels`.
+"""The meaning of one raw label at a time, in plain Python: the slow twin of `oddsengine.identity.raw_labels`.
 
 It reads the catalog and nothing else of the package. Which way round an event names its teams (`lead`, `turned`) and
 how many ways a moneyline has is decided over many rows, and left to the test.
@@ -16,7 +16,7 @@ from oddsengine.identity.traits import MarketKind
 SIDES = ("home", "draw", "away", "none", "over", "under", "yes", "no", "odd", "even")
 HOME, AWAY = 0, 2
 RawLabel = tuple[str | None, ...]
-"""Texts of one price, in the order of `identity.WORDING`."""
+"""Texts of one price, in the order of `identity.raw_labels.RAW_LABEL`."""
 Teams = tuple[str, str]
 """Home and away as they compare: normalised, the sport's aliases applied; empty where nothing is given."""
 
@@ -67,7 +67,7 @@ def place_of(side: str) -> int:
 
 
 class Term(NamedTuple):
-    """What one wording and line mean; `_turned` where the row's home and away are the event's away and home.
+    """What one raw label and line mean; `_turned` where the row's home and away are the event's away and home.
 
     A subject is empty, `home`, `away` or a player's normalised name; `kind.subject` says which of them it is.
     """
@@ -81,7 +81,7 @@ class Term(NamedTuple):
     subject_turned: str
     threshold: int  # hundredths; 0 where there is none
     threshold_turned: int
-    verdict: int  # 0, or the code of the reason that lies in wording and line alone
+    verdict: int  # 0, or the code of the reason that lies in raw label and line alone
     teams: Teams
 
 

@@ -441,7 +441,7 @@ def test_nobody_waits_for_a_step(running: Running) -> None:
         "/odds?limit=1&offset=4", "/odds/best?limit=2", "/odds?group_by=event&limit=1", "/events?limit=1", "/sports",
         "/sportsbooks", "/markets", "/opportunities/ev?limit=2", "/opportunities/arbitrage?limit=2", "/account",
     )  # fmt: skip
-    for kind in ("ev", "arbitrage"):  # their views are awake from here on: to wake one takes the board
+    for kind in ("ev", "arbitrage"):  # their views are active from here on: to resume one takes the board
         assert asked(running, f"/opportunities/{kind}?limit=1")[0] == 200
     with held(running.node.engine.still) as ended:
         for path in paths:
@@ -571,7 +571,7 @@ def test_a_row_that_was_sent_before_says_what_the_board_says_now(seed: int, link
 
 @pytest.mark.parametrize("kind", ["ev", "arbitrage", "middles", "low_hold"])
 def test_what_was_open_before_anybody_asked_has_its_time(running: Running, kind: str) -> None:
-    """The lists over all books are of a view that is always awake."""
+    """The lists over all books are of a view that is always active."""
     _, _, body = asked(running, f"/opportunities/{kind}?limit=200")
     found = {row["detected_at"] for row in json.loads(body)["data"]}
     assert found

@@ -1,6 +1,6 @@
 """The interface over a socket: bodies, errors, keys, headers, tiers, a node's life, and what describes it.
 
-Every field that the contract names is in `test_service_conformance`.
+Every field that the contract names is in `contract/test_conformance.py`.
 """
 
 import asyncio

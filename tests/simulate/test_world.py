@@ -289,7 +289,7 @@ class Prices:
         flaps, returns = False, list[int]()
         for at, now in enumerate(prices):
             if at and abs(now - prices[at - 1]) <= limits.flap_back:
-                flaps = False  # two looks agree
+                flaps = False  # two observations agree
                 continue
             for first in range(max(0, at - limits.flap_observations), at - 1):
                 left = max(abs(price - prices[first]) for price in prices[first + 1 : at]) > limits.flap_away

@@ -1,4 +1,4 @@
-"""Boards of twins: matches of which most prices are bets that several families offer, with many equal prices."""
+"""Boards of equivalent outcomes: matches with mostly bets that several families offer, and many equal prices."""
 
 import random
 from typing import Any

@@ -196,7 +196,7 @@ def world() -> Given:
 
 
 def ask(engine: Engine, step: int) -> None:
-    """Let views wake and sleep at some steps."""
+    """Let views be resumed and suspended at some steps."""
     if step == 3:
         engine.view(keep=True)
     if step in (10, 45):
@@ -335,7 +335,7 @@ def test_an_engine_from_a_tape_goes_on_as_if_it_had_never_stopped(
 
 
 def test_views_sleep_as_they_slept(tmp_path: Path) -> None:
-    """One that nobody reads falls asleep in the middle of a step, and wakes when it is read."""
+    """One that nobody reads is suspended in the middle of a step, and resumed when it is read."""
     event = dict(event_id="e", sport="tennis", home_team="X", away_team="Y", market_type="moneyline")
     sides = (("a", "X"), ("b", "Y"))
     rows = [dict(event, sportsbook=book, selection=side, odds_decimal=2.2) for book, side in sides]
@@ -896,7 +896,7 @@ def test_steps_that_were_taken_back_are_not_on_the_tape(world: Given, tmp_path: 
 
 
 def test_a_view_that_did_not_sleep_after_all(tmp_path: Path) -> None:
-    """The step it was to fall asleep in was taken back, and it was read before the next."""
+    """The step it was to be suspended in was taken back, and it was read before the next."""
     engine, other = Engine(), Unwilling()
     _, writer = resume(tmp_path, engine)
     engine.record(other)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.board.event_status import STATUSES
 from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.merged_scores import turned_round
 from oddsengine.live.update import Update
@@ -26,7 +27,6 @@ _WORK = 10_000  # comparisons by the matcher in one turn, about 0.1 s
 _COUNT_EVERY = timedelta(seconds=5)
 _FORGET_EVERY = timedelta(hours=1)
 _REMEMBERED = timedelta(days=3)  # after a game's start
-_STATUSES = ("upcoming", "live", "ended", "postponed", "cancelled")
 Clock = Callable[[], datetime]
 
 
@@ -213,7 +213,7 @@ class PayloadApplier:
         events = [
             {"event_id": ours[game.id], "status": game.status, "event_start_time": game.start}
             for game in payload.games
-            if game.id in ours and game.status in _STATUSES
+            if game.id in ours and game.status in STATUSES
         ]
         quoted = quotes
         if payload.removed and whole is not None:

@@ -88,7 +88,7 @@ def document(endpoints: Iterable[Endpoint], base: str, samples: Mapping[str, Any
         for endpoint in every:
             _check_types(endpoint)  # says which
         raise
-    # Names of components are those of classes: where a module is belongs to nobody's client.
+    # Components are named after classes alone, so that moving a module renames nothing in generated clients.
     schemas, components = msgspec.json.decode(_MODULE.sub(b"", msgspec.json.encode(described)))
     of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}

@@ -124,7 +124,7 @@ class LogReader:
             log.event("ready", step=self._node.engine.number, seconds=round(time.time() - self._node.started, 2))
 
     def catch_up(self) -> None:
-        """Have caught up with the next message, whatever was in the log at the start."""
+        """Count as caught up with the next message, whatever was in the log at the start."""
         self._target = 0
 
     # ---- snapshots ----

@@ -63,8 +63,8 @@ class Checks:
         self._node, self._open, self._delivery, self._limits = node, open_, delivery, limits
         self._failures: frozenset[str] = frozenset()
         self._turn = 0
-        self._turns = max(1, round(min(5.0, limits.stalled / 6.0) / CHECK_S))  # ticks between two looks at a reader
-        self.slow_at = 0.0  # when to look at slow readers again
+        self._turns = max(1, round(min(5.0, limits.stalled / 6.0) / CHECK_S))  # ticks between two checks of a reader
+        self.slow_at = 0.0  # when to check slow readers again
         self.cuts = 0
         self._timer: asyncio.TimerHandle
         self._tick()
@@ -105,7 +105,7 @@ class Checks:
     def cut_slow(self) -> None:
         """Cut off readers with too many bytes overdue: for one reader, for an account, or for the node.
 
-        What was queued since the previous look does not count: a large step is no sign of a slow reader. Call it
+        What was queued since the previous check does not count: a large step is no sign of a slow reader. Call it
         before a round of writing: all readers have been written to since they got what is pending.
         """
         now = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""What clients need that resume within two minutes: the updates they missed, and who may resume."""
+"""What clients that resume within two minutes need: the updates they missed, and who may resume."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from oddsengine_service.stream.subscriber import Subscriber
 
 REPLAY_S = 120.0  # period for which a client may resume
 SLACK_S = 15.0  # margin, for a client that connects at the last moment
-REACH_S = 5.0  # for which one waits until streams are where the board or another gateway is
+REACH_S = 5.0  # how long to wait until streams have reached the board, or another gateway
 
 _ResumeKey = tuple[str, Wire, str]  # account, format and hash of a subscription whose snapshot was sent
 

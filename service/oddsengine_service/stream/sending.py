@@ -17,7 +17,7 @@ from oddsengine_service.stream.subscriber import Subscriber
 
 PAUSE_S = 0.02  # minimum between two rounds of writing; data in between is joined
 GIVE_WAY_S = 0.02  # maximum that a round waits for steps of the engine, which need the same processor
-_LOOK_S = 0.001  # between two looks whether the step has ended
+_LOOK_S = 0.001  # between two checks whether the step has ended
 _PART_S = 0.01  # of a round, without other tasks
 
 Group = PriceGroup | OpportunityGroup | GameGroup

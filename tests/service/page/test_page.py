@@ -360,7 +360,7 @@ def test_rows_show_what_they_rest_on_sister_books_fold_and_markets_group(visit: 
     same = {"sharp_book": "pinnacle", "devig_method": "power", "selection_type": "home", "book_count": 9}
     rows = [
         found_ev(1, ev_percentage=3.0, sportsbook="betrivers", reference="close", kelly_shrunk=0.01, **far, **same),
-        found_ev(2, ev_percentage=2.0, sportsbook="unibet", **same),  # the same desk
+        found_ev(2, ev_percentage=2.0, sportsbook="unibet", **same),  # the same odds provider
         found_ev(3, ev_percentage=1.0, sportsbook="fanduel", **same),
         found_ev(4, ev_percentage=2.5, game_id="g2", **same),
     ]

@@ -170,7 +170,7 @@ def test_suspended_prices_leave_and_come_back(served: Served, listen: Callable[.
 
 
 def test_a_price_that_is_rejected_is_sent_whole(served: Served, listen: Callable[..., Client]) -> None:
-    """Its age alone, with no view awake; and a move of its price that a guard rejects. Deltas could not say it."""
+    """Its age alone, with no view active; and a move of its price that a guard rejects. Deltas could not say it."""
     now = moment()
     rows = [price("age", book, side, 1.9) for book in ("pinnacle", "fanduel") for side in ("Home", "Away")]
     old = now - timedelta(seconds=590)

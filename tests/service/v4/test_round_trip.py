@@ -80,7 +80,7 @@ def test_every_price_of_a_world_comes_back(service: Running, american: bool) -> 
     theirs = {key(row, row["sportsbook"], row["event_id"]): row for row in read(payloads)}
     assert theirs.keys() == ours.keys()
     assert len(theirs) > 5_000
-    for one, same in ours.items():  # several if a book has an outcome in several wordings: the last seen is shown
+    for one, same in ours.items():  # several if a book has an outcome under several raw labels: the last seen is shown
         newest = max(row["last_seen_at"] for row in same)
         prices = [row for row in same if row["last_seen_at"] == newest]
         off = 0.0051 if american else 2e-6  # whole American prices
