@@ -1,6 +1,6 @@
 """In which cases the legs of an opportunity settle differently, and what that costs.
 
-`catalog.settlement_rules` says what each leg settles on in a tie, a cancellation and so on. Cases in which two legs are
+`catalog.terms` says what each leg settles on in a tie, a cancellation and so on. Cases in which two legs are
 known to differ are listed; legs of unknown terms are not known to differ.
 
 Of stakes in proportion to 1/d, leg i has the share s_i = (1/d_i) / S, where S is the sum of 1/d. In such a case a leg
