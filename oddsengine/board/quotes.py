@@ -17,8 +17,6 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
-from oddsengine._jit import kernel
 from oddsengine.board.names import Names
 from oddsengine.board.row_links import LINKS, joined
 from oddsengine.board.rows import NO_PRICE, REJECTED
@@ -47,6 +45,7 @@ from oddsengine.tables.schema import (
     OddsError,
     OddsTable,
     check_rows,
+    decimal_prices,
     named,
 )
 from oddsengine.tables.timestamps import aware, micros
@@ -213,46 +212,6 @@ def checked(frame: pl.DataFrame) -> CheckedQuotes:
     )  # fmt: skip
 
 
-@kernel
-def _prices(odds, american, flags, is_bad, mismatch):
-    """Derive missing decimal prices from American ones as `check_odds` does; mark missing prices and mismatches.
-
-    - `odds`, `american` (float64 per row): prices, nan if missing; `odds` is completed
-    - `flags` (uint8 per row, in and out): flags of quotes
-    - `is_bad` (uint8 per row, out): 1 if the row has no valid price
-    - `mismatch`: relative difference of the two prices that is a mismatch
-    """
-    for i in range(odds.size):
-        d, a = odds[i], american[i]
-        if np.isnan(d) and np.isnan(a):
-            if flags[i] & SUSPENDED:
-                flags[i] |= np.uint8(NO_PRICE)
-            else:
-                is_bad[i] = 1
-            continue
-        decimal = np.nan
-        if not np.isnan(a):
-            if np.isinf(a):
-                is_bad[i] = 1
-                continue
-            if abs(a) < 100.0:
-                flags[i] |= np.uint8(MISMATCH)
-            if a != 0.0:
-                decimal = (100.0 + abs(a)) / (
-                    100.0 if a > 0.0 else -a
-                )  # as `maths.odds.american_to_decimal`, to the bit
-        if np.isnan(d):
-            if abs(a) < 100.0:
-                is_bad[i] = 1
-                continue
-            d = decimal
-            odds[i] = d
-        elif abs(decimal / d - 1.0) > mismatch:
-            flags[i] |= np.uint8(MISMATCH)
-        if not (d > 1.0 and d <= MOST_DECIMAL):
-            is_bad[i] = 1
-
-
 def _by_column(rows: list[Any]) -> Columns:
     """The columns of rows, without those that are empty."""
     if not rows:
@@ -280,11 +239,13 @@ def _columns(rows: list[Any], names: Names) -> Quotes | None:
         column = columns.get(name, ())
         if value in column:
             flags |= np.uint8(bit) * np.array([each is value for each in column], np.uint8)
-    american, bad = even_money(american), np.zeros(n, np.uint8)
-    limits = catalog.thresholds()
-    _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
-    if bad.any():
+    american = even_money(american)
+    unpriced = np.isnan(odds) & np.isnan(american) & ((flags & np.uint8(SUSPENDED)) != 0)
+    odds, mismatch = decimal_prices(odds, american)
+    if not (unpriced | ((odds > 1.0) & (odds <= MOST_DECIMAL))).all() or np.isinf(american).any():
         return None
+    flags[mismatch] |= np.uint8(MISMATCH)
+    flags[unpriced] |= np.uint8(NO_PRICE)
     texts = [columns.get(name, nothing) for name in RAW_LABEL]
     texts = [[text or None for text in column] if "" in column else column for column in texts]
     raw_labels = list(zip(*texts, columns.get("line", nothing), strict=True))
