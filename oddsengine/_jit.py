@@ -10,6 +10,11 @@ Every kernel releases the GIL and uses numpy's error model, because Python's (an
 zero) prevents vectorisation. `fused` also contracts a multiplication and an addition into one instruction,
 and `inlined` inlines the body into its callers. No option allows reassociation or assumes the absence of
 NaN, which means "no answer" here.
+
+Kernels do not count references to the arrays that they are given: numba does so atomically, for every array of every
+call, which takes longer than many a kernel. One that makes arrays has to count, to free them, and so has one that
+calls it. They are marked `allocating`; one that makes arrays without the mark is refused, by name where it is
+declared, and by numba where the name does not show it.
 """
 
 import gc
@@ -29,6 +34,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 _lock = threading.RLock()
 
 
+_MAKES_ARRAYS = frozenset(
+    {
+        "arange", "argsort", "array", "astype", "concatenate", "copy", "cumsum", "empty", "empty_like", "flatten",
+        "full", "full_like", "nonzero", "ones", "ones_like", "ravel", "repeat", "sort", "unique", "where", "zeros",
+        "zeros_like",
+    }
+)  # fmt: skip
+
+
 class _Kernel:
     """A function that is replaced by a numba dispatcher on its first call."""
 
@@ -36,12 +50,33 @@ class _Kernel:
         self._function = function
         self._fastmath = fastmath
         self._inline = inline
-        self.options = " ".join([*sorted(fastmath), *(["inline"] if inline == "always" else [])])
+        self.counts: bool = getattr(function, "makes_arrays", False)
+        flags = {"inline": inline == "always", "uncounted": not self.counts}
+        self.options = " ".join([*sorted(fastmath), *(name for name, on in flags.items() if on)])
         self._dispatcher: Callable[..., Any] | None = None
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
         self.__wrapped__ = function
+        makes = _MAKES_ARRAYS.intersection(function.__code__.co_names)
+        if makes and not self.counts:
+            raise TypeError(f"{self._title()} makes arrays ({', '.join(sorted(makes))}); mark it as allocating")
+        self._check_called()
+
+    def _title(self) -> str:
+        return f"the kernel {self.__module__}.{self.__name__}"
+
+    def _check_called(self) -> None:
+        """Refuse calls of kernels that make arrays: nobody would free what they return.
+
+        Raises
+        ------
+        TypeError
+            If one is called, and this kernel is not marked.
+        """
+        for name in self._function.__code__.co_names if not self.counts else ():
+            if getattr(self._function.__globals__.get(name), "counts", False):
+                raise TypeError(f"{self._title()} calls {name}, which makes arrays; mark it as allocating, too")
 
     def __call__(self, *args: Any) -> Any:
         compiled = self._dispatcher
@@ -57,18 +92,26 @@ class _Kernel:
                     used = names.get(name)
                     if isinstance(used, _Kernel) and used is not self:
                         names[name] = used.dispatcher()
+                self._check_called()  # those declared later
                 compiler = numba.njit(
-                    nogil=True, error_model="numpy", fastmath=self._fastmath, inline=self._inline, no_cfunc_wrapper=True
-                )
+                    nogil=True, error_model="numpy", fastmath=self._fastmath, inline=self._inline,
+                    no_cfunc_wrapper=True, **({} if self.counts else without_counts()),
+                )  # fmt: skip
                 made = compiler(self._function)
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
                     made._cache = KernelCache(self._function, self.options, folders())
-                    made.options = self.options
+                    made.options, made.counts = self.options, self.counts
                     _without_literals(numba, made)
                 else:  # compiled code does not warn about overflow or division by zero
                     made = np.errstate(all="ignore")(self._function)
                 self._dispatcher = cast(Callable[..., Any], made)
             return self._dispatcher
+
+
+def allocating(function: F) -> F:
+    """Mark a function that makes arrays, or calls a kernel that does, before it is made a kernel."""
+    function.makes_arrays = True  # type: ignore[attr-defined]
+    return function
 
 
 def kernel(function: F) -> F:
@@ -84,6 +127,17 @@ def fused(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile `function` into each kernel that calls it: passing many arrays costs more than a small body."""
     return cast(F, _Kernel(function, fastmath=set(), inline="always"))
+
+
+@cache
+def without_counts() -> dict[str, Any]:
+    """The options for kernels that do not count references; none where numba has lost its own, which is private."""
+    options: dict[str, Any] = {"_nrt": False}
+    try:
+        _numba().njit(**options)(lambda: None)
+    except (KeyError, TypeError):
+        return {}
+    return options
 
 
 def _without_literals(numba: Any, dispatcher: Any) -> None:

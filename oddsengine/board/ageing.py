@@ -8,7 +8,7 @@ Columns of the kernel:
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine._jit import kernel
+from oddsengine._jit import allocating, kernel
 from oddsengine.board.changed_markets import TIMED
 from oddsengine.board.rows import MOVED, SEEN, Rows
 from oddsengine.board.units import DIRTY, Units
@@ -19,6 +19,7 @@ REMEMBERED_S = 600  # seconds for which removals are remembered
 
 
 @kernel
+@allocating
 def _age(
     last_moment, moment, u_start, u_size, pool, due_at, seen, start, state, flags, moved, pending, prematch_age,
     live_age, leg_age, witness_age, witness_age_live, leave_age, memory, dirty, left_slots, freed_slots,

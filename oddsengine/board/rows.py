@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine._jit import kernel
+from oddsengine._jit import allocating, kernel
 from oddsengine.board.flap import SECONDS, Levels, full, look_at
 from oddsengine.board.row_depth import Depth
 from oddsengine.board.row_links import depth_columns
@@ -268,6 +268,7 @@ def _identify(slot, first_id, ids, state, table):
 
 
 @kernel
+@allocating
 def _apply(
     first, q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now, key, ids, odds, american, seen,
     changed, start, moved, renewed, state, flags, level, level_time, level_observation, observations, same, depth,

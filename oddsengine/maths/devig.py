@@ -96,7 +96,7 @@ from numbers import Real
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine._jit import fused
+from oddsengine._jit import allocating, fused
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import decimal_odds
 
@@ -229,6 +229,7 @@ def _step(f: float, s0: float, s1: float, s2: float, s3: float) -> float:
 
 
 @fused
+@allocating
 def _power(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve the power method for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; log of the implied probability
@@ -317,6 +318,7 @@ def _power(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
 
 
 @fused
+@allocating
 def _shin(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve Shin for all markets of n > 2 outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; a
@@ -394,6 +396,7 @@ def _shin(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
 
 
 @fused
+@allocating
 def _odds_ratio(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve the odds ratio for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; odds - 1
@@ -479,6 +482,7 @@ def _two(odds: Floats, method: int, out: Floats) -> None:
 
 
 @fused
+@allocating
 def _plain(odds: Floats, n: int, starts: Longs, method: int, out: Floats) -> None:
     """Solve n outcomes in closed form: `method` is `_MULTIPLICATIVE` or `_ADDITIVE`."""
     cell = np.empty((n, 1, _LANES))  # per outcome: odds, then probability
@@ -512,6 +516,7 @@ def _plain(odds: Floats, n: int, starts: Longs, method: int, out: Floats) -> Non
 
 
 @fused
+@allocating
 def _goto(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
     """Solve goto for all markets of n outcomes, at `starts` or, if empty, one after the other."""
     cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; standard error

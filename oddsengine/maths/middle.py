@@ -84,7 +84,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddsengine._jit import kernel
+from oddsengine._jit import allocating, kernel
 from oddsengine.columns import Floats
 from oddsengine.maths.odds import decimal_odds
 
@@ -352,6 +352,7 @@ def _fit_one(shape: int, scale: float, level: float, weights: Floats, line: int,
 
 
 @kernel
+@allocating
 def _fit(
     shape: Integers,
     scale: Floats,
@@ -371,6 +372,7 @@ def _fit(
 
 
 @kernel
+@allocating
 def _tail(
     shape: Integers,
     location: Floats,
@@ -433,6 +435,7 @@ def _expected(low: int, high: int, d1: float, d2: float, tail: Floats) -> tuple[
 
 
 @kernel
+@allocating
 def _evaluate(over_line: Integers, under_line: Integers, over_odds: Floats, under_odds: Floats, tail: Floats) -> Floats:
     """Rows probability, ev, worst and best, (4, m), of m middles; tail (m, 4) at the points of `window`."""
     out = np.empty((4, over_line.size))
@@ -486,6 +489,7 @@ def _promising(
 
 
 @kernel
+@allocating
 def points(over_line: Integers, under_line: Integers) -> Integers:
     """The points of `window`, (m, 4), of flat columns of lines."""
     out = np.empty((over_line.size, 4), np.int64)

@@ -41,7 +41,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog
-from oddsengine._jit import kernel
+from oddsengine._jit import allocating, kernel
 from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.identity.table_identity import Identity, identify
@@ -305,6 +305,7 @@ def _law(log_weight: Floats, x: Floats, conditions: Floats, p: Floats) -> float:
 
 
 @kernel
+@allocating
 def _tilt(weight: Floats, conditions: Floats) -> Floats:
     """`tilt`, by Newton's method with step halving.
 

@@ -57,7 +57,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddsengine._jit import fused
+from oddsengine._jit import allocating, fused
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import decimal_odds
 
@@ -127,6 +127,7 @@ class StakeLimits(NamedTuple):
 
 
 @fused
+@allocating
 def _moments(
     stakes: Floats, prob: Floats, gains: Floats, scenario: Longs, bet: Longs, gain_at: Longs, nodes: Floats,
     step: float, slope: Floats, tilted: Floats, hessian: Floats,

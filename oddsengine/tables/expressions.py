@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine._jit import kernel
+from oddsengine._jit import allocating, kernel
 from oddsengine.bounds import check_number
 from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.maths.devig import Method, devig_groups, method_name
@@ -47,6 +47,7 @@ _PerMarket = Callable[[Floats, Longs], Floats]  # prices market by market and of
 
 
 @kernel
+@allocating
 def _cut(hashes: Words, market: Ints, first: Longs, late_rows: Ints) -> tuple[int, int]:
     """Number the markets of rows by first appearance of their hash, and return the `first` row of each.
 
@@ -91,6 +92,7 @@ def _cut(hashes: Words, market: Ints, first: Longs, late_rows: Ints) -> tuple[in
 
 
 @kernel
+@allocating
 def _layout(market: Ints, rows: Longs, offsets: Longs) -> None:
     """Sort rows by `market` into `rows`, keeping their order, and write `offsets` (initially zeros)."""
     for m in market:
@@ -130,6 +132,7 @@ def _markets(keys: Sequence[pl.Series], hashes: Words | None = None) -> tuple[Lo
 
 
 @kernel
+@allocating
 def _decimal(prices: Floats) -> Floats:
     """Convert to decimal odds, nan if invalid, including American odds.
 
