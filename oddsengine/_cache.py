@@ -264,13 +264,19 @@ class KernelCache:
 
     cache_path = None
 
-    def __init__(self, function: Any, options: str, folders: Folders) -> None:
+    def __init__(
+        self, function: Any, options: str, folders: Folders, with_others: Callable[[str], bool] = lambda _: False
+    ) -> None:  # fmt: skip
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         self._stamp, self._portable = stamp(function, options), stamp(function, options, portable=True)
-        self._folders = folders
+        self._folders, self._with_others = folders, with_others
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the machine code of a signature, or return None."""
+        """Load the machine code of a signature, which may be compiled with that of others first, or return None."""
+        found = self._load(sig, target_context)
+        return self._load(sig, target_context) if found is None and self._with_others(self._name) else found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
         from numba.core.compiler import CompileResult  # noqa: PLC0415
 
         target_context.refresh()

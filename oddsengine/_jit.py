@@ -18,6 +18,7 @@ declared, and by numba where the name does not show it.
 """
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -25,6 +26,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from oddsengine import _compilers
 from oddsengine._cache import Folders, KernelCache
 from oddsengine._installation import why_compiled
 from oddsengine.progress import Reporter
@@ -32,6 +34,7 @@ from oddsengine.progress import Reporter
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
+_SMALL = ("maths", "tables")  # packages whose kernels are few and called by themselves
 
 
 _MAKES_ARRAYS = frozenset(
@@ -99,7 +102,7 @@ class _Kernel:
                 )  # fmt: skip
                 made = compiler(self._function)
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
-                    made._cache = KernelCache(self._function, self.options, folders())
+                    made._cache = KernelCache(self._function, self.options, folders(), _with_others)
                     made.options, made.counts = self.options, self.counts
                     _without_literals(numba, made)
                 else:  # compiled code does not warn about overflow or division by zero
@@ -112,6 +115,11 @@ def allocating(function: F) -> F:
     """Mark a function that makes arrays, or calls a kernel that does, before it is made a kernel."""
     function.makes_arrays = True  # type: ignore[attr-defined]
     return function
+
+
+def dispatcher_of(kernel: Any) -> Any:
+    """The numba dispatcher of a kernel of a module, which is there already if another kernel calls it."""
+    return kernel.dispatcher() if isinstance(kernel, _Kernel) else kernel
 
 
 def kernel(function: F) -> F:
@@ -160,6 +168,38 @@ making: list[Folders] = []  # the folder of a process that makes all kernels
 def folders() -> Folders:
     """Cache folders; looked up once, when the first kernel is called."""
     return making[0] if making else Folders(REPORTER.report)
+
+
+wanted: list[str] = []  # uses of the list of kernels that this process is going to have, beside that of a call
+_tried: set[str] = set()
+
+
+def _with_others(kernel: str) -> bool:
+    """Compile the kernels of the use of one that is missing side by side, unless some are there; True if they are now.
+
+    A single function, such as one that removes margins, waits for its own kernels only.
+    """
+    use = _compilers.use_of(kernel)
+    place = folders()
+    if making or place.write is None or use in (None, _compilers.INNER) or use in _tried or not sys.executable:
+        return False
+    if not wanted and kernel.split(".")[1] in _SMALL:
+        return False
+    uses = {use, *wanted}
+    kernels = _compilers.listed(*uses)
+    _tried.update(uses)
+    if not {name.rpartition("-")[0] for name in place.used}.isdisjoint(each.kernel for each in kernels):
+        return False
+    REPORTER.begin()
+    try:
+        about = f"{_compilers.seconds_of(kernels):.0f} s in {_compilers.processes()} processes"
+        REPORTER.compiling(f"compiling {len(kernels)} kernels, once on this machine: about {about}", len(kernels))
+        _compilers.compile_side_by_side(kernels, place.write, REPORTER.report, portable=False)
+    except OSError:  # then this process compiles them
+        return False
+    finally:
+        REPORTER.end()
+    return True
 
 
 def _kept() -> str:

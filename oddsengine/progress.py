@@ -14,7 +14,7 @@ from typing import Self
 _EVERY = 0.1  # seconds between updates
 _LEAST = 8  # minimum width of a bar
 _CLEAR = "\r\x1b[K"
-_COMPILING = "compiling kernels, once on this machine: about a minute"
+_COMPILING = "compiling kernels, once on this machine"
 _QUIET_S = 2.0  # without a compilation, after which they have ended
 
 
@@ -100,17 +100,18 @@ class Reporter:
         self._began = self._ended = 0.0
         self._lock = threading.Lock()
 
-    def compiling(self) -> None:
-        """Say before the first kernel is compiled what happens, why, and how long it takes."""
+    def compiling(self, what: str = _COMPILING, count: int = 1) -> None:
+        """Say before the first kernel is compiled what happens and why, and before several are."""
         with self._lock:
             if self.compiled == self._reported:
                 self._began = time.monotonic()
                 threading.Thread(target=self._wait, daemon=True).start()
             if not self.compiled:
                 atexit.register(self.say)
+            if not self.compiled or count > 1:
                 why = self._why()
-                self.report(f"{_COMPILING} ({why}) ..." if why else f"{_COMPILING} ...")
-            self.compiled += 1
+                self.report(f"{what} ({why}) ..." if why else f"{what} ...")
+            self.compiled += count
 
     def begin(self) -> None:
         """Begin something that compiles: until it ends, nothing is said of how much was compiled."""

@@ -562,11 +562,6 @@ class Board:
         slots = np.unique(np.concatenate(self._rejudged))
         return cast(Ints, slots[self.rows.state[slots] == ON])
 
-    def warm_up(self) -> None:
-        """Run code that otherwise runs only rarely, so that it is compiled."""
-        self.rows.index()
-        self.units.pack(self.units.pool.size)
-
     # ---- reading ----
 
     def verdicts(self, slots: Ints) -> Verdicts:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oddsengine._cache import PREBUILT
-from oddsengine.compiling.compilation import USES, compile_kernels, prebuild
+from oddsengine.compiling.compilation import MADE_FOR, compile_kernels, prebuild
 
 SWITCH = "ODDSENGINE_BUILD_KERNELS"  # 0: none are made
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> None:
         print(f"oddsengine: kernels are compiled on first use ({SWITCH}=0)")
         return
     parser = ArgumentParser(prog="python -m oddsengine.commands.prebuild")
-    parser.add_argument("--for", dest="use", choices=USES, default="all", help="make only the kernels of this")
+    parser.add_argument("--for", dest="use", choices=MADE_FOR, default="all", help="make only the kernels of this")
     parser.add_argument("folder", nargs="?", type=Path, default=PREBUILT)
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _ended)

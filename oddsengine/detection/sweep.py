@@ -694,7 +694,7 @@ def _on_main_lines(
         at = ladder[market[c]]
         if c == 0 or at != ladder[market[c - 1]]:
             tick = main_markets(
-                at, markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, no_counts
+                np.int64(at), markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, no_counts
             )
         out[c] = mains[who[c]] == market[c]
 

@@ -471,12 +471,12 @@ def _bases(
         if c == 0 or at != ladder[c - 1]:
             begin = n_ladders
             tick = main_markets(
-                at, markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, no_counts
+                np.int64(at), markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, no_counts
             )
             if totals[at] >= 0:
                 tick = main_markets(
-                    totals[at], markets, segments, rows, book, net, reason, wanted, stamp, tick, work, total_mains,
-                    no_counts,
+                    np.int64(totals[at]), markets, segments, rows, book, net, reason, wanted, stamp, tick, work,
+                    total_mains, no_counts,
                 )  # fmt: skip
             else:
                 total_mains[:] = NONE

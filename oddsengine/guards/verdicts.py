@@ -55,7 +55,6 @@ from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.table_identity import Identity, times
 from oddsengine.identity.traits import Traits
-from oddsengine.identity.traits import traits as look_up
 from oddsengine.tables.schema import OddsTable
 
 SECOND = 1_000_000
@@ -1065,22 +1064,6 @@ def _judge(
     if everywhere or (on.flap and flapping):
         _flaps(notes[_FLAPPING, :flapping], segments, rows, book, flap, on.flap, reason, measure)
     return Verdicts(reason, measure, not_reference, doubt, now, limit)
-
-
-def warm_up() -> None:
-    """Call every kernel once with empty input, so that none is compiled or loaded later."""
-    ints, longs, flags = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8)
-    ends = np.zeros(1, np.int64)
-    groups = Groups(
-        row=ints, book=ints, name=ints, odds=np.empty(0), seen=longs, market=ints, side=ints,
-        rows=ends, segments=ends, markets=ends, threshold=ints, event=ints, live=flags, kind=ints, subject=ints,
-        ladder=ints,
-    )  # fmt: skip
-    nothing = look_up((), ())
-    _judge(
-        groups, nothing, longs, flags, flags, _codes(frozenset()), 0, catalog.thresholds(), everywhere=True
-    )  # fmt: skip
-    main_lines(groups, groups.odds, flags, 0)
 
 
 def guard(

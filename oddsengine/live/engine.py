@@ -243,11 +243,6 @@ class Engine(Readable):
             self._copies.reset()
             self._active.restart()
 
-    def warm_up(self) -> None:
-        """Compile code that otherwise compiles in the middle of a long run."""
-        with self._lock:
-            self.state.board.warm_up()
-
     def record(self, recorder: Recorder) -> None:
         """Pass every batch from now on to a recorder, and the views that are active."""
         with self._lock:

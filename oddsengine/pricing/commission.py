@@ -186,7 +186,7 @@ def _charge(odds, book, live, commission, fee, live_fee, net):
 def charge(odds: Floats, book: Ints | Longs, live: Bytes, charges: BookCharges) -> Floats:
     """Prices after the charges of their books; `live` is 1 in play."""
     net = np.empty(odds.size)
-    _charge(odds, book, live, charges.commission, charges.fee, charges.live_fee, net)
+    _charge(odds, book.astype(np.int32, copy=False), live, charges.commission, charges.fee, charges.live_fee, net)
     return net
 
 

@@ -406,8 +406,3 @@ class Memory:
             )  # fmt: skip
             total += int(own[0]) ^ int(parts.sum(dtype=np.uint64))
         return total & ((1 << 64) - 1)
-
-
-def warm_up() -> None:
-    """Look up a ladder, so that this is not compiled later, when a memory grows."""
-    _find(np.uint64(1), np.zeros(8, np.uint64), 8)

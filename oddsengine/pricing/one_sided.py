@@ -323,7 +323,7 @@ def completed(
     )  # fmt: skip
     error = np.empty(n)
     _merge(
-        g.book[row], prices.market[at], x[0], np.abs(x[1] - x[0]), prices.total[at], g.seen[row],
+        g.book[row], prices.market[at], np.ascontiguousarray(x[0]), np.abs(x[1] - x[0]), prices.total[at], g.seen[row],
         board.times.changed[row], *logits, *out, error,
     )  # fmt: skip
     return out, error

@@ -19,12 +19,7 @@ kernels. `row_values` values rows, whatever their EV; `movers` finds what moved.
 changes for subscribers; `stats` has statistics of events, books and markets.
 """
 
-from datetime import UTC, datetime
-
-import numpy as np
-
 from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
-from oddsengine.live.engine import Engine
 from oddsengine.query.board_terms import TermIndex, TermTexts
 from oddsengine.query.filter import CURSOR_PATTERN, LATEST, MOST_CURSOR, SORTS, Cursor, RowFilter
 from oddsengine.query.index import Index
@@ -33,34 +28,6 @@ from oddsengine.query.reader import BoardEvent, BoardReader, LegPrice, Marks, Od
 from oddsengine.query.row_changes import LastChanges, RowChanges, TermFilter, UpdateChanges, book_ids
 from oddsengine.query.row_values import RowFair
 from oddsengine.query.stats import BoardIds, BoardStats, StatsCache
-from oddsengine.tables.timestamps import timestamps
-
-
-def warm() -> None:
-    """Run every kernel once."""
-    engine = Engine()
-    rows = [
-        {
-            "sportsbook": book, "event_id": "e", "sport": "basketball", "home_team": "Home", "away_team": "Away",
-            "market_type": market, "selection": side, "odds_decimal": 1.9, "line": line,
-        }
-        for book in ("a", "b")
-        for market, line in (("moneyline", None), ("total_points", 200.5), ("total_points", 201.5))
-        for side in (("Home", "Away") if line is None else ("Over", "Under"))
-    ]  # fmt: skip
-    update = engine.step(rows, datetime(2026, 1, 1, tzinfo=UTC))
-    index = Index(engine)
-    index.follow(update)
-    with index.reader(judged=True) as reader:
-        slots = reader.matching_rows(RowFilter(main=True, low=-500.0), {})
-        reader.listed(RowFilter(low=-500.0), {}, "", 1, 0)
-        reader.take(reader.best(RowFilter(), {}))
-        reader.states(slots)
-    for writeable in (True, False):  # columns of frames are read-only
-        times = np.zeros(1, np.int64)
-        times.flags.writeable = writeable
-        timestamps(times)
-
 
 __all__ = [
     "CURSOR_PATTERN",
@@ -93,5 +60,4 @@ __all__ = [
     "book_ids",
     "find_movers",
     "ordered",
-    "warm",
 ]  # fmt: skip

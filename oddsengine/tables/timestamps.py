@@ -69,7 +69,7 @@ def timestamps(micros: Longs) -> list[Any]:
     ['2026-02-08T18:30:00.000000Z', None]
     """
     texts = np.empty((micros.size, 27), np.uint32)
-    _write(micros, texts)
+    _write(np.array(micros), texts)  # columns of frames are read-only, which would be another type
     text_list: list[Any] = texts.view("U27").ravel().tolist()
     if (micros == NO_TIME).any():
         text_list = [None if time == NO_TIME else text for text, time in zip(text_list, micros.tolist(), strict=True)]

@@ -1,0 +1,193 @@
+"""Compiles kernels in several processes, those of a recorded list, the ones that take longest first.
+
+The list (`compiling/kernels.tsv`) has every kernel with the types that it is called with: without it kernels are only
+found by calling them, and compiled one after the other. `scripts/record_kernels.py` writes it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
+
+from oddsengine._installation import least_processor
+
+LIST = Path(__file__).with_name("compiling") / "kernels.tsv"
+SCAN, REST, INNER = USES = "scan", "rest", "inner"
+"""What calls a kernel: a scan of a table; something else; other kernels only, and tests."""
+_WORKER = "oddsengine.compiling.worker"
+_EVERY = 5.0  # seconds between reports of progress
+_SECONDS = 1800.0  # timeout
+_MOST = 8  # processes: more would wait for the largest kernel
+_START = 3.0  # seconds until a process compiles
+
+
+class Listed(NamedTuple):
+    """A kernel and the types that it is compiled for."""
+
+    seconds: float  # that its compilation took when the list was recorded, without the kernels that it calls
+    use: str
+    kernel: str  # with its module
+    signature: str
+
+
+@cache
+def _recorded() -> list[Listed]:
+    lines = [line for line in LIST.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return [Listed(float(each[0]), *each[1:]) for each in (line.split("\t") for line in lines)]
+
+
+def listed(*uses: str) -> list[Listed]:
+    """The kernels of some uses, those that take longest to compile first."""
+    return [each for each in _recorded() if each.use in uses]
+
+
+def use_of(kernel: str) -> str | None:
+    """What calls a kernel; None if it is not in the list."""
+    return next((each.use for each in _recorded() if each.kernel == kernel), None)
+
+
+# ---- types as text ----
+
+_NAMED = re.compile(r"([\w.]+)\((.*)\)")
+_ARRAY = re.compile(r"(readonly )?array\((\w+), (\d)d, ([CFA])\)")
+
+
+def text_of(signature: Sequence[Any]) -> str:
+    """The types of a signature as the list has them: as numba writes them, named tuples with their module."""
+    return "; ".join(map(_text_of, signature))
+
+
+def _text_of(of: Any) -> str:
+    made = getattr(of, "instance_class", None)
+    if made is None:
+        return str(of)
+    parts = [_text_of(each) for each in of]
+    if len(set(parts)) == 1:
+        parts = [f"{len(parts)} x {parts[0]}"]
+    return f"{made.__module__}.{made.__qualname__}({' | '.join(parts)})"
+
+
+def signature_of(text: str) -> tuple[Any, ...]:
+    """The types of a signature of the list."""
+    return tuple(map(_type_of, text.split("; "))) if text else ()
+
+
+def _type_of(text: str) -> Any:
+    from numba import types  # noqa: PLC0415  the compiler loads when the first kernel is called
+
+    if found := _ARRAY.fullmatch(text):
+        readonly, dtype, ndim, layout = found.groups()
+        return types.Array(getattr(types, dtype), int(ndim), layout, readonly=bool(readonly))
+    if found := _NAMED.fullmatch(text):
+        module, _, name = found[1].rpartition(".")
+        count, _, repeated = found[2].partition(" x ")
+        parts = [repeated] * int(count) if repeated else found[2].split(" | ")
+        return types.BaseTuple.from_types([_type_of(each) for each in parts], getattr(import_module(module), name))
+    return getattr(types, text)
+
+
+# ---- processes ----
+
+
+def processes() -> int:
+    """How many processes compile side by side."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST)
+
+
+def seconds_of(kernels: Collection[Listed]) -> float:
+    """About how long it takes to compile kernels side by side."""
+    return _START + sum(each.seconds for each in kernels) / processes()
+
+
+def compile_side_by_side(
+    kernels: Sequence[Listed], folder: Path, report: Callable[[str], None], *, portable: bool
+) -> set[str]:
+    """Compile kernels into a folder, for every processor of this platform or for this one; those in it are kept.
+
+    Returns
+    -------
+    The names of their files.
+
+    Raises
+    ------
+    OSError
+        If a kernel cannot be compiled or written, or a process not be started.
+    """
+    todo, done, began = deque(kernels), list[Listed](), time.monotonic()
+    files: set[str] = set()
+    whole = sum(each.seconds for each in kernels)
+    count = min(processes(), len(kernels))
+    with ThreadPoolExecutor(max(count, 1)) as pool, ExitStack() as stack:
+        stopped = threading.Event()
+        stack.callback(stopped.set)
+        running = [_started(folder, stack, portable=portable) for _ in range(count)]
+        pending = {pool.submit(_feed, *each, todo, done, files, stopped) for each in running}
+        while pending:
+            finished, pending = wait(pending, _EVERY)
+            for each in finished:
+                each.result()
+            spent = time.monotonic() - began
+            if spent > _SECONDS:
+                raise TimeoutError(f"kernels could not be compiled within {_SECONDS:.0f} s")
+            if pending and not finished and done:
+                ready = sum(each.seconds for each in done)
+                left = (whole - ready) * (spent - _START) / ready if ready else whole / count
+                report(f"{len(done)} of {len(kernels)} kernels are ready; about {max(left, 1.0):.0f} s left ...")
+    return files
+
+
+def _started(folder: Path, stack: ExitStack, *, portable: bool) -> tuple[subprocess.Popen[str], IO[str]]:
+    """A process that compiles what it reads, and what it says if it fails; it ends with the stack."""
+    env, paths = dict(os.environ), [str(Path(each).absolute()) for each in sys.path if each]
+    if portable:
+        plain = {name: value for name, value in env.items() if not name.startswith("NUMBA_")}
+        env = {**plain, "NUMBA_CPU_NAME": least_processor(), "NUMBA_CPU_FEATURES": ""}
+    # Isolated: a file of the user that is named like a module of Python does not hide that.
+    code = f"import sys; sys.path[:] = {paths!r}; from {_WORKER} import main; main(sys.argv[1:])"
+    said: IO[str] = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-c", code, str(folder), "portable" * portable], env=env, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
+    )  # fmt: skip
+    stack.enter_context(process)
+    stack.callback(process.kill)
+    return process, said
+
+
+def _feed(
+    process: subprocess.Popen[str], said: IO[str], todo: deque[Listed], done: list[Listed], files: set[str],
+    stopped: threading.Event,
+) -> None:  # fmt: skip
+    """Give a process one kernel after the other, until none is left."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        while not stopped.is_set():
+            try:
+                each = todo.popleft()
+            except IndexError:
+                process.stdin.close()
+                return
+            process.stdin.write(f"{each.kernel}\t{each.signature}\n")
+            process.stdin.flush()
+            if not (answer := process.stdout.readline()):
+                raise BrokenPipeError
+            files.update(answer.split())
+            done.append(each)
+    except BrokenPipeError:
+        if stopped.is_set():
+            return
+        status = process.wait()
+        said.seek(0)
+        raise ChildProcessError(f"kernels cannot be compiled: {said.read().strip() or f'signal {-status}'}") from None

@@ -1,0 +1,26 @@
+"""A process that compiles the kernels that it reads, one line each, and answers with the names of their files."""
+
+import gc
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from oddsengine import _jit
+from oddsengine._cache import Folders
+from oddsengine.compiling.loading import load
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Compile into a folder until there is nothing more to read."""
+    folder, portable = arguments
+    folders = Folders.to_make(Path(folder), portable=bool(portable))
+    _jit.making[:] = [folders]
+    _jit.REPORTER.send = lambda _: None
+    gc.disable()  # compilation creates many objects and little garbage
+    try:
+        for line in sys.stdin:
+            load(*line.rstrip("\n").split("\t"))
+            print(*folders.used, flush=True)
+            folders.used.clear()
+    except OSError as error:
+        sys.exit(str(error))
