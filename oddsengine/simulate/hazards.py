@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Longs
-from oddsengine.simulate.simulated_books import Provider, american
+from oddsengine.simulate.simulated_books import SimulatedBook, american
 from oddsengine.simulate.simulated_games import LIVE, UPCOMING, SimulatedGames
 from oddsengine.simulate.simulated_labels import OVER, Fixture, Place, Row, meaning
 from oddsengine.simulate.simulated_leagues import (
@@ -60,7 +60,7 @@ class Scene:
     rows: list[Row]
     event: int
     fixture: Fixture
-    provider: Provider
+    simulated: SimulatedBook
     games: SimulatedGames
     rng: np.random.Generator
     memory: dict[str, Any]  # state of the hazard from earlier updates
@@ -92,7 +92,7 @@ class Scene:
         """Set the odds of a row, in its book's format."""
         self.touched.add(at)
         if "odds_decimal" in self.rows[at]:
-            self.rows[at]["odds_decimal"] = round(max(1.01, odds), self.provider.digits or 2)
+            self.rows[at]["odds_decimal"] = round(max(1.01, odds), self.simulated.digits or 2)
         else:
             self.rows[at]["odds_american"] = american(max(1.01, odds))
 
@@ -102,7 +102,7 @@ class Scene:
     def relabel(self, at: int, place: Place) -> None:
         """Change the label of a row, keeping the price."""
         self.touched.add(at)
-        self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.provider.generic)
+        self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.simulated.generic)
 
     def of(self, *ladders: int) -> list[int]:
         return [at for at, place in enumerate(self.places) if place.ladder in ladders]
@@ -175,7 +175,7 @@ def _period_mixup(scene: Scene) -> None:
 def _second_name(scene: Scene) -> None:
     """An alternate line is shown as the main line, under another market name."""
     market = scene.a_market(scene.of(TOTAL))
-    names = scene.fixture.league.names if scene.provider.generic else scene.fixture.league.other_names
+    names = scene.fixture.league.names if scene.simulated.generic else scene.fixture.league.other_names
     for at, logits in zip(market, (_CLEAR, -_CLEAR), strict=False):
         scene.rows.append(dict(scene.rows[at], market_type=names[1]))
         scene.tilt(len(scene.rows) - 1, logits)
@@ -294,20 +294,20 @@ class Trouble:
 
     def __init__(
         self, hazards: Sequence[str], rng: np.random.Generator, games: SimulatedGames, fixtures: list[Fixture],
-        providers: Sequence[Provider],
+        simulated_books: Sequence[SimulatedBook],
     ) -> None:  # fmt: skip
         unknown = sorted(set(hazards) - set(HAZARDS))
         if unknown:
             raise ValueError(f"hazards must be a list of {', '.join(HAZARDS)}, got {', '.join(unknown)}")
-        self._rng, self._games, self._fixtures, self._providers = rng, games, fixtures, providers
+        self._rng, self._games, self._fixtures, self._simulated_books = rng, games, fixtures, simulated_books
         self._events = len(fixtures)
         self._held: dict[int, _Strike] = {}  # by screen
         self._left: set[int] = set()  # screens to resend clean
         self._phantoms: dict[int, dict[Key, Phantom]] = {}
         self._kinds = [name for name in HAZARDS if name in hazards and name != "mid_price"]
-        self._each = max(1, round(_SHARE * len(providers) * self._events))
+        self._each = max(1, round(_SHARE * len(simulated_books) * self._events))
         if "mid_price" in hazards:
-            mid = [book for book, provider in enumerate(providers) if provider.book.mid_price]
+            mid = [book for book, simulated in enumerate(simulated_books) if simulated.book.mid_price]
             for screen in (book * self._events + event for book in mid for event in range(self._events)):
                 self._held[screen] = _Strike("mid_price", screen, np.inf, 0)
 
@@ -333,8 +333,8 @@ class Trouble:
         events = np.flatnonzero(self._games.status == (LIVE if hazard in _IN_PLAY else UPCOMING))
         if not events.size:
             return None
-        screen = int(self._rng.integers(len(self._providers))) * self._events + int(self._rng.choice(events))
-        free = screen not in self._held and not self._providers[screen // self._events].book.mid_price
+        screen = int(self._rng.integers(len(self._simulated_books))) * self._events + int(self._rng.choice(events))
+        free = screen not in self._held and not self._simulated_books[screen // self._events].book.mid_price
         return screen if free else None
 
     def on(self, screens: Longs) -> Bools:
@@ -363,7 +363,7 @@ class Trouble:
     def _spoil(self, strike: _Strike, rows: list[Row]) -> list[Row]:
         book, event = divmod(strike.screen, self._events)
         rng = np.random.default_rng(strike.seed)
-        scene = Scene(rows, event, self._fixtures[event], self._providers[book], self._games, rng, strike.memory)
+        scene = Scene(rows, event, self._fixtures[event], self._simulated_books[book], self._games, rng, strike.memory)
         _SPOIL[strike.hazard](scene)
         self._phantoms[strike.screen] = {
             key_of(scene.rows[at]): Phantom(strike.hazard, scene.generous(at), scene.odds(at))
