@@ -269,7 +269,7 @@ class ClosingRecorder:
 
     def _close(self, due: _Due) -> None:
         lines, outcome, event_of, fair = closing_lines(due.facts, due.at, self._view.wanted.method, self.engine.fair)
-        ends = due.facts.frame().with_columns(look=pl.lit(due.at))
+        ends = due.facts.frame().with_columns(snapshot_at=pl.lit(due.at))
         for id_, start in due.events.items():
             of_event = lines.filter(pl.col("event_id") == id_)
             about = of_event.row(0, named=True)

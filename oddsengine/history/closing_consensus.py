@@ -42,18 +42,18 @@ Votes = dict[int, list[Vote]]
 
 
 def fresh(closes: pl.DataFrame) -> pl.DataFrame:
-    """Return the prices that count at the close: those seen shortly before the last snapshot (`look`)."""
-    return closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
+    """Return the prices that count at the close: those seen shortly before the last snapshot (`snapshot_at`)."""
+    return closes.filter(pl.col("last_seen_at").to_physical() > pl.col("snapshot_at") - _VOTE_S * 1_000_000)
 
 
 def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided: bool = False) -> Votes:
-    """Return the books' closing logits by ladder; `closes` are prices with the time of the last snapshot (`look`).
+    """Return the books' closing logits by ladder; `closes` are prices with the last snapshot's time (`snapshot_at`).
 
     `one_sided`: also of the books that quote one side only.
     """
     if closes is None or not closes.height:
         return {}
-    prepared = prepare(fresh(closes).drop("look"), [])
+    prepared = prepare(fresh(closes).drop("snapshot_at"), [])
     identity, g = prepared.identity, prepared.identity.groups
     none, reason = np.full(g.row.size, NO_TIME), prepared.guarded.reason
     net = after_commission(g, identity.traits)

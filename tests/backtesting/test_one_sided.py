@@ -159,7 +159,7 @@ def test_a_scan_lists_one_sided_bets_with_their_flags() -> None:
 
 
 def test_the_close_of_one_sided_prices_is_not_for_other_opportunities() -> None:
-    """Betmgm's yes is a bet, and a leg of an arbitrage with a book's no at the first look."""
+    """Betmgm's yes is a bet, and a leg of an arbitrage with a book's no in the first snapshot."""
     odds = as_odds(scorers())
     no = odds.filter(player_name="Yes Man", sportsbook="caesars", last_seen_at=NOW).with_columns(
         selection=pl.lit("No"), odds_decimal=pl.lit(1.55)
