@@ -99,7 +99,7 @@ def age(rows: Rows, units: Units, count: int, since: int, moment: int, limits: c
     return left[:n_left], np.sort(freed[:n_freed])
 
 
-def rouse(rows: Rows, units: Units, slots: Ints, what: Bytes, limits: catalog.Thresholds) -> None:
+def schedule(rows: Rows, units: Units, slots: Ints, what: Bytes, limits: catalog.Thresholds) -> None:
     """Schedule units for the first limit that their new prices may pass; `what` are the effects of quotes."""
     due_at = units.due_at
     seen = slots[what == SEEN]

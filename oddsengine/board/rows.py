@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.board.flap import SECONDS, Levels, full, look_at
+from oddsengine.board.flap import SECONDS, Levels, full, observe
 from oddsengine.board.row_depth import Depth
 from oddsengine.board.row_links import depth_columns
 from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words, dtype_of
@@ -281,7 +281,7 @@ def _apply(
     - `q_key`, `q_odds`, `q_american`, `q_seen`, `q_changed`, `q_start`, `q_flags`: the columns of `CodedQuotes`
     - `q_id` (uint64 per quote): id of the row, if it is new
     - `now`: time of the batch, microseconds
-    - `levels`, `away`, `back`, `window`, `most_observations`, `least_same`, `least_returns`: as in `look_at`
+    - `levels`, `away`, `back`, `window`, `most_observations`, `least_same`, `least_returns`: as in `observe`
     - `spare` (int32), `n_spare`: free slots, and their number
     - `top`: slots ever used
     - `out_slot` (int32 per quote): the row, or `NONE`
@@ -371,7 +371,7 @@ def _apply(
                 depth[slot] = 0
         if is_observation and (quote_flags & SUSPENDED) == 0:
             flap = flags[slot] & FLAP
-            look_at(
+            observe(
                 slot, time, last_time, 1.0 / price, level, level_time, level_observation, observations, same, depth,
                 record, flags, levels, away, back, window, most_observations, least_same, least_returns,
             )  # fmt: skip

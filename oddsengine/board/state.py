@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.ageing import age, rouse
+from oddsengine.board.ageing import age, schedule
 from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
 from oddsengine.board.facts import Before, Facts
@@ -300,7 +300,7 @@ class Board:
                 rows.moved[slots[at]] = batch.now
         rows.pending[slots[(what & MOVED) != 0]] = REPRICED  # even if only what is shown changed: it is searched
         self._enrol(slots, what)
-        rouse(rows, self.units, slots, what, self.limits)
+        schedule(rows, self.units, slots, what, self.limits)
         gone = self._removals(batch, slots)
         self._drop(gone, batch.now)
         if batch.events:

@@ -593,7 +593,7 @@ def equal_now(engine: Engine, view: View) -> oe.Opportunities:
 
 
 @pytest.mark.parametrize("more", ["", "de"])
-def test_a_price_in_doubt_is_confirmed_by_a_second_look(more: str) -> None:
+def test_a_price_in_doubt_is_confirmed_by_a_second_observation(more: str) -> None:
     """Also where so many books quote its other side that this one is too low for a reference."""
     engine = Engine()
     view = engine.view(keep=True)

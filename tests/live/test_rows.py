@@ -331,21 +331,21 @@ def price(odds: float | None, seen: float | None = None, **fields: Any) -> Row:
 ONE = key(price(2.0))
 
 
-def flaps(looks: Iterable[tuple[float, float | None]], *, live: bool = False) -> list[bool]:
-    """The flag after each look; price None is a repeat of what was said."""
+def flaps(observations: Iterable[tuple[float, float | None]], *, live: bool = False) -> list[bool]:
+    """The flag after each observation; price None is a repeat of what was said."""
     pair, out = Pair(), []
-    for at, odds in looks:
+    for at, odds in observations:
         pair.step([price(odds, is_live=live)] if odds else [], at)
         out.append(pair.equivalent.rows[ONE].memory.flap)
     return out
 
 
-def test_a_price_that_returns_flaps_until_two_looks_agree() -> None:
+def test_a_price_that_returns_flaps_until_two_observations_agree() -> None:
     assert flaps([(0, A), (1, C), (2, A), (3, A), (4, A)]) == [False, False, True, False, False]
     assert flaps([(0, A), (1, C), (2, A), (3, None), (4, C), (5, C)]) == [False, False, True, True, True, False]
 
 
-def test_in_play_it_takes_three_returns_within_sixteen_looks() -> None:
+def test_in_play_it_takes_three_returns_within_sixteen_observations() -> None:
     to_and_fro = [(at, A if at % 2 == 0 else C) for at in range(6)]
     assert flaps(to_and_fro, live=True) == [False, False, False, False, True, True]
     assert flaps(to_and_fro)[2]
@@ -356,10 +356,10 @@ def test_in_play_it_takes_three_returns_within_sixteen_looks() -> None:
     assert not any(flaps([(0, A), (1, C), (2, A), (3, NEARLY), (4, A), (5, NEARLY)], live=True))
 
 
-def test_a_second_look_that_agrees_confirms_a_price() -> None:
-    def confirmed(*looks: tuple[float, float, float]) -> list[bool]:
+def test_a_second_observation_that_agrees_confirms_a_price() -> None:
+    def confirmed(*observations: tuple[float, float, float]) -> list[bool]:
         pair, out = Pair(), []
-        for at, odds, seen in looks:
+        for at, odds, seen in observations:
             pair.step([price(odds, seen)], at)
             out.append(pair.engine.table()["confirmed"].item())
         return out
@@ -374,9 +374,9 @@ def test_how_far_a_price_leaves_and_how_near_it_comes_back() -> None:
     assert not flaps([(0, A), (1, C), (2, NEARER)])[-1]
 
 
-@pytest.mark.parametrize(("looks", "flap"), [(15, True), (16, False)])
-def test_sixteen_looks(looks: int, flap: bool) -> None:
-    assert flaps([(0, A), *((1 + at, C) for at in range(looks)), (60, A)])[-1] is flap
+@pytest.mark.parametrize(("observations", "flap"), [(15, True), (16, False)])
+def test_sixteen_observations(observations: int, flap: bool) -> None:
+    assert flaps([(0, A), *((1 + at, C) for at in range(observations)), (60, A)])[-1] is flap
 
 
 @pytest.mark.parametrize(("seconds", "flap"), [(21_600.9, True), (21_601, False)])
@@ -392,7 +392,7 @@ def test_six_levels(between: int, flap: bool) -> None:
     assert flaps([(0, A), *((1 + at, odds) for at, odds in enumerate(away)), (60, A)])[-1] is flap
 
 
-def test_what_is_a_look() -> None:
+def test_what_is_an_observation() -> None:
     """A new time or another price; the same time and price are none, nor is a price that is suspended."""
     pair = Pair()
     for at, odds in ((0, A), (1, C), (2, A)):
@@ -590,30 +590,30 @@ def test_a_snapshot_lists_what_is_late() -> None:
     assert said.removed == {key(other)}
 
 
-def looked(looks: Iterable[tuple[float, float]]) -> bool:
+def flaps_after(observations: Iterable[tuple[float, float]]) -> bool:
     """The flag after observations that come in one batch."""
-    pair, quotes = Pair(), [price(odds, seen=at) for at, odds in looks]
+    pair, quotes = Pair(), [price(odds, seen=at) for at, odds in observations]
     pair.step(quotes, 86_400)
     return pair.equivalent.rows[ONE].memory.flap
 
 
 @pytest.mark.parametrize("between", [15, 16, 240, 254, 255, 256, 264, 271, 272, 600])
-def test_a_price_that_returns_after_many_looks(between: int) -> None:
-    looks = [(70_000, A), *((70_001 + at, C) for at in range(between)), (71_000, A)]
-    assert looked(looks) == (between < 16)
+def test_a_price_that_returns_after_many_observations(between: int) -> None:
+    observations = [(70_000, A), *((70_001 + at, C) for at in range(between)), (71_000, A)]
+    assert flaps_after(observations) == (between < 16)
 
 
 @pytest.mark.parametrize("hours", [3, 8, 12, 17, 18.5, 19, 22, 24])
 def test_a_price_that_returns_after_many_hours(hours: float) -> None:
-    """Looked at every five hours meanwhile."""
-    looks = [(0, A), *((3600 * at, C) for at in range(1, 24, 5) if at < hours), (3600 * hours, A)]
-    assert looked(looks) == (hours <= 6)
+    """Observed every five hours meanwhile."""
+    observations = [(0, A), *((3600 * at, C) for at in range(1, 24, 5) if at < hours), (3600 * hours, A)]
+    assert flaps_after(observations) == (hours <= 6)
 
 
 @pytest.mark.parametrize("before", [0, 1, 252, 253, 254, 255, 508, 509, 510])
-def test_a_repeat_is_no_look_however_many_there_were(before: int) -> None:
+def test_a_repeat_is_no_observation_however_many_there_were(before: int) -> None:
     last = 80_000 + before + 2
-    assert looked([*((80_000 + at, A) for at in range(before + 1)), (last - 1, C), (last, A), (last, A)])
+    assert flaps_after([*((80_000 + at, A) for at in range(before + 1)), (last - 1, C), (last, A), (last, A)])
 
 
 def test_an_american_price_that_moves_alone() -> None:
