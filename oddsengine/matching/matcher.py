@@ -88,7 +88,7 @@ class Matcher:
         key = source, game.id
         entry = self._index.entries.get(key)
         if entry is not None and entry.game[1:6] == game[1:6]:
-            entry.touched = True
+            entry.is_recent = True
             return self._match_of(entry)
         entry = self._enter(key, game) if entry is None else self._renew(entry, game)
         if entry.leader is None:
@@ -132,8 +132,8 @@ class Matcher:
         """Replace the overrides; returns the games that changed."""
         before, self._overrides = self._overrides, overrides
         entries = self._index.entries
-        touched = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
-        released = [entries[key] for key in touched if key in entries]
+        affected = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
+        released = [entries[key] for key in affected if key in entries]
         matches = {entry.key: self._match_of(entry) for entry in released}
         for entry in released:
             self._remove(entry)
@@ -166,9 +166,9 @@ class Matcher:
                 latest[entry.event] = max(latest.get(entry.event, entry.start), entry.start)
         for entry in index.entries.values():
             end = latest.get(entry.head.event or "") or entry.start
-            if (end is not None and end < before) or not (entry.touched or (end and entry.leader is None)):
+            if (end is not None and end < before) or not (entry.is_recent or (end and entry.leader is None)):
                 gone.append(entry)
-            entry.touched = False
+            entry.is_recent = False
         for entry in sorted(gone, key=lambda e: e.leader is None):
             self._remove(entry)
         self._retry()

@@ -65,9 +65,9 @@ class LineSets:
             else:
                 last = np.maximum(rows.moved[: rows.top], rows.judged[: rows.top])
                 changed = np.flatnonzero(last >= self._now)
-                touched = units_of(board, changed.astype(np.int32))
+                affected = units_of(board, changed.astype(np.int32))
                 for lines in self:
-                    lines.outdated[touched[touched < lines.outdated.size]] = True
+                    lines.outdated[affected[affected < lines.outdated.size]] = True
             self._read, self._now = (number, judged), board.now
         for lines in self:
             lines.marks = grown(lines.marks, rows.top, NOT_COMPUTED)

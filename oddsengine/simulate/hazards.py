@@ -55,7 +55,7 @@ class Phantom(NamedTuple):
 
 @dataclass
 class Scene:
-    """The rows of one book and event, as modified by a hazard. `touched` rows are no longer honest offers."""
+    """The rows of one book and event, as modified by a hazard. `modified` rows are no longer honest offers."""
 
     rows: list[Row]
     event: int
@@ -66,7 +66,7 @@ class Scene:
     memory: dict[str, Any]  # state of the hazard from earlier updates
 
     def __post_init__(self) -> None:
-        self.touched: set[int] = set()
+        self.modified: set[int] = set()
         self.places = [self.place(row) for row in self.rows]
 
     def place(self, row: Row) -> Place:
@@ -90,7 +90,7 @@ class Scene:
 
     def reprice(self, at: int, odds: float) -> None:
         """Set the odds of a row, in its book's format."""
-        self.touched.add(at)
+        self.modified.add(at)
         if "odds_decimal" in self.rows[at]:
             self.rows[at]["odds_decimal"] = round(max(1.01, odds), self.simulated.digits or 2)
         else:
@@ -101,7 +101,7 @@ class Scene:
 
     def relabel(self, at: int, place: Place) -> None:
         """Change the label of a row, keeping the price."""
-        self.touched.add(at)
+        self.modified.add(at)
         self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.simulated.generic)
 
     def of(self, *ladders: int) -> list[int]:
@@ -228,14 +228,14 @@ def _frozen(scene: Scene) -> None:
         seen, live = scene.rows[0]["last_seen_at"], scene.rows[0]["is_live"]
         if first_rows and first_rows[0]["is_live"] == live:
             scene.rows[:] = [dict(row, last_seen_at=seen) for row in first_rows]
-            scene.touched.update(range(len(scene.rows)))
+            scene.modified.update(range(len(scene.rows)))
 
 
 def _prematch_after_start(scene: Scene) -> None:
     """The book stays pre-match after the start."""
     for at, row in enumerate(scene.rows):
         row["is_live"] = False
-        scene.touched.add(at)
+        scene.modified.add(at)
 
 
 def _side_conflict(scene: Scene) -> None:
@@ -255,7 +255,7 @@ def _price_mismatch(scene: Scene) -> None:
         at = int(scene.rng.integers(len(scene.rows)))
         odds = scene.odds(at)
         scene.rows[at]["odds_american"], scene.rows[at]["odds_decimal"] = american(odds), round(odds * _MISREAD, 3)
-        scene.touched.add(at)
+        scene.modified.add(at)
 
 
 def _mid_price(scene: Scene) -> None:
@@ -367,7 +367,7 @@ class Trouble:
         _SPOIL[strike.hazard](scene)
         self._phantoms[strike.screen] = {
             key_of(scene.rows[at]): Phantom(strike.hazard, scene.generous(at), scene.odds(at))
-            for at in sorted(scene.touched)
+            for at in sorted(scene.modified)
         }
         return scene.rows
 
