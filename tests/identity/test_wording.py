@@ -76,7 +76,7 @@ def of_twin(table: OddsTable) -> list[Meant]:
         own[row["event_id"]][term.teams] += not apart
     leads = {event: lead(+own[event] or counts) for event, counts in every.items()}
     quoted = {
-        (ballot(row, term), term.side)
+        (vote(row, term), term.side)
         for row, term, apart in zip(rows, said, other, strict=True)
         if term.two_way and not apart
     }
@@ -97,7 +97,7 @@ def of_other_games(rows: Sequence[Row], said: Sequence[Term]) -> list[bool]:
     return [named in rejected[row["event_id"]] for row, named in zip(rows, games, strict=True)]
 
 
-def ballot(row: Row, term: Term) -> tuple[object, ...]:
+def vote(row: Row, term: Term) -> tuple[object, ...]:
     """What decides together how many ways a moneyline has."""
     return row["event_id"], row["is_live"], catalog.book(row["sportsbook"]).id, term.with_draw
 
@@ -108,7 +108,7 @@ def meant(row: Row, term: Term, flip: bool, quoted: set[tuple[tuple[object, ...]
     if flip:
         side, subject, threshold = term.side_turned, term.subject_turned, term.threshold_turned
     if term.two_way:
-        mine = ballot(row, term)
+        mine = vote(row, term)
         if (mine, 1) in quoted:
             kind = term.with_draw
         else:

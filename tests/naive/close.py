@@ -62,7 +62,7 @@ class Moment:
 
 
 @dataclass
-class Ballot:
+class Vote:
     logits: list[float]
     weight: float
     fresh: float
@@ -89,7 +89,7 @@ def may_vote(price: Price, at: Moment, params: Params) -> bool:
     return adds_up(price, params) and bool(at.live or price.seen >= at.minute - params["vote"]["age_s"])
 
 
-def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: Books, params: Params) -> list[Ballot]:
+def feed_votes(prices: Sequence[Price], line: float, but: str, at: Moment, books: Books, params: Params) -> list[Vote]:
     """One vote of each feed but the judged book's own: from the line itself, else from the nearest ones."""
     vote = params["vote"]
     out = []
@@ -110,7 +110,7 @@ def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: B
         ]
         moved = [[x + (at.slope or 0.0) * (line - p.line) for x in p.logits] for p in nearest]
         out.append(
-            Ballot(
+            Vote(
                 logits=[sum(column) / len(column) for column in zip(*moved, strict=True)],
                 weight=weight,
                 fresh=weight * sum(fresh) / len(fresh),
@@ -138,9 +138,9 @@ def agreeing(
 
 def voting(
     prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
-) -> list[Ballot]:
+) -> list[Vote]:
     """The votes that count: in play those not far behind the judged price, or behind the newest of them."""
-    votes = ballots(prices, line, judged or "", at, books, params)
+    votes = feed_votes(prices, line, judged or "", at, books, params)
     if not at.live:
         return votes
     if judged is None:
@@ -190,13 +190,13 @@ def fair(
 
 def width(prices: Sequence[Price], line: float, at: Moment, books: Books, params: Params) -> float:
     """The mean margin of the sharps on a line, or of all books there if none of them is sharp."""
-    votes = [b for b in ballots(prices, line, "", at, books, params) if b.same]
+    votes = [b for b in feed_votes(prices, line, "", at, books, params) if b.same]
     margins = [b.margin for b in votes if b.sharp > 0.0] or [b.margin for b in votes]
     return math.fsum(margins) / max(len(margins), 1)
 
 
 def flags(
-    votes: Sequence[Ballot], outcomes: int, odds: float, at: Moment, params: Params, prop: str | None = None,
+    votes: Sequence[Vote], outcomes: int, odds: float, at: Moment, params: Params, prop: str | None = None,
     p: float = 0.0,
 ) -> set[str]:  # fmt: skip
     """What is said of a price by its odds, time, probability and the votes on its line; `prop` is the sport of one."""

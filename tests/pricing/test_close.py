@@ -89,14 +89,14 @@ class Board:
         first = np.unique(g.ladder[g.market], return_index=True)[1]  # a row of each ladder
         self.events = [rows[at]["event_id"] for at in g.row[first].tolist()]
         self.minute = fair_close.minutes(opportunity_ids.hash_texts(self.events), self.prepared.guarded.now, table)
-        ballot = self.logits = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
+        book_votes = self.logits = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
         moved = None if pushed is None else np.array([by_event[event] for event in self.events])
         self.estimator = of
         self.input = (
             g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8), known,
-            moved, ballot,
+            moved, book_votes,
         )  # fmt: skip
         self.fair = fair_close.estimate(of, *self.input)
         # The probability before anything is scaled for its flags.
@@ -781,11 +781,11 @@ class Tape:
         first = np.unique(g.ladder[g.market], return_index=True)[1]
         events = [int(rows[each]["event_id"][1:]) for each in g.row[first].tolist()]
         never = np.full(g.row.size, NO_TIME)
-        ballot = fair_close.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
+        book_votes = fair_close.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
         slope = np.where(np.array(g.outcomes[g.markets[:-1]]) == 2, self.SLOPE, np.nan)
         made = self.memory.refresh(
-            np.array(events, np.uint64) + np.uint64(77), g, ballot, minute, np.full(len(events), NO_TIME), slope,
+            np.array(events, np.uint64) + np.uint64(77), g, book_votes, minute, np.full(len(events), NO_TIME), slope,
             np.full(len(events), 100), identity.traits.feed, identity.books, self.table,
             np.full(len(events), needed, np.uint8),
         )  # fmt: skip
@@ -888,9 +888,9 @@ def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
         rows = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))[:1]]  # nobody is complete
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
-        ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
+        book_votes = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
         made = tape.memory.refresh(
-            np.array([77], np.uint64), g, ballot, np.full(1, round(at * 1e6)), np.full(1, NO_TIME),
+            np.array([77], np.uint64), g, book_votes, np.full(1, round(at * 1e6)), np.full(1, NO_TIME),
             np.full(1, np.nan), np.zeros(1, np.int64), identity.traits.feed, identity.books, tape.table,
         )  # fmt: skip
         tape.memory.commit(made)
@@ -902,12 +902,12 @@ def test_a_memory_grows_and_forgets_what_is_old() -> None:
     rows = [row for b in SOME for row in price(b, "total_runs", 8.5, two(0.0))]
     prepared = prepare(pl.DataFrame(rows), [], NOW)
     g, identity = prepared.identity.groups, prepared.identity
-    ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
+    book_votes = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
 
     def step(key: int, seconds: float) -> None:
         minute = np.full(1, round(seconds * 1e6), np.int64)
         made = memory.refresh(
-            np.array([key], np.uint64), g, ballot, minute, np.full(1, NO_TIME), np.full(1, np.nan),
+            np.array([key], np.uint64), g, book_votes, minute, np.full(1, NO_TIME), np.full(1, np.nan),
             np.zeros(1, np.int64), identity.traits.feed, identity.books, table,
         )  # fmt: skip
         memory.commit(made)
