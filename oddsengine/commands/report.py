@@ -192,7 +192,7 @@ def _markets(row: Row) -> Cells:
             row["event_id"], row["period"], row["family"], row["subject"],
             "" if row["line"] is None else number(row["line"]), str(row["book_count"]), str(len(row["complete_books"])),
             "yes" if row["is_complete"] else "no", "main" if row["is_main_line"] else "",
-            "live" if row["is_live"] else "", str(row["prices"]), str(row["set_aside"] or ""), " ".join(row["books"]),
+            "live" if row["is_live"] else "", str(row["prices"]), str(row["rejected"] or ""), " ".join(row["books"]),
         ]
     ]  # fmt: skip
 

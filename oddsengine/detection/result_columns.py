@@ -289,7 +289,7 @@ MARKETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_complete": pl.Boolean,
     "is_main_line": pl.Boolean,
     "prices": pl.Int64,
-    "set_aside": pl.Int64,
+    "rejected": pl.Int64,
     "market_types": TEXTS,
 }
 
