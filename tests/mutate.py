@@ -89,23 +89,25 @@ _WIRE = (
 )
 TESTS: dict[str, str] = {
     "oddsengine/maths/arbitrage.py": "maths/arbitrage detection/laws detection/units",
-    "oddsengine/maths/kelly.py": "maths/kelly detection/laws staking/growth",
+    "oddsengine/maths/kelly.py": "maths/kelly detection/laws staking/portfolio",
     "oddsengine/maths/value.py": "maths/value detection/laws",
     "oddsengine/pricing/commission.py": "pricing/commission detection/fair detection/laws",
     "oddsengine/maths/devig.py": "maths/devig detection/finders",
     "oddsengine/pricing/close.py": "pricing/close detection/fair live/engine",
-    "oddsengine/pricing/momentum.py": "pricing/close simulate/desks detection/fair live/engine",
+    "oddsengine/pricing/momentum.py": "pricing/close simulate/simulated_books detection/fair live/engine",
     "oddsengine/tables/expressions.py": "tables/expressions",
     "oddsengine/maths/middle.py": "maths/middle detection/tails detection/finders",
-    "oddsengine/staking/portfolio.py": "staking/growth",
+    "oddsengine/staking/portfolio.py": "staking/portfolio",
     "oddsengine/tables/timestamps.py": "board/json_quotes tables/schema service/routes/odds service/contract/wire",
     "oddsengine/staking/outcomes.py": "staking/stakes backtesting/strategy",
-    "oddsengine/identity/raw_labels.py": "identity/table identity/wording identity/groups detection/finders",
+    "oddsengine/identity/raw_labels.py": "identity/table identity/raw_labels identity/groups detection/finders",
     "oddsengine/identity/groups.py": "identity/groups detection/units detection/finders",
     "oddsengine/identity/table_identity.py": "detection/units detection/finders identity/groups public",
     "oddsengine/guards/verdicts.py": "guards/units guards/verdicts detection/finders",
-    "oddsengine/identity/linked_outcomes.py": "identity/twins detection/finders guards/units guards/verdicts",
-    "oddsengine/detection/sweep.py": "detection/units identity/twins detection/finders guards/verdicts board/open",
+    "oddsengine/identity/linked_outcomes.py": "identity/linked_outcomes detection/finders guards/units guards/verdicts",
+    "oddsengine/detection/sweep.py": (
+        "detection/units identity/linked_outcomes detection/finders guards/verdicts board/open"
+    ),
     "oddsengine/pricing/references.py": "detection/units detection/finders pricing/close",
     "oddsengine/detection/tails.py": "detection/tails detection/finders pricing/close",
     "oddsengine/detection/*.py": (

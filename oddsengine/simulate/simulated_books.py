@@ -14,7 +14,7 @@ opinions, and news arrives later the earlier it is before the game. A few books,
 first and on their own. A price is kept until the opinion behind it has moved by a step, and own opinions are small for
 most books and large for some; sharp books and exchanges have smaller ones, and move in smaller steps. The mean of the
 market then continues in the direction of its last moves, held back by slow books, and an outlier is right about as
-often as at US books. `tests/simulate/test_desks.py` compares the figures.
+often as at US books. `tests/simulate/test_simulated_books.py` compares the figures.
 """
 
 from collections.abc import Sequence

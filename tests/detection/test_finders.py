@@ -1,4 +1,4 @@
-"""The engine against its slow twin: the same rows set aside, the same opportunities, the same figures.
+"""The engine against its slow twin: the same rows rejected, the same opportunities, the same figures.
 
 Findings are compared by what they consist of (event, lines, books, quoted prices), so a tie between two rows
 of one book does not matter, and then figure by figure.

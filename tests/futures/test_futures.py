@@ -299,7 +299,7 @@ def test_old_prices_hold_nothing_together() -> None:
     assert tired.arbitrage.height == 0  # shown, but no arbitrage: its legs are not as fresh as those of games
 
 
-def test_two_brands_of_one_desk_are_no_arbitrage() -> None:
+def test_two_brands_of_one_provider_are_no_arbitrage() -> None:
     assert catalog.book("betrivers").feed == catalog.book("unibet").feed != ""
     assert found(rows_of("betrivers", FAN), rows_of("unibet", MGM)).arbitrage.height == 0
     assert found(rows_of("betrivers", FAN), rows_of("betmgm", MGM)).arbitrage.height == 1
@@ -309,7 +309,7 @@ def test_above_the_cap_it_is_an_error() -> None:
     assert found(rows_of("fanduel", FAN), rows_of("betmgm", {"Cem": 9.0, "Ben": 9.0})).arbitrage.height == 0
 
 
-def test_a_book_that_cannot_lose_its_own_market_is_set_aside() -> None:
+def test_a_book_that_cannot_lose_its_own_market_is_rejected() -> None:
     wrong = {"Ada": 2.4, "Ben": 4.2, "Cem": 4.2}
     result = found(rows_of("betmgm", wrong), rows_of("pinnacle", PIN))
     assert set(aside(result).values()) == {"book_sum"}

@@ -80,7 +80,7 @@ def same_frames(live: oe.Opportunities, whole: oe.Opportunities) -> None:
 
 
 def counted(found: oe.Opportunities) -> dict[str, int]:
-    """Rows set aside; results over a cap are no rows."""
+    """Rejected rows; results over a cap are no rows."""
     return {name: n for name, n in found.rejected_counts.items() if name not in ("ev_cap", "profit_cap")}
 
 
@@ -260,7 +260,7 @@ def figures(view: View) -> dict[tuple[int, int], list[float]]:
     return dict(zip(keys, np.hstack((values, held.legs[at])).tolist(), strict=True))
 
 
-def test_equal_prices_in_two_wordings() -> None:
+def test_equal_prices_in_two_raw_labels() -> None:
     """Which of two equal rows is shown does not hang on which came first."""
     shown = set()
     for texts in (("Over 220.5", "OVER 220.5"), ("OVER 220.5", "Over 220.5")):

@@ -556,7 +556,7 @@ def test_a_large_batch() -> None:
     assert len(pair.step(many[:300], 2, complete=complete).removed) == 33
 
 
-def test_two_wordings_of_one_bet_are_two_rows() -> None:
+def test_two_raw_labels_of_one_bet_are_two_rows() -> None:
     """Each has an id of its own and keeps it when the other leaves."""
     pair = Pair()
     over = [quote("pinnacle", "e1", "total_points", text, 220.5) for text in ("Over", "OVER", "over")]
@@ -625,7 +625,7 @@ def test_an_american_price_that_moves_alone() -> None:
     assert update.changed["odds_american"].to_list() == [-105.0]
 
 
-def test_another_wording_of_a_line_is_no_move() -> None:
+def test_another_raw_label_of_a_line_is_no_move() -> None:
     pair = Pair()
     first = quote("pinnacle", "e1", "total_points", "Over", 220.5)
     pair.step([first], 0)

@@ -1,7 +1,7 @@
 """The slow twin of the engine: rows in, verdicts and opportunities out, by enumeration.
 
 It imports nothing of the package. Read `quotes` (what a price is), `identity` (a row to its
-market), `guards` (what is set aside), `detection` and `middles` (what is found).
+market), `guards` (what is rejected), `detection` and `middles` (what is found).
 """
 
 from collections.abc import Sequence

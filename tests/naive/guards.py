@@ -1,4 +1,4 @@
-"""The guards, one plain function each: from the quotes that are left to the rows to set aside.
+"""The guards, one plain function each: from the quotes that are left to the rows to reject.
 
 The slow twin of the engine's guards. It imports nothing of the package and reads like the rules: every
 function looks at all quotes that survived the guards before it, judges all of them, and only then names
@@ -66,7 +66,7 @@ def started_not_live(quotes: list[Quote], world: World) -> set[int]:
 
 
 def witness_weight(quote: Quote, world: World) -> float:
-    """What a price that is set aside as stale counts for in a median."""
+    """What a price that is rejected as stale counts for in a median."""
     age = world.age(quote)
     if age is None:
         return 0.0

@@ -133,8 +133,8 @@ def test_two_names_keep_the_one_nearer_the_others() -> None:
     assert rejected(board, "internal_conflict") == {1: "internal_conflict"}
     assert rejected(board[:3], "internal_conflict") == {0: "internal_conflict", 1: "internal_conflict"}
     # sister books are one voice
-    sisters = [*board[:2], {**board[2], "sportsbook": "unibet"}, {**board[3], "sportsbook": "betrivers"}]
-    assert rejected(sisters, "internal_conflict") == {0: "internal_conflict", 1: "internal_conflict"}
+    same_provider = [*board[:2], {**board[2], "sportsbook": "unibet"}, {**board[3], "sportsbook": "betrivers"}]
+    assert rejected(same_provider, "internal_conflict") == {0: "internal_conflict", 1: "internal_conflict"}
 
 
 def test_a_books_own_sum() -> None:

@@ -386,7 +386,7 @@ def test_the_notation_of_odds_is_irrelevant() -> None:
 
 
 @given(st.lists(levels, min_size=5, max_size=5), levels)
-def test_sisters_do_not_vote_for_each_other(xs: list[float], sister: float) -> None:
+def test_books_of_one_provider_do_not_vote_for_each_other(xs: list[float], sister: float) -> None:
     said = dict(zip(SOME, xs, strict=True)) | {"betonline": 0.1}
     assert Board(moneylines(said)).of("betonline") == Board(moneylines(said | {"lowvig": sister})).of("betonline")
 

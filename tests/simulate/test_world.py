@@ -115,7 +115,7 @@ def test_rows_are_what_the_door_expects() -> None:
     assert not {"unmapped", "unknown_outcome", "ambiguous_moneyline", "no_line"} & set(names)
 
 
-def test_honest_prices_are_set_aside_for_their_age_and_little_else() -> None:
+def test_honest_prices_are_rejected_for_their_age_and_little_else() -> None:
     world = World(5, events=20, tick=TICK)
     board = Board()
     for batch in world.run(300.0):
