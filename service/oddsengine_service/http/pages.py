@@ -125,7 +125,7 @@ def _facts() -> dict[str, Any]:
             for book in catalog.books().values()
             if book.commission or book.fee or book.live_fee
         },
-        "desks": {book.id: book.feed for book in catalog.books().values() if book.feed},
+        "providers": {book.id: book.feed for book in catalog.books().values() if book.feed},
         "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
         "doubtful": {"live": limits.stale_very_live_s, "before": limits.stale_flag_prematch_s},
         "methods": list(DEVIG_METHODS),
