@@ -1,7 +1,7 @@
 """The board: the latest price of every book, raw label and line, and the effects of each batch.
 
-`Board` owns the columns and is the only one that writes to them. It has prices, events and times, but no callers: which
-books a caller may see, and which opportunities are shown, is decided from what `gather` returns.
+`Board` owns the columns and is the only one that writes to them. It has prices, events and times, but no users: which
+books a user may see, and which opportunities are shown, is decided from what `gather` returns.
 
 Columns of the kernels:
 

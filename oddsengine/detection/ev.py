@@ -25,7 +25,7 @@ _DEVIG = {CLOSE: "power", MODEL: None}  # the de-vig method behind those that ar
 
 
 class EvPrices(NamedTuple):
-    """+EV candidates, as columns: caller, row, fair probability, width of the reference and so on."""
+    """+EV candidates, as columns: user, row, fair probability, width of the reference and so on."""
 
     who: Longs
     row: Ints
@@ -43,7 +43,7 @@ class EvPrices(NamedTuple):
 
 
 def find_hits(search: Search) -> EvPrices:
-    """Return the offers at or above each caller's minimum EV, including those above the cap."""
+    """Return the offers at or above each user's minimum EV, including those above the cap."""
     v, swept = search.prices, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.thresholds["min_ev"] - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)

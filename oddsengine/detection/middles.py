@@ -20,7 +20,7 @@ _SOURCES = pl.Series(["unknown", "ladder", "median", "shape"])
 
 
 class Middles(NamedTuple):
-    """Middles, as columns: caller, markets of both lines, legs, worth, and the source of the probability."""
+    """Middles, as columns: user, markets of both lines, legs, worth, and the source of the probability."""
 
     who: Longs
     low: Longs
@@ -49,7 +49,7 @@ class Middles(NamedTuple):
 
 
 def find_hits(search: Search) -> Middles:
-    """Return admissible middles that meet their caller's minimum gap and worth."""
+    """Return admissible middles that meet their user's minimum gap and worth."""
     v, g, thresholds, swept = search.prices, search.prices.groups, search.thresholds, search.swept
     if not swept.low.size:
         return _none()

@@ -12,12 +12,12 @@ Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `book`, `threshold`, `event`, `live`, `kind`: as in `Groups`
 - `net`, `reason`, `own`, `trusted`, `rank`, `reference`, `wanted`, `counted`: as in `FairPrices`, but `wanted` is
-  (books, callers), 1.0 or 0.0
+  (books, users), 1.0 or 0.0
 - `feed`: as in `Traits`
 - `role`, `period`, `full`, `sport`, `shapes`, `scales`, `tables`: as in `Forms`; the plurals are its tables by kind and
   sport
 - `two`, `three`, `level`, `totals`: as in `Curves`
-- `who`, `ladder` (int64 per case), `points` (int64, cases by 4): caller, ladder and points of a case, hundredths,
+- `who`, `ladder` (int64 per case), `points` (int64, cases by 4): user, ladder and points of a case, hundredths,
   ascending
 - `tail` (float64, rows by 4), `source` (uint8 per row): as in `Tails`
 - `row_of_case` (int64 per case), `first_case` (int64 per row): the row of a case, and the first case of a row
@@ -227,11 +227,11 @@ def _read(
     """Tails of cases (ladder, four points) from the first reference that has all four, else the books' median.
 
     A book's tail at a point is its half line there; at plus or minus one half of a margin also its moneyline, or its
-    half line on the other side of 0. `book_tails` must be nan on entry. Equal cases of several callers should be
+    half line on the other side of 0. `book_tails` must be nan on entry. Equal cases of several users should be
     adjacent: they share a row if the same books contribute, which `row_speakers` records. Returns the number of rows.
 
     Scratch arrays: `speakers` are the books of a ladder with all four tails, `row_speakers` (bits per row) those that
-    count for its callers, and `order` one book per feed, by the difference of its outer tails (`spread`).
+    count for its users, and `order` one book per feed, by the difference of its outer tails (`spread`).
     """
     n, n_rows, begin, n_speakers = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for c in range(ladder.size):
@@ -261,7 +261,7 @@ def _read(
                 for j in range(4):
                     tail[n_rows, j] = book_tails[_TRUSTED, column[j], best_book]
                 n_rows += 1
-        if n_rows > begin and source[begin] == LADDER:  # the same for all callers
+        if n_rows > begin and source[begin] == LADDER:  # the same for all users
             row_of_case[c] = begin
             continue
         bits, bit = np.uint64(0), np.uint64(1)
@@ -449,21 +449,21 @@ def feeds(prices: FairPrices, ladder: Longs) -> Longs:
 @kernel
 def _bases(
     who, ladder, markets, segments, rows, book, net, reason, wanted, reference, threshold, event, kind, totals,
-    ladder_level, sport, shapes, scales, tables, stamp, work, mains, total_mains, row_of, no_counts, caller, market,
+    ladder_level, sport, shapes, scales, tables, stamp, work, mains, total_mains, row_of, no_counts, user, market,
     line, shape, scale, level, table, total_of, row_of_case,
 ):  # fmt: skip
-    """List the fits that some callers' cases need; the cases of a ladder are adjacent.
+    """List the fits that some users' cases need; the cases of a ladder are adjacent.
 
-    One row per ladder and main line: the main market or `NONE`, its line, and the shape without the location. Callers
+    One row per ladder and main line: the main market or `NONE`, its line, and the shape without the location. Users
     share it if a reference or the estimator prices the main line; else each has its own, since best prices differ.
     Then follow the totals that scale Skellam margins; `total_of` is the row of a ladder's total, or `NONE`. Returns the
-    numbers of ladder rows and of all rows. `row_of` must be `NONE` for every caller on entry.
+    numbers of ladder rows and of all rows. `row_of` must be `NONE` for every user on entry.
 
     - `stamp`, `work`, `mains`, `total_mains`, `no_counts`: scratch arrays for `main_markets`; `total_mains` are the
       main lines of the total
     - `ladder_level` (float64 per ladder): as `level` of `Curves`
-    - `caller`, `market`, `line`, `shape`, `scale`, `level`, `table`, `total_of`: columns by row to write
-    - `row_of` (int64 per caller), `row_of_case`: the row of each caller's, and each case's, ladder
+    - `user`, `market`, `line`, `shape`, `scale`, `level`, `table`, `total_of`: columns by row to write
+    - `row_of` (int64 per user), `row_of_case`: the row of each user's, and each case's, ladder
     """
     n_ladders, begin, tick = 0, 0, np.int64(0)
     for c in range(ladder.size):
@@ -487,7 +487,7 @@ def _bases(
             while row < n_ladders and not (is_shared and market[row] == main and line[row] == total_market):
                 row += 1
             if row == n_ladders:
-                total_of[row], caller[row], market[row], line[row] = at, v, main, total_market
+                total_of[row], user[row], market[row], line[row] = at, v, main, total_market
                 n_ladders += 1
             row_of[v] = row
         row_of_case[c] = row_of[v]
@@ -503,7 +503,7 @@ def _bases(
             if totals[at] >= 0:
                 total_of[n] = n_all
                 total_of[n_all] = totals[at]
-                caller[n_all] = caller[n]
+                user[n_all] = user[n]
                 market[n_all] = total_market
                 n_all += 1
             else:
@@ -598,21 +598,21 @@ def _locate(
     The location is nan without a shape or a main line.
     """
     g, n = prices.groups, 2 * ladder.size
-    caller, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
+    user, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
     reference = prices.reference
-    if prices.close is not None:  # the estimate is the same for all callers, too
+    if prices.close is not None:  # the estimate is the same for all users, too
         reference = np.where(np.isnan(prices.close.segment[g.segments[:-1]]), reference, np.int32(0))
-    callers, books = prices.wanted.shape
+    users, books = prices.wanted.shape
     n, rows = _bases(
         who, ladder, g.markets, g.segments, g.rows, g.book, prices.net, prices.reason,
         prices.by_book, reference, g.threshold, g.event, g.kind, links.totals, links.level,
-        forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, callers)),
-        np.empty(callers, np.int64), np.empty(callers, np.int64), np.full(callers, -1, np.int64), np.empty(0, np.int32),
-        caller, market, line, shape, scale, level, table, total_of, of_case,
+        forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, users)),
+        np.empty(users, np.int64), np.empty(users, np.int64), np.full(users, -1, np.int64), np.empty(0, np.int32),
+        user, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)
-    anchor = market_fair(prices, market[:rows], caller[:rows])[:, 0].copy()
+    anchor = market_fair(prices, market[:rows], user[:rows])[:, 0].copy()
     if rows > n:
         mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
         margins = np.flatnonzero(total_of[:n] >= 0)
@@ -622,7 +622,7 @@ def _locate(
 
 
 def best_tails(prices: FairPrices, forms: Forms, ladder: Longs, points: Longs) -> Floats:
-    """Tails from the best available source for the first caller, nan without one."""
+    """Tails from the best available source for the first user, nan without one."""
     who = np.zeros(ladder.size, np.int64)
     links = curves(prices.groups, forms)
     known = ladder_tails(prices, links, who, ladder, points)

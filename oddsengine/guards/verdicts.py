@@ -757,43 +757,43 @@ def _biased(
 
 @kernel
 def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, main_line, book_counts):
-    """The main line of a ladder for each caller, among the accepted prices of the caller's books.
+    """The main line of a ladder for each user, among the accepted prices of the user's books.
 
     The line with the most books, then the best balanced, then the lowest; `main_line` is set to it, or to `NONE`.
-    `wanted` (books, callers) is 1.0 or 0.0; `work` is (5, callers). `book_counts`, unless empty, is set to the number
-    of the first caller's books per market. `stamp` must be below `tick` on entry; returns the next tick.
+    `wanted` (books, users) is 1.0 or 0.0; `work` is (5, users). `book_counts`, unless empty, is set to the number
+    of the first user's books per market. `stamp` must be below `tick` on entry; returns the next tick.
 
     - `at`: the ladder
     - `tick`: mark of the market in `stamp`
     """
     most, least, count, first, top = work[0], work[1], work[2], work[3], work[4]
-    callers = main_line.size
-    for v in range(callers):
+    users = main_line.size
+    for v in range(users):
         main_line[v], most[v], least[v] = NONE, 0.0, np.inf
     for m in range(markets[at], markets[at + 1]):
-        for v in range(callers):
+        for v in range(users):
             count[v] = first[v] = 0.0
         for s in range(segments[m], segments[m + 1]):
-            for v in range(callers):
+            for v in range(users):
                 top[v] = 0.0
             for i in range(rows[s], rows[s + 1]):
                 if reason[i] != ACCEPTED:
                     continue
-                book_callers, x = wanted[book[i]], odds[i]
-                for v in range(callers):
-                    y = x * book_callers[v]
+                by_user, x = wanted[book[i]], odds[i]
+                for v in range(users):
+                    y = x * by_user[v]
                     top[v] = y if y > top[v] else top[v]
                 if stamp[book[i]] != tick:
                     stamp[book[i]] = tick
-                    for v in range(callers):
-                        count[v] += book_callers[v]
+                    for v in range(users):
+                        count[v] += by_user[v]
             if s == segments[m]:
-                for v in range(callers):
+                for v in range(users):
                     first[v] = top[v]
         tick += 1
         if book_counts.size:
             book_counts[m] = count[0]
-        for v in range(callers):
+        for v in range(users):
             imbalance = abs(1.0 / first[v] - 1.0 / top[v]) if first[v] > 0.0 and top[v] > 0.0 else np.inf
             if count[v] > most[v] or (count[v] == most[v] and count[v] > 0.0 and imbalance < least[v]):
                 most[v], least[v], main_line[v] = count[v], imbalance, m

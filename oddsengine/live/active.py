@@ -101,7 +101,7 @@ class ActiveViews:
         return [view for view in self.active.values() if view.read_at < last and not self._kept(view)]
 
     def _kept(self, view: View) -> bool:
-        """Whether somebody keeps a view active: a caller, or a delayed board that shows it."""
+        """Whether somebody keeps a view active: a user, or a delayed board that shows it."""
         return view.kept > 0 or any(until > self._now for until in tuple(view.needed.values()))
 
     def _let_go(self, view: View) -> None:

@@ -34,7 +34,7 @@ from oddsengine.live.view import Together, View
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.momentum import LadderSamples
-from oddsengine.pricing.references import CLOSE, Callers, FairPrices, fair_prices
+from oddsengine.pricing.references import CLOSE, FairPrices, Users, fair_prices
 
 MOST_THREADS = 64
 _LEAST_ROWS = 20_000  # of a part that is worth a thread
@@ -233,7 +233,7 @@ def _find(
     `moved` says which rows of the groups have changed since the last search.
     """
     together = _together(views, names)
-    seen = replace(prices, callers=together.callers)
+    seen = replace(prices, users=together.users)
     shared = Search(**common(seen, together.thresholds, scope, names.hashes(some.groups), names.tables.forms, off))
     # Rows show the fair prices of a reference even if the search has none.
     moved = moved if views[0].wanted.referred else np.ones_like(moved)
@@ -250,7 +250,7 @@ def _together(views: Sequence[View], names: Names) -> Together:
     specs = [view.spec(names) for view in views]
     found = views[0].together
     if found is None or len(found.specs) != len(specs) or any(map(is_not, found.specs, specs)):
-        found = Together(specs, Callers.of(specs), Thresholds.stack([view.thresholds for view in views]))
+        found = Together(specs, Users.of(specs), Thresholds.stack([view.thresholds for view in views]))
         views[0].together = found
     return found
 

@@ -822,7 +822,7 @@ class Times(NamedTuple):
 
 
 class CloseInput(NamedTuple):
-    """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all callers."""
+    """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all users."""
 
     of: Estimator
     times: Times

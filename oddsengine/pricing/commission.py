@@ -2,10 +2,10 @@
 
 A book with the commission c on winnings turns decimal odds d into 1 + (d - 1) (1 - c). A fee F p (1 - p) per contract,
 with the price p = 1 / d, turns them into 1 / (p + F p (1 - p)); this is how prediction markets charge, some of them in
-play only. Rates and fees are in the catalog (`books.toml`), and callers may replace the commission of a book.
+play only. Rates and fees are in the catalog (`books.toml`), and users may replace the commission of a book.
 
 A price may have charges of its own, such as those of its market, and levels (`PriceDepth`). What it offers is after its
-own charges, and for the caller's stake if there is one; the fee of that order is rounded up, mostly to a cent. Fair
+own charges, and for the user's stake if there is one; the fee of that order is rounded up, mostly to a cent. Fair
 prices are estimated from the best levels, after the charges of the books: a charge is the same on all sides of a
 market, and the fair price does not depend on the stake.
 
@@ -55,7 +55,7 @@ class Charges(NamedTuple):
     """What bets cost: by book, and of single prices."""
 
     of_book: BookCharges
-    replaced: Bytes  # per book: 1 if they are the caller's, and apply to all its prices
+    replaced: Bytes  # per book: 1 if they are the user's, and apply to all its prices
     depth: PriceDepth | None
 
     @property

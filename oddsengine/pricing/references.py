@@ -1,8 +1,8 @@
 """References: which prices define what is fair, and the fair prices that follow.
 
-`view_spec` resolves a caller's parameters to columns by book. `fair_prices` computes every price after commission, each
+`view_spec` resolves a user's parameters to columns by book. `fair_prices` computes every price after commission, each
 book's own fair probabilities, and each market's reference: a book, or a consensus. It does not depend on the books that
-may be bet, so callers who differ only in these share the result. Everything here is local to an event.
+may be bet, so users who differ only in these share the result. Everything here is local to an event.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -92,7 +92,7 @@ CLOSE = "close"
 
 
 class ViewSpec(NamedTuple):
-    """The parameters of one caller, resolved to columns by book."""
+    """The parameters of one user, resolved to columns by book."""
 
     method: str
     model: ModelPrices | None  # what the method `MODEL` uses
@@ -100,33 +100,33 @@ class ViewSpec(NamedTuple):
     one_sided: bool  # prices in markets that too few books quote whole are judged too
     wanted: Bytes  # its prices are offers
     rank: Ints  # rank among the references, else the largest integer
-    weight: Floats  # weight in the caller's consensus
+    weight: Floats  # weight in the user's consensus
     member: Bytes  # belongs to the consensus
-    weighted: bool  # the caller gave weights, so the reference is always a consensus
-    counted: Bytes  # counts in medians: offered, or a reference of the caller
+    weighted: bool  # the user gave weights, so the reference is always a consensus
+    counted: Bytes  # counts in medians: offered, or a reference of the user
     charges: BookCharges
     standard: bool  # these are the catalog's
-    replaced: Bytes  # 1: the commission of the book is the caller's
+    replaced: Bytes  # 1: the commission of the book is the user's
     stake: float | None = None  # for which prices with levels are made; None is the best level
 
 
-class Callers(NamedTuple):
-    """The books that some callers may bet."""
+class Users(NamedTuple):
+    """The books that some users may bet."""
 
-    wanted: Bytes  # (callers, books): its prices are offers
-    counted: Bytes  # (callers, books): it counts in medians
-    suspects: Bytes  # per caller: 1 if +EV includes pre-match prices rejected by `outlier`
-    by_book: Floats  # (books, callers): `wanted` as 1.0 or 0.0
+    wanted: Bytes  # (users, books): its prices are offers
+    counted: Bytes  # (users, books): it counts in medians
+    suspects: Bytes  # per user: 1 if +EV includes pre-match prices rejected by `outlier`
+    by_book: Floats  # (books, users): `wanted` as 1.0 or 0.0
 
     @classmethod
-    def of(cls, specs: Sequence[ViewSpec]) -> "Callers":
-        """Combine callers, in order."""
+    def of(cls, specs: Sequence[ViewSpec]) -> "Users":
+        """Combine users, in order."""
         wanted, counted = (np.stack([getattr(spec, name) for spec in specs]) for name in ("wanted", "counted"))
         return cls.from_books(wanted, counted, np.array([spec.suspects for spec in specs], np.uint8))
 
     @classmethod
-    def from_books(cls, wanted: Bytes, counted: Bytes, suspects: Bytes) -> "Callers":
-        """Callers of these books."""
+    def from_books(cls, wanted: Bytes, counted: Bytes, suspects: Bytes) -> "Users":
+        """Users of these books."""
         return cls(wanted, counted, suspects, wanted.T.astype(np.float64, order="C"))
 
 
@@ -134,7 +134,7 @@ class Callers(NamedTuple):
 class FairPrices:
     """The prices of a board under one choice of references, method and commission; per row unless noted.
 
-    Callers who differ only in their books share them.
+    Users who differ only in their books share them.
     """
 
     groups: Groups
@@ -149,7 +149,7 @@ class FairPrices:
     weighted: bool
     widest: int  # largest number of outcomes of any market
     reason: Bytes  # code of the guard that rejected the row, or 0
-    net: Floats  # price after commission, for the caller's stake
+    net: Floats  # price after commission, for the user's stake
     charges: Charges
     own: Floats  # fair probability in the row's own book, nan if its market is incomplete
     width: Floats  # overround of that market, a fraction
@@ -160,31 +160,31 @@ class FairPrices:
     live: Bytes  # per market
     board: fair_close.CloseInput | None  # input of the estimator
     close: fair_close.Fair | None  # its result, if the method is `CLOSE`; or the prices of a model
-    callers: Callers  # by default the one whose parameters these are
+    users: Users  # by default the one whose parameters these are
 
     @property
     def wanted(self) -> Bytes:
-        """(callers, books): its prices are offers."""
-        return self.callers.wanted
+        """(users, books): its prices are offers."""
+        return self.users.wanted
 
     @property
     def counted(self) -> Bytes:
-        """(callers, books): it counts in medians."""
-        return self.callers.counted
+        """(users, books): it counts in medians."""
+        return self.users.counted
 
     @property
     def suspects(self) -> Bytes:
-        """Per caller: 1 if +EV includes pre-match prices rejected by `outlier`."""
-        return self.callers.suspects
+        """Per user: 1 if +EV includes pre-match prices rejected by `outlier`."""
+        return self.users.suspects
 
     @property
     def by_book(self) -> Floats:
-        """(books, callers): `wanted` as 1.0 or 0.0."""
-        return self.callers.by_book
+        """(books, users): `wanted` as 1.0 or 0.0."""
+        return self.users.by_book
 
     @cached_property
     def offer(self) -> npt.NDArray[np.bool_]:
-        """Per row: may be a leg of the first caller."""
+        """Per row: may be a leg of the first user."""
         return np.asarray((self.reason == 0) & (self.wanted[0][self.groups.book] != 0))
 
     @cached_property
@@ -193,12 +193,12 @@ class FairPrices:
 
     @property
     def main(self) -> Bytes:
-        """Per market: the main line of its ladder, for the first caller."""
+        """Per market: the main line of its ladder, for the first user."""
         return self._lines[0]
 
     @property
     def books(self) -> Ints:
-        """Per market: how many of the first caller's books offer it."""
+        """Per market: how many of the first user's books offer it."""
         return self._lines[1]
 
 
@@ -265,7 +265,7 @@ def view_spec(
     commission: Mapping[str, float] | None, *, include: Container[str] = (), model: ModelPrices | None = None,
     stake: float | None = None,
 ) -> ViewSpec:  # fmt: skip
-    """Resolve the parameters of a caller.
+    """Resolve the parameters of a user.
 
     Parameters
     ----------
@@ -332,14 +332,14 @@ def fair_prices(
     ladder: Words | None = None,
     depth: PriceDepth | None = None,
 ) -> FairPrices:
-    """Compute fair prices for the references, method and commission of a caller.
+    """Compute fair prices for the references, method and commission of a user.
 
     Parameters
     ----------
     groups, traits, guarded
         A board, or a part of it with complete events; and the verdicts on its rows.
     spec
-        The caller's parameters. Its books are not used: callers whose other parameters are equal share the result.
+        The user's parameters. The books are not used: users whose other parameters are equal share the result.
     off
         Codes of disabled guards.
     referred
@@ -417,7 +417,7 @@ def fair_prices(
         live=g.live[g.ladder],
         board=board,
         close=close,
-        callers=Callers.of([spec]),
+        users=Users.of([spec]),
     )
 
 

@@ -178,12 +178,12 @@ def test_a_free_bet_is_hedged_where_most_is_kept() -> None:
 @given(SEEDS, st.booleans())
 def test_covers_are_those_of_enumeration(seed: int, live: bool) -> None:
     rows = twin_board(random.Random(seed), live=live)
-    caller = Settings(sharp=("pinnacle",), min_profit=-4.0, max_hold=6.0, guards=RARELY_WRONG)
+    user = Settings(sharp=("pinnacle",), min_profit=-4.0, max_hold=6.0, guards=RARELY_WRONG)
     if len({each["sportsbook"] for each in rows}) < 2:
         return
-    twin = scan(rows, caller, NOW)
-    check_arbitrage(rows, caller, twin)
-    check_low_hold(rows, caller, twin)
+    twin = scan(rows, user, NOW)
+    check_arbitrage(rows, user, twin)
+    check_low_hold(rows, user, twin)
 
 
 WIDE: dict[str, Any] = {

@@ -297,7 +297,7 @@ def test_many_books_and_lines_in_any_order() -> None:
         engine = Engine()
         views = engine.view(**WIDE, keep=True), engine.view(**WIDE | dict(books=books), keep=True)
         engine.step(rows, MOMENT)
-        for view in views:  # several callers share the sorted prices
+        for view in views:  # several users share the sorted prices
             assert view.ids() == ids_of(whole)
             same_frames(view.opportunities(), oe.find_all(engine.table(), now=engine.moment, **WIDE))
 

@@ -21,7 +21,7 @@ WIDE, LEAST_WIDTH = 5.0, 0.5
 
 @dataclass(frozen=True)
 class Settings:
-    """What the caller asks for; the thresholds are in percent, as in the public functions."""
+    """What the user asks for; the thresholds are in percent, as in the public functions."""
 
     sharp: tuple[str, ...] | Mapping[str, float]
     books: frozenset[str] | None = None
@@ -53,10 +53,10 @@ class Leg:
 
 @dataclass
 class View:
-    """What one caller looks at.
+    """What one user looks at.
 
-    `offers` are the legs of the caller's books, `everything` is all there is. `universe` has the offers and the
-    references' too: the `members` are behind a consensus, the `speakers` (the caller's and the named references) in a
+    `offers` are the legs of the user's books, `everything` is all there is. `universe` has the offers and the
+    references' too: the `members` are behind a consensus, the `speakers` (the user's and the named references) in a
     median. A book may not be the reference where it is `stingy`.
     """
 

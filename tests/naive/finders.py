@@ -50,7 +50,7 @@ class Scan:
 
 
 def scan(rows: Sequence[Row], settings: Settings, now: int) -> Scan:
-    """Identity, guards and the caller's view of a table."""
+    """Identity, guards and the user's view of a table."""
     world = World(now, load_books())
     quotes, reasons = identify(rows, settings.guards)
     verdict = judge(quotes, world, settings.guards)

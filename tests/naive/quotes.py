@@ -46,7 +46,7 @@ Segment = tuple[str, bool, str, str, str, int, str]
 
 @dataclass(frozen=True)
 class Quote:
-    """One price whose identity is known. `row` is its place in the caller's table."""
+    """One price whose identity is known. `row` is its place in the user's table."""
 
     row: int
     book: str

@@ -70,7 +70,7 @@ def test_the_worked_example_of_two_bets_at_one_exchange() -> None:
     assert [paid(stakes, odds, [0.05, 0.05], [0, 0], winner) - 125.0 for winner in (0, 1)] == pytest.approx([14.25] * 2)
 
 
-def test_own_commissions_of_prices_come_before_those_of_their_book_and_after_the_callers() -> None:
+def test_own_commissions_of_prices_come_before_those_of_their_book_and_after_the_users() -> None:
     own = PriceDepth(np.array([1, 3]), np.array([0.1, 0.2]), np.array([np.nan, 0.07]), NO_LEVELS)
     book, rows = np.array([0, 0, 1, 1, 1], np.int32), np.array([[0, 1, 2], [3, 4, 1]], np.int32)
     no_fee, before = np.zeros(2), np.zeros(rows.shape, np.uint8)
@@ -78,8 +78,8 @@ def test_own_commissions_of_prices_come_before_those_of_their_book_and_after_the
     charges = Charges(of_book, np.zeros(2, np.uint8), own)
     assert on_winnings(book, rows, before, charges).tolist() == [[0.05, 0.1, 0.02], [0.0, 0.02, 0.1]]
     assert charges.slack == pytest.approx(1.0 / 0.8)
-    callers = charges._replace(replaced=np.array([1, 0], np.uint8))
-    assert on_winnings(book, rows, before, callers).tolist() == [[0.05, 0.05, 0.02], [0.0, 0.02, 0.05]]
+    users = charges._replace(replaced=np.array([1, 0], np.uint8))
+    assert on_winnings(book, rows, before, users).tolist() == [[0.05, 0.05, 0.02], [0.0, 0.02, 0.05]]
     assert on_winnings(book, rows, before, charges._replace(depth=None)).tolist() == [
         [0.05, 0.05, 0.02],
         [0.02, 0.02, 0.05],
