@@ -60,11 +60,11 @@ class Closes:
             taken = _StartingRows(board.facts(slots), np.full(slots.size, now), event)
         before, self._held = self._held, [taken] if slots.size else []
         for part in before:
-            gone = ~np.isin(part.event, event)
-            if gone.any():
-                waits = gone & (part.facts.start > now)  # none of these is available now
+            started = ~np.isin(part.event, event)
+            if started.any():
+                waits = started & (part.facts.start > now)  # none of these is available now
                 self._held += [part.where(waits)] if waits.any() else []
-                self._closed += [part.where(gone & ~waits)] if (gone & ~waits).any() else []
+                self._closed += [part.where(started & ~waits)] if (started & ~waits).any() else []
 
     def take_closed(self, *, everything: bool = False) -> pl.DataFrame | None:
         """Return rows of events closed since the last call, or of all, as an odds table with two columns more.

@@ -180,16 +180,16 @@ def spells(table: pl.DataFrame) -> History:
     code = d["event"].rank("dense").to_numpy().astype(np.int64) - 1
     key = d.select(pl.struct("event", "book", "market", "player", "selection", "line").hash()).to_series().to_numpy()
     spell, moment = _seen(code, begin, end)
-    gone, left = _gone(code, key, begin, end)
+    removed, left = _removed(code, key, begin, end)
     width = np.maximum(end - begin, 1)
     # In between, the source's own time is interpolated, up to the time seen.
     seen = np.minimum(moment, up[spell] + (moment - begin[spell]) * ((last - up)[spell] / width[spell])).astype(
         np.int64
     )
-    row = np.concatenate((spell, gone))
+    row = np.concatenate((spell, removed))
     when = np.concatenate((moment, left))
     seen = np.concatenate((seen, left))
-    active = np.concatenate((np.ones(spell.size, bool), np.zeros(gone.size, bool)))
+    active = np.concatenate((np.ones(spell.size, bool), np.zeros(removed.size, bool)))
     order = np.argsort(when, kind="stable")
     row, when, seen, active = row[order], when[order], seen[order], active[order]
     side = pl.col("selection")
@@ -279,7 +279,7 @@ def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     return np.concatenate(spells_), np.concatenate(moments)
 
 
-def _gone(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
+def _removed(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Find spells without a successor of the same price, and the event's next snapshot."""
     spells_, moments = [], []
     for of, snapshots in _by_event(event, begin, end):

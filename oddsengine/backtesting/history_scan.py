@@ -117,8 +117,8 @@ class _Scan:
     def follow(self, now: int, update: Update) -> None:
         change = update.of(self._view)
         if change.expired.size:
-            gone = [self._place.pop(ident) for ident in change.expired.tolist()]
-            self._times[gone, _DIED] = now
+            expired = [self._place.pop(ident) for ident in change.expired.tolist()]
+            self._times[expired, _DIED] = now
         if change.hits.size:
             new = change.status == NEW
             value, old = _values(change.hits), ~new

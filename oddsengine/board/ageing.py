@@ -13,7 +13,7 @@ from oddsengine.board.changed_markets import TIMED
 from oddsengine.board.rows import MOVED, SEEN, Rows
 from oddsengine.board.units import DIRTY, Units
 from oddsengine.columns import LATEST, NO_TIME, SECOND, Bytes, Ints
-from oddsengine.identity.layout import GONE, LIVE
+from oddsengine.identity.layout import LIVE, REMOVED
 
 REMEMBERED_S = 600  # seconds for which removals are remembered
 
@@ -45,7 +45,7 @@ def _age(
         next_limit = np.int64(LATEST)
         for k in range(u_start[u], u_start[u] + u_size[u]):
             i = pool[k]
-            if state[i] == GONE:
+            if state[i] == REMOVED:
                 if moved[i] + memory < moment:
                     freed_slots[n_freed] = i
                     n_freed += 1

@@ -315,20 +315,20 @@ class OpenTable:
         ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)
         _ends(who, hits.unit, units, ends)
         status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
-        gone, affected = np.empty((2, self.top), np.int32)
+        removed, affected = np.empty((2, self.top), np.int32)
         affected_ends = np.empty(views.size + 1, np.int64)
         _compare(
             views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, self.shown, ends,
             hits.id, hits.kind, hits.legs, hits.figures, hits.shown, reach,
             np.array([kind.paired for kind in KINDS.values()]), np.array([kind.hashed for kind in KINDS.values()]),
-            status, old, gone, expired_ends, affected, affected_ends,
+            status, old, removed, expired_ends, affected, affected_ends,
         )  # fmt: skip
-        gone = gone[: expired_ends[-1]]
+        removed = removed[: expired_ends[-1]]
         # In an order that does not depend on earlier steps, so that a replay reports them in the same order.
         of = np.repeat(np.arange(views.size), np.diff(expired_ends))
-        order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone], of))
+        order = np.lexsort((self.id[removed], self.kind[removed], self.unit[removed], of))
         affected = affected[: affected_ends[-1]]
-        return Difference(ends, status, old, gone[order], expired_ends, affected, affected_ends)
+        return Difference(ends, status, old, removed[order], expired_ends, affected, affected_ends)
 
     def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Apply a difference."""

@@ -25,7 +25,7 @@ from oddsengine.board.row_depth import Depth
 from oddsengine.board.row_links import depth_columns
 from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words, dtype_of
 from oddsengine.identity.groups import mix
-from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
+from oddsengine.identity.layout import FLAP, FREE, LIVE, MISMATCH, ON, REMOVED, SUSPENDED
 from oddsengine.pricing.commission import PriceDepth
 
 REJECTED = 32  # by the node that the quote comes from
@@ -321,11 +321,11 @@ def _apply(
             seen[slot] = time
             changed[slot] = NO_TIME
             start[slot] = NO_TIME
-        elif time < seen[slot] or (state[slot] == GONE and time < moved[slot]):
+        elif time < seen[slot] or (state[slot] == REMOVED and time < moved[slot]):
             out_slot[i] = slot
             out_effect[i] = LATE
             continue
-        elif state[slot] == GONE:
+        elif state[slot] == REMOVED:
             if has_no_price:
                 out_effect[i] = UNKNOWN
                 continue

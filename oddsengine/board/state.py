@@ -53,9 +53,9 @@ from oddsengine.identity.layout import (
     BOOK_BITS,
     BOOK_MASK,
     FREE,
-    GONE,
     LIVE,
     ON,
+    REMOVED,
     Lists,
     PriceColumns,
     TermColumns,
@@ -93,7 +93,7 @@ class AppliedBatch(NamedTuple):
 
     slots: Ints  # per quote, -1 if its row does not exist
     what: Bytes  # per quote, see `rows`
-    gone: Ints  # removed slots
+    removed: Ints  # removed slots
     late: int
     unknown: int  # suspended quotes without a price, for unknown rows
     regrouped: bool  # rows were assigned to other units, because an event is of another sport or league
@@ -301,8 +301,8 @@ class Board:
         rows.pending[slots[(what & MOVED) != 0]] = REPRICED  # even if only what is shown changed: it is searched
         self._enrol(slots, what)
         schedule(rows, self.units, slots, what, self.limits)
-        gone = self._removals(batch, slots)
-        self._drop(gone, batch.now)
+        removed = self._removals(batch, slots)
+        self._drop(removed, batch.now)
         if batch.events:
             self.notices.take(batch.events, batch.now)
         left = self._time(batch.now)
@@ -315,14 +315,14 @@ class Board:
         rows.pending[again] |= np.uint8(TIMED)
         for some in (affected, again):
             self.units.dirty[rows.unit[some]] |= np.uint8(DIRTY)
-        self.units.loosen(rows.unit[np.concatenate((slots[member | ((what & (NEW | LIVENESS)) != 0)], gone))])
-        regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((gone, left)))
+        self.units.loosen(rows.unit[np.concatenate((slots[member | ((what & (NEW | LIVENESS)) != 0)], removed))])
+        regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((removed, left)))
         late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
         if batch.rejected:
             self._refuse(batch.rejected)
         if unknown:
             self._refuse({"bad_price": unknown})
-        return AppliedBatch(slots, what, np.concatenate((gone, left)), late, unknown, regrouped)
+        return AppliedBatch(slots, what, np.concatenate((removed, left)), late, unknown, regrouped)
 
     def _quotes(self, quoted: CodedQuotes, now: int, known: int) -> tuple[Ints, Bytes]:
         rows, limits = self.rows, self.limits
@@ -437,21 +437,21 @@ class Board:
                 out.append(missing[:n].copy())
         return np.unique(np.concatenate(out)).astype(np.int32) if out else np.empty(0, np.int32)
 
-    def _drop(self, gone: Ints, now: int) -> None:
+    def _drop(self, removed: Ints, now: int) -> None:
         rows = self.rows
         if self._undo is not None:
-            self._undo.remember_lost(rows, gone)
-        rows.state[gone] = GONE
-        rows.moved[gone] = now
-        self.units.due_at[rows.unit[gone]] = NO_TIME
+            self._undo.remember_lost(rows, removed)
+        rows.state[removed] = REMOVED
+        rows.moved[removed] = now
+        self.units.due_at[rows.unit[removed]] = NO_TIME
 
-    def _settle(self, new: Ints, gone: Ints) -> bool:
+    def _settle(self, new: Ints, removed: Ints) -> bool:
         """Count what rows say of their events, and decide again about events on which they disagree.
 
         Returns True if rows moved to other units.
         """
         names, rows = self.names, self.rows
-        came, went = rows.key[new] >> BOOK_BITS, rows.key[gone] >> BOOK_BITS
+        came, went = rows.key[new] >> BOOK_BITS, rows.key[removed] >> BOOK_BITS
         contested = np.concatenate((
             names.events.pairs.count(came, went), names.events.leagues.count(came, went),
         ))  # fmt: skip

@@ -123,8 +123,8 @@ def _superseded(name: str, used: Iterable[str]) -> bool:
     """
     kernel = name.rpartition("-")[0]
     module, _, function = kernel.rpartition(".")
-    gone = not hasattr(sys.modules.get(module), function)
-    return gone or any(each.rpartition("-")[0] == kernel for each in used)
+    removed = not hasattr(sys.modules.get(module), function)
+    return removed or any(each.rpartition("-")[0] == kernel for each in used)
 
 
 def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callable[[], None], *, portable: bool) -> None:

@@ -182,7 +182,7 @@ class ClosingRecorder:
                 self._begins = np.concatenate((self._begins, more))
             if self._begun:
                 again = rows.find_ids(update.again)
-                slots = np.concatenate((update.facts.slot[update.rows], again[again >= 0], update.gone.slot))
+                slots = np.concatenate((update.facts.slot[update.rows], again[again >= 0], update.removed_rows.slot))
             else:
                 slots = board.on()
             self._mirror.update(board, slots.astype(np.int32), self._begins, update.now)

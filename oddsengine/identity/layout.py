@@ -33,7 +33,7 @@ from oddsengine.identity.traits import MarketKind
 
 BOOK_BITS = 16
 BOOK_MASK = (1 << BOOK_BITS) - 1
-FREE, ON, GONE = 0, 1, 2  # states of a row
+FREE, ON, REMOVED = 0, 1, 2  # states of a row
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8  # flags of a row
 MOST_SUBJECTS = 1 << 24
 UNREAD = 15  # side of a term whose outcome is not recognised

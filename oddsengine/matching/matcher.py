@@ -159,7 +159,7 @@ class Matcher:
         source lists under another id, too.
         """
         before = to_utc(before)
-        index, gone = self._index, []
+        index, dropped = self._index, []
         latest: dict[str, datetime] = {}
         for entry in index.entries.values():
             if entry.event and entry.start:
@@ -167,14 +167,14 @@ class Matcher:
         for entry in index.entries.values():
             end = latest.get(entry.head.event or "") or entry.start
             if (end is not None and end < before) or not (entry.is_recent or (end and entry.leader is None)):
-                gone.append(entry)
+                dropped.append(entry)
             entry.is_recent = False
-        for entry in sorted(gone, key=lambda e: e.leader is None):
+        for entry in sorted(dropped, key=lambda e: e.leader is None):
             self._remove(entry)
         self._retry()
         index.used = {id_: at for id_, at in index.used.items() if id_ in index.events or at >= before - _RESERVED}
         self._numbers = {stem: number for stem, number in self._numbers.items() if stem in index.used}
-        return len(gone)
+        return len(dropped)
 
     def drop(self, source: str, game: str) -> None:
         """Drop a feed's game; the id of its event is free if it was the last one."""

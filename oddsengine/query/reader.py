@@ -20,7 +20,7 @@ from oddsengine.board.row_links import SEPARATOR
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON, REMOVED, SUSPENDED
 from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
@@ -264,11 +264,11 @@ class BoardReader:
         book = catalog.book(names.books.values[key & BOOK_MASK]).id
         return LegPrice(book, names.terms.raw_labels[key >> BOOK_BITS], None if link is None else OwnTexts.split(link))
 
-    def matching_rows(self, f: RowFilter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
+    def matching_rows(self, f: RowFilter, unknown: dict[str, list[str]], *, removed: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         every = f.unlimited()
-        key = "rows", every, gone, self.lines.books
-        slots, missing = self.index.cached(key, lambda: self._rows(every, gone=gone))
+        key = "rows", every, removed, self.lines.books
+        slots, missing = self.index.cached(key, lambda: self._rows(every, removed=removed))
         unknown.update(missing)
         return slots if every is f else _between(slots, self._prices(slots, key), f)
 
@@ -298,11 +298,11 @@ class BoardReader:
         total, written = page_between(slots, price, *_bounds(f.low, f.high), offset, out)
         return out[:written], offset, total
 
-    def _rows(self, f: RowFilter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
+    def _rows(self, f: RowFilter, *, removed: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
         unknown: dict[str, list[str]] = {}
         marked = index.marked
-        if f.after is not None and not gone:
+        if f.after is not None and not removed:
             self._mark([self.lines])
             marked = self._marked()
         events = self._events(f, unknown)
@@ -313,7 +313,7 @@ class BoardReader:
         judged = np.maximum(rows.judged, rows.renewed) if f.seen else rows.judged
         n = scan(
             events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.start, rows.moved, judged, marked, index.begin, books, GONE if gone else ON,
+            rows.start, rows.moved, judged, marked, index.begin, books, REMOVED if removed else ON,
             -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
         slots: Ints = out[:n].copy()
@@ -482,7 +482,7 @@ class BoardReader:
         rows, index = self.board.rows, self.index
         slots = update.facts.slot[np.union1d(update.rows, update.judged)]
         every = list(index.lines)
-        self._mark(every, units_of(self.board, np.concatenate((slots, update.gone.slot))))
+        self._mark(every, units_of(self.board, np.concatenate((slots, update.removed_rows.slot))))
         on = rows.state[: rows.top] == ON
         started = index.marked[: rows.top] == self.now
         moved = [started | (each.changed[: rows.top] == self.now) for each in every]

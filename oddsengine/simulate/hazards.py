@@ -313,11 +313,11 @@ class Trouble:
 
     def strike(self, now: float) -> Longs:
         """End and start hazards; returns the screens that change."""
-        gone = [strike for strike in self._held.values() if strike.until <= now]
-        for strike in gone:
+        ended = [strike for strike in self._held.values() if strike.until <= now]
+        for strike in ended:
             del self._held[strike.screen]
             self._left.add(strike.screen)
-        changed = [strike.screen for strike in gone]
+        changed = [strike.screen for strike in ended]
         active = [strike.hazard for strike in self._held.values()]
         for hazard in self._kinds:
             for _ in range(self._each - active.count(hazard)):

@@ -168,7 +168,7 @@ def test_the_sport_of_an_event_is_that_of_most_rows() -> None:
     update = engine.step([], later, removed=ids[:1])
     assert engine.state.board.names.events.sports[0][0].id == "hockey"
     assert not update.views[view].ids("arbitrage", new=True)
-    assert not update.views[view].gone("arbitrage")
+    assert not update.views[view].expired_ids("arbitrage")
     assert sport(quotes=[], now=later) == ("hockey", "nhl")
 
 
@@ -330,7 +330,7 @@ def test_some_kinds_alone_are_those_of_all(seed: int, some: set[str], words: dic
         if few_ in update.views:
             one, other = update.views[few_], update.views[all_]
             assert all(one.ids(kind, new=True) == other.ids(kind, new=True) for kind in some)
-            assert all(one.gone(kind) == other.gone(kind) for kind in some)
+            assert all(one.expired_ids(kind) == other.expired_ids(kind) for kind in some)
 
 
 def test_a_view_is_awake_while_anybody_keeps_it() -> None:
@@ -467,7 +467,7 @@ class Client:
             self.rows.pop(ident, None)
         if change := update.views.get(self.view):
             for kind, held_open in self.open.items():
-                new, moved, gone = change.ids(kind, new=True), change.ids(kind, new=False), change.gone(kind)
+                new, moved, gone = change.ids(kind, new=True), change.ids(kind, new=False), change.expired_ids(kind)
                 assert not held_open & set(new)
                 assert held_open >= set(moved)
                 assert held_open >= set(gone)

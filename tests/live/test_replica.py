@@ -302,7 +302,7 @@ def test_writes_that_cannot_be_repeated_cost_the_copy_and_not_the_update(monkeyp
     with pytest.warns(RuntimeWarning, match=r"copied again for readers: ZeroDivisionError"):
         update = engine.step(CHEAPER, NOW + timedelta(seconds=1))
     assert (update.number, engine.number) == (2, 2)
-    assert len(update.of(view).gone("arbitrage")) == 1
+    assert len(update.of(view).expired_ids("arbitrage")) == 1
     engine.step(now=NOW + timedelta(seconds=2))
     assert not first._due, "nothing is stored for a copy that nobody will read"
     alike(engine)

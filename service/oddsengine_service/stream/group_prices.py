@@ -67,7 +67,7 @@ class PriceGroup:
         for rows in moves.lost if self._suspended else moves.left:
             at = self._chosen.matching_rows(rows, moves.terms)
             if rows is moves.lost[1]:  # suspended before and not counted; it may have changed since
-                out += self._gone(moves, rows, at)
+                out += self._removals(moves, rows, at)
             else:
                 out += self._removed(moves, rows, at[self._was(rows, at)])
         new, moving = (
@@ -116,9 +116,9 @@ class PriceGroup:
 
     def _removed(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
         self.total -= at.size
-        return self._gone(moves, rows, at)
+        return self._removals(moves, rows, at)
 
-    def _gone(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
+    def _removals(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
         out, ids = list[bytes](), moves.ids(rows) if at.size else []
         for book, some in _by_book(rows, at):
             out += self.wire.removed(book, [ids[i] for i in some])
@@ -166,15 +166,15 @@ class PriceGroup:
             here, away = reader.take(every[held]), reader.take(every[~held])
             total, names = active.size, reader.books_of(active)
         out, chosen = list[bytes](), TermFilter(wanted)
-        gone: dict[str, list[str]] = {}
+        removed: dict[str, list[str]] = {}
         for id_, code in zip(hexadecimal(away.id), away.book, strict=True):
-            gone.setdefault(away.books[code], []).append(id_)
+            removed.setdefault(away.books[code], []).append(id_)
         for number, terms, parts in missed.lost:
             for rows in parts if number >= missed.since else ():
                 for book, some in _by_book(rows, chosen.matching_rows(rows, terms)):
                     every_id = hexadecimal(rows.facts.id)
-                    gone.setdefault(book, []).extend(every_id[i] for i in some)
-        for name, lost in sorted(gone.items()):
+                    removed.setdefault(book, []).extend(every_id[i] for i in some)
+        for name, lost in sorted(removed.items()):
             out += wire.removed(name, list(dict.fromkeys(lost)))
         out += wire.added(raw(rows_in(self.form)(here)), total, [here.books[book] for book in here.book])
         return BoardFrames(missed.number, out, wire.complete(names, total, resumed=True))
