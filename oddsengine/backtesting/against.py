@@ -239,17 +239,17 @@ def _probabilities(rival: Rival, rows: pl.DataFrame, prices: pl.DataFrame, locat
     )
     where = asked.select("word").hstack(locate(asked).select(*_WHERE, "outcomes"))
     where = where.filter(pl.col("ladder") != 0)
-    said = rival.table.join(distinct, on=words, how="left", nulls_equal=True, maintain_order="left").join(
+    reported = rival.table.join(distinct, on=words, how="left", nulls_equal=True, maintain_order="left").join(
         where, on="word"
     )
-    said = said.select(*_WHERE, "outcomes", "sportsbook", "at", "probability")
-    two = said.filter(pl.col("outcomes") == 2)
+    reported = reported.select(*_WHERE, "outcomes", "sportsbook", "at", "probability")
+    two = reported.filter(pl.col("outcomes") == 2)
     other = two.with_columns(side=1 - pl.col("side"), probability=1.0 - pl.col("probability"))
-    said = pl.concat([said, other]).unique([*_WHERE, "sportsbook", "at"], keep="first", maintain_order=True)
-    said = said.drop("outcomes").with_columns(pl.col("side").cast(rows.schema["side"])).sort("at")
+    reported = pl.concat([reported, other]).unique([*_WHERE, "sportsbook", "at"], keep="first", maintain_order=True)
+    reported = reported.drop("outcomes").with_columns(pl.col("side").cast(rows.schema["side"])).sort("at")
     asked_for = rows.select(*_WHERE, "sportsbook", "t").with_row_index("at_row").sort("t")
-    books = said.filter(pl.col("sportsbook").is_not_null())
-    every = said.filter(pl.col("sportsbook").is_null()).drop("sportsbook")
+    books = reported.filter(pl.col("sportsbook").is_not_null())
+    every = reported.filter(pl.col("sportsbook").is_null()).drop("sportsbook")
     out = asked_for
     for name, table, by in (("of_book", books, [*_WHERE, "sportsbook"]), ("of_all", every, list(_WHERE))):
         out = out.join_asof(

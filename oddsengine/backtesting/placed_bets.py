@@ -299,11 +299,11 @@ class HistoryEvents:
         if self._names is None:
             return
         at = [RAW_LABEL.index(name) for name in ("event_id", "sport", "league", "home_team", "away_team")]
-        said: dict[str, Counter[tuple[str, ...]]] = {}
+        reported: dict[str, Counter[tuple[str, ...]]] = {}
         for raw_label in self._names.terms.raw_labels:
             ident, *about = (raw_label[place] or "" for place in at)
-            said.setdefault(ident, Counter())[tuple(about)] += 1
-        texts = {ident: _usual(each) for ident, each in said.items()}
+            reported.setdefault(ident, Counter())[tuple(about)] += 1
+        texts = {ident: _usual(each) for ident, each in reported.items()}
         starts = moments_of(self._start).to_list()
         for code, ident in enumerate(self._names.events.values[: len(starts)]):
             sport, league, home, away = texts.get(ident, ("",) * 4)
@@ -313,9 +313,9 @@ class HistoryEvents:
         self._start = np.empty(0, np.int64)
 
 
-def _usual(said: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
+def _usual(reported: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
     """Return the most frequent of the texts that say most."""
-    return max(said, key=lambda texts: (sum(map(bool, texts)), said[texts]))
+    return max(reported, key=lambda texts: (sum(map(bool, texts)), reported[texts]))
 
 
 _Scored = tuple[float, bool, Event]  # likeness of the teams, whether swapped, and the game
@@ -333,9 +333,9 @@ def find_events(bets: pl.DataFrame, events: Iterable[Event]) -> list[FoundEvent]
     """Find the event of each bet."""
     index = _EventIndex(events)
     columns = ("event_id", "event_name", "home_team", "away_team", "event_start_time", "event_date", "placed_at")
-    said = bets.select(columns).rows()
-    found = {key: index.find(*key) for key in dict.fromkeys(said)}
-    return [found[key] for key in said]
+    reported = bets.select(columns).rows()
+    found = {key: index.find(*key) for key in dict.fromkeys(reported)}
+    return [found[key] for key in reported]
 
 
 class _EventIndex:

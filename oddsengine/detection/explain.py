@@ -87,7 +87,7 @@ class Explanation:
             return "\n".join(
                 [
                     f"{self.kind}  {row['id']}",
-                    f"{event}, {market}: {KINDS.of_one(self.kind).said(row)}",
+                    f"{event}, {market}: {KINDS.of_one(self.kind).headline(row)}",
                     *self._bets(),
                     "",
                     f"Fair probability from {who}, margin removed by the method {self.method}:",
@@ -107,8 +107,8 @@ class Explanation:
         if not self.terms.height:
             return []
         lines = [
-            {"case": case, **dict(zip(books, said, strict=True)), "result_percent": result}
-            for case, books, said, result in self.terms.group_by("case", maintain_order=True)
+            {"case": case, **dict(zip(books, texts, strict=True)), "result_percent": result}
+            for case, books, texts, result in self.terms.group_by("case", maintain_order=True)
             .agg("sportsbook", pl.col("terms").fill_null("unknown"), pl.col("result_percent").first())
             .rows()
         ]

@@ -222,7 +222,7 @@ class Kind:
         """That of the main figure."""
         return next((each for each in self.thresholds if each.steps), self.thresholds[0])
 
-    def said(self, row: Row) -> str:
+    def headline(self, row: Row) -> str:
         """The main figure of a row in words, and more."""
         return f"{self.spelled or self.measure} {row[self.value]:.2f} %{self.more(row)}"
 

@@ -352,12 +352,12 @@ def accepted(leg: Mapping[str, Any]) -> str:
     ('; minimum 2, in steps of 0.01, accepted after 5 s', '')
     """
     least, step, delay = (leg.get(name) for name in BET_RULES)
-    said = ", ".join(
+    rules = ", ".join(
         text.format(value)
         for text, value in (("minimum {:.10g}", least), ("in steps of {:.10g}", step), ("accepted after {:g} s", delay))
         if value
     )
-    return f"; {said}" if said else ""
+    return f"; {rules}" if rules else ""
 
 
 def total_team(row: Mapping[str, Any]) -> str | None:

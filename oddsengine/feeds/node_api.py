@@ -168,7 +168,7 @@ _chunk = msgspec.json.Decoder(_Prices[PublishedPrice])
 _deltas = msgspec.json.Decoder(_Prices[PriceDelta])
 _renewed = msgspec.json.Decoder(_Prices[SeenTime])
 _removed = msgspec.json.Decoder(_RemovedIds)
-_said = msgspec.json.Decoder(_StreamMessage)
+_message = msgspec.json.Decoder(_StreamMessage)
 _rows = msgspec.json.Decoder(list[PublishedPrice])
 _NOTHING = Payload()
 _PRICE = ("odds_decimal", "odds_american", "line", "is_live")
@@ -308,18 +308,18 @@ class InterfaceStream:
         if event == "odds:removed":
             return self._remove(removed_ids(data))
         if event == "connected":
-            self.reports_seen = decode(_said, data, _SOURCE).seen
+            self.reports_seen = decode(_message, data, _SOURCE).seen
             self._before |= {id_: row.get("line") for id_, row in self._held.items()}
             self._held, self.ready = {}, False
         elif event == "snapshot:complete":
-            decode(_said, data, _SOURCE)
+            decode(_message, data, _SOURCE)
             removed = list(self._before)
             self._before, self.ready = {}, True
             return Payload(removed=removed)
         elif event == "heartbeat":
-            return Payload(moment=decode(_said, data, _SOURCE).timestamp)
+            return Payload(moment=decode(_message, data, _SOURCE).timestamp)
         elif event == "error":
-            self.errors[decode(_said, data, _SOURCE).code[:80]] += 1
+            self.errors[decode(_message, data, _SOURCE).code[:80]] += 1
         return _NOTHING
 
     def renew(self, rows: Iterable[Mapping[str, Any]], now: datetime | None = None) -> Payload:

@@ -173,9 +173,9 @@ class ClosingRecorder:
             self._mirror.room_for(rows.key.size)
             look = update.moment != self._moment or names is not self._names
             if look:
-                status, told = board.statuses()
-                begins = self._last_starts(names, told)
-                off = self._put_off(names, status, told)
+                status, reported = board.statuses()
+                begins = self._last_starts(names, reported)
+                off = self._put_off(names, status, reported)
                 self._moment, self._names, self._begins = update.moment, names, begins
             elif self._begins.size < len(names.events.values):
                 more = np.full(len(names.events.values) - self._begins.size, NO_TIME)
@@ -186,7 +186,7 @@ class ClosingRecorder:
             else:
                 slots = board.on()
             self._mirror.update(board, slots.astype(np.int32), self._begins, update.now)
-            due, unpriced = self._due(board, status, told, off) if look else ([], [])
+            due, unpriced = self._due(board, status, reported, off) if look else ([], [])
             hits = self._shown(update)
             bets = self._bets(board, update, hits) if hits.size else None
             self._begun = True
@@ -199,16 +199,16 @@ class ClosingRecorder:
 
     # ---- closes ----
 
-    def _last_starts(self, names: Names, told: Longs) -> Longs:
+    def _last_starts(self, names: Names, reported: Longs) -> Longs:
         """Return the starts of events; of those whose prices have all left, the last one that was known."""
-        before = np.full(told.size, NO_TIME)
+        before = np.full(reported.size, NO_TIME)
         if names is self._names:
             before[: self._begins.size] = self._begins
         elif self._names is not None:
             for event, start in zip(self._names.events.values, self._begins.tolist(), strict=False):
                 if event in names.events.codes:
                     before[names.events.codes[event]] = start
-        return np.where(told == NO_TIME, before, told)
+        return np.where(reported == NO_TIME, before, reported)
 
     def _put_off(self, names: Names, status: Any, begins: Longs) -> Any:
         """Return postponed events without a new start."""
@@ -222,15 +222,15 @@ class ClosingRecorder:
             off[code] = begins[code] <= old
         return off
 
-    def _due(self, board: Board, status: Any, told: Longs, off: Any) -> tuple[list[_Due], list[Close]]:
+    def _due(self, board: Board, status: Any, reported: Longs, off: Any) -> tuple[list[_Due], list[Close]]:
         """Return events that close now, and the closes of those without prices; closes of others are deleted.
 
-        `told` has the starts by the prices on the board. An event whose prices have all left closes at the last one.
+        `reported` has the starts by prices on the board. An event whose prices have all left closes at the last one.
         """
         names, moment, begins = board.names, self._moment, self._begins
         begun = (begins != NO_TIME) & (begins <= moment)
         # Without a start nothing says that it did not begin: its last price may have left the board after the match.
-        waits = ~begun & (((status == UPCOMING) & (told != NO_TIME)) | (status == POSTPONED))
+        waits = ~begun & (((status == UPCOMING) & (reported != NO_TIME)) | (status == POSTPONED))
         codes = names.events.codes
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]

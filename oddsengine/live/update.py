@@ -177,11 +177,11 @@ class Update:
 
     def json(self, view: View | None = None) -> bytes:
         """The update as JSON: changed rows, removals, and the changes of one view."""
-        return _encoder.encode(self._told(self._encoded, view))
+        return _encoder.encode(self._contents(self._encoded, view))
 
     def plain(self, view: View | None = None) -> dict[str, Any]:
         """The update as plain lists and mappings: full rows if new, else the fields that can change."""
-        found: dict[str, Any] = msgspec.to_builtins(self._told(self._rows, view))
+        found: dict[str, Any] = msgspec.to_builtins(self._contents(self._rows, view))
         return found
 
     @cached_property
@@ -199,7 +199,7 @@ class Update:
         """`_rows` as JSON, encoded once for all views."""
         return {name: msgspec.Raw(_encoder.encode(rows)) for name, rows in self._rows.items()}
 
-    def _told(self, rows: dict[str, Any], view: View | None) -> dict[str, Any]:
+    def _contents(self, rows: dict[str, Any], view: View | None) -> dict[str, Any]:
         out: dict[str, Any] = {"number": self.number, "now": timestamp(self.now), **rows}
         if view is not None and view in self.views:
             change = self.views[view]

@@ -59,9 +59,9 @@ def long_form(frame: pl.DataFrame, words: Words) -> Long | None:
     Raises `ValueError` if it can be read in several ways.
     """
     given = {words(name).casefold() for name in frame.columns}
-    for some, said in _ELSEWHERE:
+    for some, text in _ELSEWHERE:
         if some <= given:
-            raise ValueError(f"the table has {said}")
+            raise ValueError(f"the table has {text}")
     turned = None
     if own := [name for name in (SOURCE_ROW, SOURCE_COLUMN) if name in frame.columns]:
         raise ValueError(

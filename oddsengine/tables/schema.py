@@ -585,10 +585,10 @@ def _cure(frame: pl.DataFrame, missing: list[str]) -> str:
     if at is not None:
         return f"its row {at} is a header: frame.rename(dict(zip(frame.columns, map(str, frame.row({at})))))[{at + 1}:]"
     first = missing[0].partition(" ")[0]
-    said = f"a column of another name is given as columns={{its name: {first!r}}}"
+    advice = f"a column of another name is given as columns={{its name: {first!r}}}"
     if len(missing) == 1 and first in _IN_COMMON:
-        said += f", and what all rows have in common as columns={{{first!r}: pl.lit({_IN_COMMON[first]!r})}}"
-    return said
+        advice += f", and what all rows have in common as columns={{{first!r}: pl.lit({_IN_COMMON[first]!r})}}"
+    return advice
 
 
 _IN_COMMON = {"sportsbook": "BOOK", "market_type": "moneyline"}

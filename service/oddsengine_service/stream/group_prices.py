@@ -139,11 +139,11 @@ class PriceGroup:
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
         times = timestamps(facts.seen)
         at = self._chosen.matching_rows(moves.moved, moves.terms).tolist()
-        said = [(ids[i], times[i]) for i in at]
+        seen_at = [(ids[i], times[i]) for i in at]
         if (again := moves.renewed()) is not None:
             seen, ids, times = again
-            said += [(ids[i], times[i]) for i in self._chosen.matching_rows(seen, moves.terms).tolist()]
-        return renewed(raw(OddsSeen(*each) for each in said))
+            seen_at += [(ids[i], times[i]) for i in self._chosen.matching_rows(seen, moves.terms).tolist()]
+        return renewed(raw(OddsSeen(*each) for each in seen_at))
 
     def _active(self, reader: BoardReader) -> Ints:
         return reader.active(reader.matching_rows(self.wanted, {}))
