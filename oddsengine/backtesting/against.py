@@ -163,7 +163,7 @@ class PriceObservations:
             reason = rows.reason[slots]
             read, _ = board.estimated(gathered, reason, slots, self._engine.fair)
             net = after_commission(g, traits)
-            gross = fair_close.gross(traits, traits.charges)
+            gross = fair_close.gross(traits, traits.fees)
             fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.logits)
             left = (gathered.start - now) / 3.6e9
             pick = (

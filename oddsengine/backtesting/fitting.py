@@ -156,7 +156,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         rejected = board.rows.reason[g.row]
         read, _ = board.estimated(gathered, rejected, g.row, engine.fair)
         net = after_commission(g, traits)
-        gross = fair_close.gross(traits, traits.charges)
+        gross = fair_close.gross(traits, traits.fees)
         logits = {}
         for name, table in flat.items():
             out = fair_close.estimate(

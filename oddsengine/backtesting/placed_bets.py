@@ -28,7 +28,7 @@ from oddsengine.board.names import Names
 from oddsengine.columns import NO_TIME, Bools, Floats
 from oddsengine.identity.layout import BOOK_BITS, ON
 from oddsengine.identity.raw_labels import RAW_LABEL
-from oddsengine.identity.traits import book_charges
+from oddsengine.identity.traits import book_fees
 from oddsengine.live.engine import Engine
 from oddsengine.matching import event_ids, name_likeness
 from oddsengine.matching.known_games import Spelling, fit
@@ -223,8 +223,8 @@ def _numbers(frame: pl.DataFrame, name: str, least: float) -> Floats:
 
 def _net(table: pl.DataFrame) -> Floats:
     """Return prices after the commission of their books in the catalog."""
-    charges, live = book_charges(table["sportsbook"].to_list()), table["is_live"].to_numpy()
-    return charged(table["odds_decimal"].to_numpy(), charges.commission, np.where(live, charges.live_fee, charges.fee))
+    fees, live = book_fees(table["sportsbook"].to_list()), table["is_live"].to_numpy()
+    return charged(table["odds_decimal"].to_numpy(), fees.commission, np.where(live, fees.live_fee, fees.fee))
 
 
 def _closing(frame: pl.DataFrame) -> Floats:

@@ -142,7 +142,7 @@ class Rows:
         return depth_columns(int(np.bitwise_or.reduce(self.own[: self.top][self.state[: self.top] == ON])))
 
     def price_depth(self, slots: Ints, *, levels: bool) -> PriceDepth | None:
-        """Charges, and levels if asked for, of some rows; None if none of them has any."""
+        """Fees, and levels if asked for, of some rows; None if none of them has any."""
         return None if self.deep.is_empty else self.deep.take(slots, self.own[slots], levels=levels)
 
     def release(self, slots: Ints) -> None:

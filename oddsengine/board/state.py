@@ -360,7 +360,7 @@ class Board:
     def _texts(self, batch: Batch, slots: Ints, what: Bytes) -> Iterator[tuple[int, str | None]]:
         """The own texts of the rows of a batch, by quote, while they are stored.
 
-        A quote without texts leaves those of its row, but levels and charges are of the price that they came with.
+        A quote without texts leaves those of its row, but levels and fees are of the price that they came with.
         """
         rows, flags = self.rows, batch.quoted.flags
         if batch.links.count(None) == len(batch.links) and not rows.own[slots[slots >= 0]].any():

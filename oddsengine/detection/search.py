@@ -132,7 +132,7 @@ def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, di
     """The markets whose best prices sum to at most `most` of their user, with the prices."""
     v, swept = search.prices, search.swept
     several = v.groups.outcomes[swept.sum_market] > PAIR
-    near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.charges.slack, 1.0))
+    near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.fees.slack, 1.0))
     who, market = swept.sum_who[near], swept.sum_market[near]
     legs = best_legs(v, who, market, distinct=distinct)
     keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= least))

@@ -138,7 +138,7 @@ def _sweep(
     - `in_market`, `in_ladder`: as `markets` and `ladders` of `Scope`
     - `least_edge`, `most_sum`, `least_value`, `least_distance` (per user): thresholds: of +EV, on the sum of a
       market, of the EV of a middle, and of the distance of its lines in hundredths
-    - `slack`: as in `Charges`, by which `most_sum` is larger in markets of more than two outcomes
+    - `slack`: as in `Fees`, by which `most_sum` is larger in markets of more than two outcomes
     - `bound`: largest sum of a pair
     - `close` (float64 per segment): the estimator's probabilities, or empty
     - `sum_who`, `sum_market`, `sum_total`, `edge_who`, `edge_market`, `pair_who`, `pair_low`, `pair_high`,
@@ -273,7 +273,7 @@ def sweep(prices: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidate
         total = np.empty(sums)
         _sweep(
             scope.markets, scope.ladders, prices.by_book, thresholds["min_ev"] - epsilon, sum_most,
-            prices.charges.slack, thresholds["min_middle_ev"] - 2.0 * epsilon,
+            prices.fees.slack, thresholds["min_middle_ev"] - 2.0 * epsilon,
             np.round(thresholds["min_size"] * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book,
             prices.net, prices.reason, g.kind, prices.traits.two_sided, g.threshold, prices.fair, prices.reference,
             np.empty(0) if prices.close is None else prices.close.segment, g.equivalent, best, cost, totals, mosts,
@@ -532,10 +532,10 @@ def best_legs(prices: FairPrices, who: Longs, markets: Longs, *, distinct: bool)
         elsewhere = found[belongs == 0]
         rows[elsewhere], total[elsewhere] = NONE, np.inf
     odds = _odds(prices, rows)
-    if odds.shape[1] > PAIR and prices.charges.slack > 1.0:
+    if odds.shape[1] > PAIR and prices.fees.slack > 1.0:
         market, book = g.market[rows].astype(np.int64), g.book[rows]
         cost = costs(odds)
-        rate = on_winnings(g.book, rows, g.live_of(rows), prices.charges)
+        rate = on_winnings(g.book, rows, g.live_of(rows), prices.fees)
         together = netted(cost, rate, market * prices.traits.feed.size + book)
         better = together != cost
         odds[better] = 1.0 / together[better]

@@ -47,7 +47,7 @@ from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
 from oddsengine.identity.groups import mix
-from oddsengine.identity.traits import book_charges, feeds
+from oddsengine.identity.traits import book_fees, feeds
 from oddsengine.maths.odds import charged
 
 REASONS = ("", "unusable", "stale", "other_field", "book_sum", "outlier", "ev_cap")
@@ -119,8 +119,8 @@ def evaluate(
 
 
 def _after_commission(sheet: Sheet) -> Floats:
-    charges = book_charges(sheet.books)
-    return charged(sheet.odds, charges.commission, charges.fee)
+    fees = book_fees(sheet.books)
+    return charged(sheet.odds, fees.commission, fees.fee)
 
 
 def _rejected(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:

@@ -70,7 +70,7 @@ from oddsengine.catalog.fair_constants import FLAGS, OTHER, FairTable
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.traits import BookCharges, MarketKind, Traits
+from oddsengine.identity.traits import BookFees, MarketKind, Traits
 from oddsengine.maths.devig import devig_groups
 
 SECOND = 1_000_000
@@ -833,9 +833,9 @@ class CloseInput(NamedTuple):
     known: Floats = _NOTHING  # per slot, see `estimate`
 
 
-def gross(traits: Traits, charges: BookCharges) -> Bytes:
+def gross(traits: Traits, fees: BookFees) -> Bytes:
     """Exchanges whose commission is unknown, so that their prices cannot be judged."""
-    return np.asarray((traits.exchange != 0) & (charges.charging == 0)).view(np.uint8)
+    return np.asarray((traits.exchange != 0) & (fees.charging == 0)).view(np.uint8)
 
 
 def estimate(

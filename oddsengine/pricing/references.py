@@ -20,11 +20,11 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Words
 from oddsengine.guards.verdicts import Verdicts, main_lines
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.traits import BookCharges, Traits
+from oddsengine.identity.traits import BookFees, Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
-from oddsengine.pricing.commission import Charges, PriceDepth, after_commission, charge, offered
+from oddsengine.pricing.commission import Fees, PriceDepth, after_commission, after_fees, offered
 from oddsengine.pricing.model import MODEL, ModelPrices
 from oddsengine.pricing.one_sided import with_one_sided
 
@@ -104,7 +104,7 @@ class ViewSpec(NamedTuple):
     member: Bytes  # belongs to the consensus
     weighted: bool  # the user gave weights, so the reference is always a consensus
     counted: Bytes  # counts in medians: offered, or a reference of the user
-    charges: BookCharges
+    fees: BookFees
     standard: bool  # these are the catalog's
     replaced: Bytes  # 1: the commission of the book is the user's
     stake: float | None = None  # for which prices with levels are made; None is the best level
@@ -150,7 +150,7 @@ class FairPrices:
     widest: int  # largest number of outcomes of any market
     reason: Bytes  # code of the guard that rejected the row, or 0
     net: Floats  # price after commission, for the user's stake
-    charges: Charges
+    fees: Fees
     own: Floats  # fair probability in the row's own book, nan if its market is incomplete
     width: Floats  # overround of that market, a fraction
     trusted: Bytes  # may be a reference
@@ -297,10 +297,10 @@ def view_spec(
             rank[at] = place
             member[at] = 1
             weight[at] = reference.weights[place] if reference.weights is not None else 1.0
-    charges, replaced = BookCharges(*(column.copy() for column in traits.charges)), np.zeros(len(ids), np.uint8)
+    fees, replaced = BookFees(*(column.copy() for column in traits.fees)), np.zeros(len(ids), np.uint8)
     for book, given in commission_rates(commission).items():
         for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
-            charges.commission[at], charges.fee[at], charges.live_fee[at], replaced[at] = given, 0.0, 0.0, 1
+            fees.commission[at], fees.fee[at], fees.live_fee[at], replaced[at] = given, 0.0, 0.0, 1
     return ViewSpec(
         method=method,
         model=model,
@@ -312,8 +312,8 @@ def view_spec(
         member=member,
         weighted=reference.weights is not None,
         counted=wanted | (rank < UNRANKED),
-        charges=charges,
-        standard=all(map(np.array_equal, charges, traits.charges)),
+        fees=fees,
+        standard=all(map(np.array_equal, fees, traits.fees)),
         replaced=replaced,
         stake=stake,
     )
@@ -351,12 +351,12 @@ def fair_prices(
     ladder
         Hashes of the ladders; required by a model.
     depth
-        Charges and levels of single prices.
+        Fees and levels of single prices.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
     live = g.live_of(slice(None))
-    net = charge(g.odds, g.book, live, spec.charges) if spec.charges.charging.any() else g.odds
+    net = after_fees(g.odds, g.book, live, spec.fees) if spec.fees.charging.any() else g.odds
     widest = int(traits.outcomes.max(initial=2))
     trusted = ((guarded.reason | guarded.not_reference) == 0).view(np.uint8)
     own, width = np.full(n, np.nan), np.full(n, np.nan)
@@ -381,7 +381,7 @@ def fair_prices(
         logits = board.logits
         if not spec.standard:
             logits = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
-        barred = fair_close.gross(traits, spec.charges)
+        barred = fair_close.gross(traits, spec.fees)
         close = fair_close.estimate(
             board.of, g, traits, net, guarded.reason, barred, board.times, board.momentum, logits, board.needed,
             *((board.known,) if spec.standard else ()),
@@ -390,9 +390,9 @@ def fair_prices(
             close = with_one_sided(g, traits, net, guarded.reason, barred, logits, board, close)
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
-    charges = Charges(spec.charges, spec.replaced, depth)
+    fees = Fees(spec.fees, spec.replaced, depth)
     if depth is not None or spec.stake is not None:  # what is offered; the fair prices above are from the best levels
-        net = offered(g.odds, g.book, live, net, charges, spec.stake)
+        net = offered(g.odds, g.book, live, net, fees, spec.stake)
     return FairPrices(
         groups=g,
         traits=traits,
@@ -407,7 +407,7 @@ def fair_prices(
         widest=widest,
         reason=guarded.reason,
         net=net,
-        charges=charges,
+        fees=fees,
         own=own,
         width=width,
         trusted=trusted,

@@ -25,7 +25,7 @@ from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
-from oddsengine.pricing.commission import Charges, charge, offered
+from oddsengine.pricing.commission import Fees, after_fees, offered
 from oddsengine.query.board_terms import TermIndex, TermTexts
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
 from oddsengine.query.main_lines import NOT_COMPUTED, MainLines, units_of
@@ -405,13 +405,13 @@ class BoardReader:
 
     def net(self, slots: Ints) -> Floats:
         """Return decimal odds net of their own commission or fee, or else of the book's."""
-        rows, charges = self.board.rows, self.index.charges
+        rows, fees = self.board.rows, self.index.fees
         odds, book, live = rows.odds[slots], rows.key[slots] & BOOK_MASK, (rows.flags[slots] & LIVE).astype(np.uint8)
-        out = charge(odds, book, live, charges)
+        out = after_fees(odds, book, live, fees)
         depth = rows.price_depth(slots, levels=False)
         if depth is None:
             return out
-        return offered(odds, book, live, out, Charges(charges, np.zeros(charges.fee.size, np.uint8), depth))
+        return offered(odds, book, live, out, Fees(fees, np.zeros(fees.fee.size, np.uint8), depth))
 
     def fair(self, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
         """Return what rows are worth; see `fair_of_rows`."""

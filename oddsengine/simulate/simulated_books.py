@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.identity.traits import book_charges
+from oddsengine.identity.traits import book_fees
 from oddsengine.maths.odds import charged
 from oddsengine.simulate.simulated_leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
 
@@ -194,7 +194,7 @@ class Habits:
         self._home = np.array([d.home for d in simulated_books])
         self._over = np.array([d.over for d in simulated_books])
         self._favourite = np.array([d.favourite for d in simulated_books])
-        self._charges = book_charges([d.book.id for d in simulated_books])
+        self._fees = book_fees([d.book.id for d in simulated_books])
 
     def taste(self, book: Longs, ladder: Longs, balance: Floats) -> Floats:
         """Bias of a book to the over-like side of a ladder whose centre is at `balance`."""
@@ -219,7 +219,7 @@ class Habits:
 
     def net(self, book: Longs, odds: Floats, live: npt.NDArray[np.bool_]) -> Floats:
         """Return odds after the book's commission or fee."""
-        return charged(odds, self._charges.commission[book], self._charges.fees(book, live))
+        return charged(odds, self._fees.commission[book], self._fees.contract_fees(book, live))
 
 
 def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:

@@ -186,7 +186,7 @@ def alike(one: FairPrices, other: FairPrices) -> None:
     """Two views are the same, field by field."""
     for field in fields(FairPrices):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if field.name in ("users", "charges"):
+        if field.name in ("users", "fees"):
             for mine, their in zip(ours, theirs, strict=True):
                 np.testing.assert_array_equal(mine, their)
         elif isinstance(ours, np.ndarray):

@@ -120,7 +120,7 @@ def _facts() -> dict[str, Any]:
     return {
         "categories": {name: list(kinds) for name, kinds in catalog.categories().items()},
         "families": families,
-        "charges": {
+        "fees": {
             book.id: [book.commission, book.contract_fee(live=False), book.contract_fee(live=True)]
             for book in catalog.books().values()
             if book.commission or book.fee or book.live_fee
