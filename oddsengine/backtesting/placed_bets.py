@@ -325,7 +325,7 @@ class FoundEvent(NamedTuple):
     """The event of a bet."""
 
     event: Event | None
-    turned: bool = False  # the bet names home and away the other way round
+    swapped: bool = False  # the bet names home and away the other way round
     missing: str | None = None  # why there is none
 
 
@@ -359,7 +359,7 @@ class _EventIndex:
         if ident in self._by_id:
             event = self._by_id[ident]
             teams = event.home and event.away
-            return FoundEvent(event, turned=pair is not None and bool(teams) and _likeness(event, pair)[1])
+            return FoundEvent(event, swapped=pair is not None and bool(teams) and _likeness(event, pair)[1])
         if pair is None:
             return FoundEvent(None, missing="event not in the history")
         right = [each for each in self._alike(pair, start or day) if _is_then(each[2], start, day, placed)]
@@ -431,7 +431,7 @@ def _least(games: list[_Scored], gaps: list[timedelta]) -> _Scored | None:
 def on_events(bets: pl.DataFrame, found: Iterable[FoundEvent]) -> pl.DataFrame:
     """Return bets with the id, teams and start of their events, and their outcomes named by these teams."""
     rows = [
-        row if of.event is None else {**row, **_moved(row, of.event, swap=of.turned)}
+        row if of.event is None else {**row, **_moved(row, of.event, swap=of.swapped)}
         for row, of in zip(bets.iter_rows(named=True), found, strict=True)
     ]
     return pl.DataFrame(rows, schema=bets.schema) if rows else bets

@@ -124,13 +124,13 @@ class Names(Copyable):
         teams = frozenset[str]() if _OTHER_GAME in self._off else game(*meaning.league, *meaning.teams)
         named = events.games.add(event, teams)
         apart = events.games.is_other(event, named)
-        turned = events.is_turned(event, pair)
-        readings = (meaning.turned, meaning.straight) if turned else (meaning.straight, meaning.turned)
+        swapped = events.is_swapped(event, pair)
+        readings = (meaning.swapped, meaning.straight) if swapped else (meaning.straight, meaning.swapped)
         place, other = (self._packed(meaning, raw_label, reading, apart=apart) for reading in readings)
         units = self.units.of_term(event, events.sports[event], meaning.kind, meaning.verdict, meaning.two_way)
         id_, stem = term_hashes(raw_label, meaning)
         published = self._published(raw_label, event)
-        term = Term(event, place, other, turned, units, published, id_, stem, checksum(raw_label))
+        term = Term(event, place, other, swapped, units, published, id_, stem, checksum(raw_label))
         events.pairs.by_term.append(pair)
         events.leagues.by_term.append(league)
         events.games.by_term.append(named)
@@ -171,12 +171,12 @@ class Names(Copyable):
                 own = keys[slice(*np.searchsorted(event_of, (event, event + 1)))]
                 separated = self._separate(event, own)
                 apart = terms.of_another_game(own >> BOOK_BITS)
-            turned = of.pairs.decide(event, apart) is not None and self._turn(event)
+            swapped = of.pairs.decide(event, apart) is not None and self._swap(event)
             league = of.leagues.decide(event, apart)
             if league is not None:
                 of.move(event, league)
                 self._regroup(event)
-            if separated or turned or league is not None:
+            if separated or swapped or league is not None:
                 changed.append(event)
         self._whole = True
         return changed
@@ -195,11 +195,11 @@ class Names(Copyable):
         self.terms.separate(terms, np.isin(games.by_term.values[terms], list(games.others[event])))
         return True
 
-    def _turn(self, event: int) -> bool:
+    def _swap(self, event: int) -> bool:
         """Swap home and away of the terms that name the teams of an event the other way round than before."""
-        turned, terms = self.events.turned(event), self.terms.of_event(event)
+        swapped, terms = self.events.swapped(event), self.terms.of_event(event)
         pairs = self.events.pairs.by_term.values[terms].tolist()
-        return self.terms.turn(terms, np.array([turned[pair] for pair in pairs], bool))
+        return self.terms.swap(terms, np.array([swapped[pair] for pair in pairs], bool))
 
     def _regroup(self, event: int) -> None:
         """Assign the terms of an event to units again after its sport or league changed.

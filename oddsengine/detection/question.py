@@ -489,10 +489,10 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
     place = labels.of_ladder[g.ladder[market]]
     at = pl.Series(place)
     event, home, away = facts["event_id"], facts["home_team"], facts["away_team"]
-    turned = question.board.identity.turned[g.row[rows]]
-    if turned.any():
+    swapped = question.board.identity.swapped[g.row[rows]]
+    if swapped.any():
         # This book names the teams the other way round; the line and the sides are the event's.
-        swap = pl.Series(turned)
+        swap = pl.Series(swapped)
         home, away = away.zip_with(swap, home), home.zip_with(swap, away)
     home, away = _teams(question, g.event[g.ladder[market]], home, away)
     name = away + " @ " + home

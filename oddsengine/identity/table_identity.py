@@ -62,7 +62,7 @@ class Identity(NamedTuple):
     kinds: tuple[MarketKind, ...]
     books: tuple[str, ...]  # sorted; books are indices
     verdict: Bytes  # per table row: 0, or the code of an identity or row guard
-    turned: npt.NDArray[np.bool_]  # per table row: names the event's teams the other way round
+    swapped: npt.NDArray[np.bool_]  # per table row: names the event's teams the other way round
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
     traits: Traits  # of the kinds and books
@@ -127,19 +127,19 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     if CODES["other_game"] not in off:
         other = _of_other_games(read_, event, pair, league, _RowLabels(raw_label, term, book), facts.feed)
         weight = _without(weight, other, event)
-    flip = _turned(read_, event, pair, weight)
+    flip = _swapped(read_, event, pair, weight)
     sports = _sports(read_, event, league, weight)
 
     # By term: a raw label with its line.
     terms, event, flip = read_.take(raw_label), event[raw_label], flip[raw_label]
-    side = np.where(flip, terms.side_turned, terms.side)
+    side = np.where(flip, terms.side_swapped, terms.side)
     line = worded["line"].to_numpy()
     threshold, fits = thresholds(terms, line, side)
     stray = ~fits & ((facts.lined[terms.kind] != 0) | (CODES["no_line"] not in off)) & (terms.verdict == 0)
     verdict = np.where(stray, CODES["no_line"], terms.verdict)
     place = pack(
         *(column.astype(np.int64) for column in (
-            terms.kind, terms.with_draw, np.where(flip, terms.subject_turned, terms.subject), threshold,
+            terms.kind, terms.with_draw, np.where(flip, terms.subject_swapped, terms.subject), threshold,
             np.where(side < 0, UNREAD, side), market_name[raw_label], terms.two_way, verdict, other[raw_label],
         ))
     )  # fmt: skip
@@ -270,7 +270,7 @@ def _without(weight: Longs, other: Bools, event: Ints) -> Longs:
     return np.where(np.bincount(event, weights=kept)[event] > 0, kept, weight)
 
 
-def _turned(terms: TermMeanings, event: Ints, pair: _Claims, weight: Longs) -> Bools:
+def _swapped(terms: TermMeanings, event: Ints, pair: _Claims, weight: Longs) -> Bools:
     """Flag the raw labels that name the teams in the opposite order to that chosen for their event."""
     first, rows = pair.counted(weight)
     events = int(event.max(initial=-1)) + 1

@@ -129,9 +129,9 @@ class BoardPart:
         if wanted.method == CLOSE:
             estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair, ladders_with(g, where.fair))
             estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(EVERY_ROW), where.fair))
-        turned = names.terms.turned.values[rows.key[slots] >> BOOK_BITS] != 0
+        swapped = names.terms.swapped.values[rows.key[slots] >> BOOK_BITS] != 0
         identity = Identity(
-            g, tuple(names.kinds.values), names.books.ranked(), np.empty(0, np.uint8), turned,
+            g, tuple(names.kinds.values), names.books.ranked(), np.empty(0, np.uint8), swapped,
             tuple(names.events.sports), pl.Series(dtype=pl.String), names.tables.traits,
         )  # fmt: skip
         return cls(

@@ -105,7 +105,7 @@ class Index:
         learnt = len(self.terms.texts)
         while not self.terms.learn(LATEST):
             pass
-        self.terms.turn()
+        self.terms.swap()
         state, top = rows.state[: rows.top], rows.top
         new = len(names.books.values) > len(self.books) or len(self.terms.texts) > learnt
         if new:

@@ -130,8 +130,8 @@ def _swapped_sides(scene: Scene) -> None:
 
 def _wrong_sign(scene: Scene) -> None:
     """The handicaps of both sides have the wrong sign."""
-    turned = {at: scene.places[at]._replace(quarters=-scene.places[at].quarters) for at in scene.of(SPREAD)}
-    _relabel_if_clear(scene, turned)
+    negated = {at: scene.places[at]._replace(quarters=-scene.places[at].quarters) for at in scene.of(SPREAD)}
+    _relabel_if_clear(scene, negated)
 
 
 def _shifted_ladder(scene: Scene) -> None:

@@ -286,12 +286,12 @@ def test_a_model_is_compared_on_the_same_prices_and_closes(tmp_path: Path) -> No
         assert ours[name] == theirs[name] > 0
     # In any form: by paths, by the other side, with the names of odds tables.
     file = tmp_path / "caesars.csv"
-    turned = model.with_columns(
+    swapped = model.with_columns(
         probability=1.0 - pl.col("probability"),
         selection=pl.col("selection").replace({"home": "away", "over": "under"}),
         line=pl.when(pl.col("market") == "spread").then(-pl.col("line")).otherwise("line"),
     ).rename({"event": "event_id", "market": "market_type"})
-    turned.write_csv(file)
+    swapped.write_csv(file)
     again = oe.audit(past, against=file).against
     assert_frame_equal(again, found.against)
     assert "caesars" in str(found)

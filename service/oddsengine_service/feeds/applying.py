@@ -10,7 +10,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.event_status import STATUSES
 from oddsengine.feeds import Game, Payload
-from oddsengine.feeds.merged_scores import turned_round
+from oddsengine.feeds.merged_scores import swapped_sides
 from oddsengine.live.update import Update
 from oddsengine.matching import Decision, Matcher, Overrides, PlayerNames, QuarantinedGame, placed_quotes
 from oddsengine_service.board.futures_board import NodeFutures
@@ -243,9 +243,9 @@ class PayloadApplier:
             event = ours.get(reading.event)
             if event is None:
                 continue
-            game, turned = games[reading.event], self._matcher.match(source, games[reading.event]).turned
-            home, away = (game.away, game.home) if turned else (game.home, game.away)
-            readings.append((turned_round(reading) if turned else reading)._replace(event=event, source=source))
+            game, swapped = games[reading.event], self._matcher.match(source, games[reading.event]).swapped
+            home, away = (game.away, game.home) if swapped else (game.home, game.away)
+            readings.append((swapped_sides(reading) if swapped else reading)._replace(event=event, source=source))
             teams[event] = Teams(game.sport, game.league, home, away)
         self._scores.put(readings, self.now(), teams)
 
