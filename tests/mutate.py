@@ -114,11 +114,11 @@ TESTS: dict[str, str] = {
         "detection/units detection/finders pricing/close public detection/explain detection/laws identity/table "
         "guards/verdicts detection/fair maths/middle"
     ),
-    "oddsengine/identity/layout.py": f"board/units detection/finders {_BOARD}",
+    "oddsengine/identity/layout.py": f"board/partitions detection/finders {_BOARD}",
     "oddsengine/query/row_kernels.py": "service/routes/odds service/routes/history service/contract/fuzz",
     "oddsengine/board/open.py": "live/engine board/open live/reading service/routes/opportunities",
     "oddsengine/board/quotes.py": f"board/json_quotes tables/schema {_BOARD}",
-    "oddsengine/board/units.py": f"board/units {_BOARD}",
+    "oddsengine/board/partitions.py": f"board/partitions {_BOARD}",
     "oddsengine/board/changed_markets.py": "live/engine board/open golden",
     "oddsengine/board/*.py": f"{_BOARD} board/open",
     f"{_SERVICE}/wire/catalog_response.py": f"service/routes/reference {_WIRE}",

@@ -143,21 +143,23 @@ class PriceObservations:
         self._facts: list[pl.DataFrame] = []
         self._observations: list[pl.DataFrame] = []
         self._met: set[int] = set()
-        self._looked_at: dict[int, int] = {}  # by unit
+        self._looked_at: dict[int, int] = {}  # by partition
 
     def follow(self, now: int, update: Update) -> None:
         """Process a step."""
         with self._engine.still() as board:
             rows, names = board.rows, board.names
             slots = np.concatenate((update.facts.slot[update.rows], rows.find(update.again_key)))
-            units = np.unique(rows.unit[slots[slots >= 0]]).astype(np.int64)
-            units = units[(names.units.live.values[units] == 0) & (board.units.size[units] > 0)]
-            before = np.array([self._looked_at.get(unit, NO_TIME) for unit in units.tolist()], np.int64)
-            units = units[(before == NO_TIME) | (now - before >= _BETWEEN)]
-            self._looked_at |= dict.fromkeys(units.tolist(), now)
-            if not units.size:
+            partitions = np.unique(rows.partition[slots[slots >= 0]]).astype(np.int64)
+            partitions = partitions[
+                (names.partitions.live.values[partitions] == 0) & (board.partitions.size[partitions] > 0)
+            ]
+            before = np.array([self._looked_at.get(partition, NO_TIME) for partition in partitions.tolist()], np.int64)
+            partitions = partitions[(before == NO_TIME) | (now - before >= _BETWEEN)]
+            self._looked_at |= dict.fromkeys(partitions.tolist(), now)
+            if not partitions.size:
                 return
-            gathered = board.gather(units)
+            gathered = board.gather(partitions)
             g, traits = gathered.groups, names.tables.traits
             slots = g.row
             reason = rows.reason[slots]

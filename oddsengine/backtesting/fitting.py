@@ -147,11 +147,11 @@ def _flat(table: FairTable) -> dict[str, FairTable]:
 def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) -> pl.DataFrame | None:
     with engine.still() as board:
         names = board.names
-        units = np.flatnonzero(board.units.size[: names.units.size] > 0)
-        units = units[names.units.live.values[units] == 0]
-        if not units.size:
+        partitions = np.flatnonzero(board.partitions.size[: names.partitions.size] > 0)
+        partitions = partitions[names.partitions.live.values[partitions] == 0]
+        if not partitions.size:
             return None
-        gathered = board.gather(units)
+        gathered = board.gather(partitions)
         g, traits = gathered.groups, names.tables.traits
         rejected = board.rows.reason[g.row]
         read, _ = board.estimated(gathered, rejected, g.row, engine.fair)

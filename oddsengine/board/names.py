@@ -16,8 +16,8 @@ from oddsengine import catalog
 from oddsengine.board.codes import Books, Codes, Copyable, HashedCodes, RankedCodes, Subjects
 from oddsengine.board.events import Events
 from oddsengine.board.market_tables import MarketTables
+from oddsengine.board.partitions import PartitionCodes
 from oddsengine.board.terms import Meaning, Reading, Term, Terms, meanings, term_hashes
-from oddsengine.board.units import UnitCodes
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Longs, Words
 from oddsengine.detection.opportunity_ids import Hashes, ladders
@@ -43,7 +43,7 @@ class Names(Copyable):
         self.subjects = Subjects()
         self.kinds: HashedCodes[MarketKind] = HashedCodes(_kind_text)
         self.events = Events()
-        self.units = UnitCodes()
+        self.partitions = PartitionCodes()
         self.tables = MarketTables(self.kinds, self.events, self.books)
         self._whole = True
 
@@ -67,7 +67,7 @@ class Names(Copyable):
     # ---- ids of opportunities ----
 
     def hashes(self, groups: Groups) -> Hashes:
-        """Hashes from which the ids of opportunities in some gathered units are computed."""
+        """Hashes from which the ids of opportunities in some gathered partitions are computed."""
         g, id_hash = groups, self.books.id_hash.values
         ladder = ladders(
             self.events.hash.values[g.event], g.live, self.kinds.hash.values[g.kind],
@@ -127,10 +127,12 @@ class Names(Copyable):
         swapped = events.is_swapped(event, pair)
         readings = (meaning.swapped, meaning.straight) if swapped else (meaning.straight, meaning.swapped)
         place, other = (self._packed(meaning, raw_label, reading, apart=apart) for reading in readings)
-        units = self.units.of_term(event, events.sports[event], meaning.kind, meaning.verdict, meaning.two_way)
+        partitions = self.partitions.of_term(
+            event, events.sports[event], meaning.kind, meaning.verdict, meaning.two_way
+        )
         id_, stem = term_hashes(raw_label, meaning)
         published = self._published(raw_label, event)
-        term = Term(event, place, other, swapped, units, published, id_, stem, checksum(raw_label))
+        term = Term(event, place, other, swapped, partitions, published, id_, stem, checksum(raw_label))
         events.pairs.by_term.append(pair)
         events.leagues.by_term.append(league)
         events.games.by_term.append(named)
@@ -202,14 +204,16 @@ class Names(Copyable):
         return self.terms.swap(terms, np.array([swapped[pair] for pair in pairs], bool))
 
     def _regroup(self, event: int) -> None:
-        """Assign the terms of an event to units again after its sport or league changed.
+        """Assign the terms of an event to partitions again after its sport or league changed.
 
         Terms without a sport of their own are published under that of the event.
         """
         lacking, terms, sport = False, self.terms, self.events.sports[event]
         for term in terms.of_event(event).tolist():
             kind, verdict, two_way = kind_and_verdict(terms.place.values[term])
-            terms.units.values[term] = self.units.of_term(event, sport, self.kinds.values[kind], verdict, two_way)
+            terms.partitions.values[term] = self.partitions.of_term(
+                event, sport, self.kinds.values[kind], verdict, two_way
+            )
             raw_label = terms.raw_labels[term]
             if not (raw_label[1] and raw_label[2]):
                 lacking = True

@@ -53,8 +53,8 @@ class Rows:
     renewed: Longs  # when its last quote was applied
     state: Bytes
     flags: Bytes
-    unit: Ints
-    member: Bytes  # 1: in that unit's list
+    partition: Ints
+    member: Bytes  # 1: in that partition's list
     reason: Bytes  # code of identity or of the guard that rejected it last, 0 if none did
     rejected: Bytes  # why it cannot be bet; unlike `reason`, 0 for markets that are only not compared
     judged: Longs  # when `rejected` last changed

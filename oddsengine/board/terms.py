@@ -92,7 +92,7 @@ class Term(NamedTuple):
     place: tuple[int, int, int, int]
     other: tuple[int, int, int, int]
     swapped: bool
-    units: tuple[int, int]
+    partitions: tuple[int, int]
     published: int
     id: np.uint64
     stem: np.uint64
@@ -109,7 +109,7 @@ class Terms(Copyable):
         self.place = GrowingColumn(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
         self.other = GrowingColumn(np.int64, 4)  # the same with home and away swapped
         self.swapped = GrowingColumn(np.uint8)
-        self.units = GrowingColumn(np.int32, 2)  # pre-match, live
+        self.partitions = GrowingColumn(np.int32, 2)  # pre-match, live
         self.published = GrowingColumn(np.int32)  # market type in responses: a code of `Names.published_names`
         self.id = GrowingColumn(np.uint64)  # of event, market, subject, side and line
         self.stem = GrowingColumn(np.uint64)  # the same without the line
@@ -129,7 +129,7 @@ class Terms(Copyable):
         self.place.append(term.place)
         self.other.append(term.other)
         self.swapped.append(term.swapped)
-        self.units.append(term.units)
+        self.partitions.append(term.partitions)
         self.published.append(term.published)
         self.id.append(term.id)
         self.stem.append(term.stem)

@@ -71,7 +71,7 @@ def live() -> None:
     with index.reader(judged=True) as reader:
         reader.take(reader.matching_rows(RowFilter(main=True), {}))
     with engine.still() as board:
-        engine.state.opened.rehome(board.rows.unit)
+        engine.state.opened.rehome(board.rows.partition)
     engine.step(removed=engine.table()["row_id"].to_list()[:40], now=engine.now + timedelta(seconds=1))
     engine.step(now=engine.now + timedelta(seconds=700))
     late.table()

@@ -244,8 +244,8 @@ class ClosingRecorder:
                 continue
             at = int(begins[code]) if begun[code] else moment
             self._closed[id_] = at
-            units = np.array(names.units.of_event[code], np.int64)
-            slots = self._mirror.last(board, board.units.slots_of(units), at - LAST_S * SECOND)
+            partitions = np.array(names.partitions.of_event[code], np.int64)
+            slots = self._mirror.last(board, board.partitions.slots_of(partitions), at - LAST_S * SECOND)
             if slots.size:
                 batches.setdefault(at, []).append((id_, int(begins[code]), slots))
             else:
@@ -297,7 +297,7 @@ class ClosingRecorder:
         return Hits(
             table.id[at],
             table.kind[at],
-            table.unit[at],
+            table.partition[at],
             table.legs[at],
             table.figures[at],
             table.shown[at],
@@ -315,7 +315,7 @@ class ClosingRecorder:
         leagues = [league_id(text[2], sport) if text[2] else "" for text, sport in zip(texts, sports, strict=True)]
         begins = self._begins[board.names.terms.event.values[facts.key >> BOOK_BITS]]
         ev, fair, _, price, _ = hits.figures.T
-        gathered = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
+        gathered = board.gather(np.unique(board.rows.partition[slots]).astype(np.int64))
         order = np.argsort(gathered.groups.row)
         at = order[np.searchsorted(gathered.groups.row[order], slots)]
         return Bets(

@@ -19,7 +19,7 @@ from oddsengine import catalog
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.question import hashes, prepare
-from oddsengine.identity.layout import UnitColumns
+from oddsengine.identity.layout import PartitionColumns
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission
 from oddsengine.pricing.one_sided import completed, quoted
@@ -110,7 +110,7 @@ def close_logit(
     return np.nan, ""
 
 
-def located(board: Board, gathered: UnitColumns, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
+def located(board: Board, gathered: PartitionColumns, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
     """Return the position of rows: key of the ladder, line, outcome, and the slope of the line."""
     g, names = gathered.groups, board.names
     of = names.tables.estimator(table)

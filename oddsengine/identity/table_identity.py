@@ -31,9 +31,9 @@ from oddsengine.identity.layout import (
     gather,
     listed,
     pack,
+    partition_of,
     ranks,
     too_many,
-    unit_of,
 )
 from oddsengine.identity.linked_outcomes import rules
 from oddsengine.identity.raw_labels import (
@@ -152,11 +152,11 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     flags[priced:] |= SUSPENDED
     live = rows["is_live"].to_numpy()
     prematch = event.astype(np.uint64) * np.uint64(2 * groups) + group
-    unit_key = prematch[term] + np.uint64(groups) * live.astype(np.uint64)
-    unit, unit_first = intern(unit_key)
-    # Slots in the order of units and terms, nearly that of the layout, so that rows that are sorted together are close.
+    partition_key = prematch[term] + np.uint64(groups) * live.astype(np.uint64)
+    partition, partition_first = intern(partition_key)
+    # Slots in the order of partitions and terms, nearly that of the layout: rows that are sorted together are close.
     by_term, _, _ = listed(np.arange(n, dtype=np.int32), ranks(place)[term])
-    row, start, size = listed(by_term, unit)
+    row, start, size = listed(by_term, partition)
     seen, unused = times(rows, "last_seen_at")[row], np.zeros(n, np.uint8)
     some = gather(
         PriceColumns(
@@ -169,9 +169,10 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         ),
         rules(terms.kinds, sports),
         Lists(
-            start, size, np.arange(n, dtype=np.int32), event[term[unit_first]], live[unit_first].view(np.uint8)
+            start, size, np.arange(n, dtype=np.int32), event[term[partition_first]],
+            live[partition_first].view(np.uint8),
         ),
-        np.argsort(unit_key[unit_first]),
+        np.argsort(partition_key[partition_first]),
         mismatch=CODES["price_mismatch"] not in off,
     )  # fmt: skip
     sorted_ = some.groups._replace(row=row[some.groups.row])
@@ -185,7 +186,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
 def _groups(
     terms: TermMeanings, verdict: Bytes, event: Ints, sports: Sequence[tuple[catalog.Sport, str]]
 ) -> tuple[Words, int]:
-    """Number the units of terms within their events, and return their number."""
+    """Number the partitions of terms within their events, and return their number."""
     leagues: dict[tuple[str, str], int] = {}
     league = np.array([leagues.setdefault((sport.id, name), len(leagues)) for sport, name in sports], np.int64)
     case, first = intern(mix(league[event], terms.kind, verdict != 0, terms.two_way))
@@ -193,8 +194,8 @@ def _groups(
     of_case: list[int] = []
     for at in first.tolist():
         sport, name = sports[event[at]]
-        unit = unit_of(terms.kinds[terms.kind[at]], sport.id, name, int(verdict[at]), int(terms.two_way[at]))
-        of_case.append(codes.setdefault(unit, len(codes)))
+        partition = partition_of(terms.kinds[terms.kind[at]], sport.id, name, int(verdict[at]), int(terms.two_way[at]))
+        of_case.append(codes.setdefault(partition, len(codes)))
     return np.array(of_case, np.uint64)[case], max(1, len(codes))
 
 

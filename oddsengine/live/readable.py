@@ -193,7 +193,7 @@ class Readable(ABC):
 def _momentum(shown: ReadState, slots: Ints) -> Floats:
     """Momentum of some rows' outcomes, 0 if unknown."""
     board = shown.board
-    some = board.gather(np.flatnonzero(board.units.size[: board.names.units.size]))
+    some = board.gather(np.flatnonzero(board.partitions.size[: board.names.partitions.size]))
     g = some.groups
     read, _ = board.estimated(some, board.rows.reason[g.row], g.row, shown.fair)
     out = np.zeros(board.rows.top)

@@ -63,7 +63,7 @@ class ViewChange:
 
     @classmethod
     def joined(cls, parts: Sequence["ViewChange"]) -> "ViewChange":
-        """The changes of one view that were found in parts of the board, in order of unit."""
+        """The changes of one view that were found in parts of the board, in order of partition."""
         columns = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("status", "detected_at", "expired", "expired_kind", "affected")

@@ -1,7 +1,7 @@
 """Views: the opportunities of the live board for one set of books, references and thresholds.
 
 The engine keeps a view's open set up to date while the view is active. A view reads from it the state of exactly one
-update. The frames are made by the same finders as those of `find_all`, over the units with open opportunities.
+update. The frames are made by the same finders as those of `find_all`, over the partitions with open opportunities.
 """
 
 from collections.abc import Hashable, Iterable

@@ -116,7 +116,7 @@ class Index:
             self.relabelled = board.now, self._outdated
             moved = self.terms.relabelled(self._outdated)
             self.marked[:top][(state == ON) & moved[rows.key[:top] >> BOOK_BITS]] = board.now
-            self.lines.renamed()  # its rows are in other units now
+            self.lines.renamed()  # its rows are in other partitions now
         self._outdated = None
         if update_keys(rows.key, state, self._keys) or new:
             self.first = np.zeros(len(self.terms.texts) + 1, np.int64)

@@ -432,7 +432,7 @@ def test_the_figures_of_a_cell() -> None:
 
 @pytest.mark.parametrize("few", some([8, 1, 40], 1))
 def test_an_audit_is_the_same_while_names_are_dropped(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dropping names of old events renumbers the units of the board, also in the step that shows a price."""
+    """Dropping names of old events renumbers the partitions of the board, also in the step that shows a price."""
     table = history(6)
     expected = oe.audit(table).shown
     monkeypatch.setattr("oddsengine.board.state._FEW", few)

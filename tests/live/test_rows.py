@@ -673,17 +673,17 @@ def _limits(board: Board, slot: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_time_alone_is_never_overlooked(seed: int) -> None:
-    """Every unit with a limit between two steps is dirty after the second, whatever came before it."""
+    """Every partition with a limit between two steps is dirty after the second, whatever came before it."""
     engine, rng = oe.Engine(), np.random.default_rng(seed)
     start, passed = datetime(2026, 2, 8, 12, tzinfo=UTC), 0
     now = datetime(2026, 2, 8, tzinfo=UTC)
     for _ in range(150):
         board, before = engine.state.board, engine.state.board.moment
         now += timedelta(seconds=float(rng.choice([1.0, 7.0, 7.0, 30.0, 600.0])))
-        board.units.dirty[:] = 0
+        board.partitions.dirty[:] = 0
         on = board.on()
         due = {
-            int(board.rows.unit[slot])
+            int(board.rows.partition[slot])
             for slot in on.tolist()
             if any(before <= limit < round(now.timestamp() * 1e6) for limit in _limits(board, slot))
         }
@@ -698,7 +698,7 @@ def test_time_alone_is_never_overlooked(seed: int) -> None:
             for event in events
         ]  # fmt: skip
         engine.step((), now)  # time alone
-        assert all(board.units.dirty[unit] for unit in due)
+        assert all(board.partitions.dirty[partition] for partition in due)
         passed += len(due)
         engine.step(quotes, now)
     assert passed > 50

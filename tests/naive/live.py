@@ -1,6 +1,6 @@
 """The rows of the live board, one dict at a time: what quotes, removals, snapshots, notices and time make of them.
 
-A row is known by its book, its texts and its line; there are no ids, units or slots here. Times are integer
+A row is known by its book, its texts and its line; there are no ids, partitions or slots here. Times are integer
 microseconds, as in the rows of `boards`. Prices are compared exactly, where the board keeps 65535ths.
 """
 
