@@ -160,8 +160,8 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         logits = {}
         for name, table in flat.items():
             out = fair_close.estimate(
-                read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.feed.size))), g, traits,
-                net, rejected, gross, read.times, read.momentum, read.logits,
+                read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.provider.size))), g,
+                traits, net, rejected, gross, read.times, read.momentum, read.logits,
             )  # fmt: skip
             with np.errstate(all="ignore"):
                 logits[name] = np.log(out.row / (1.0 - out.row))

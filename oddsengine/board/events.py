@@ -116,7 +116,10 @@ class Games(Codes[Game]):
         return code in self.others.get(event, ())
 
     def decide(self, event: int, votes: Sequence[Counter[Game]]) -> bool:
-        """Decide again which games are not that of an event, from what each feed names; return whether that changed."""
+        """Decide again which games are not that of an event, by the games that each provider names.
+
+        Returns whether that changed.
+        """
         others = frozenset(self.codes[game] for game in other_games(votes))
         if others == self.others.get(event, frozenset()):
             return False

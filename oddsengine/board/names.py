@@ -185,9 +185,9 @@ class Names(Copyable):
 
     def _separate(self, event: int, keys: Longs) -> bool:
         """Decide which terms of an event name another game, from its rows; return whether that changed."""
-        games, feed = self.events.games, self.tables.traits.feed
+        games, provider = self.events.games, self.tables.traits.provider
         named = games.by_term.values[keys >> BOOK_BITS].astype(np.int64) << BOOK_BITS
-        named |= feed[self.books.rank[keys & BOOK_MASK]]
+        named |= provider[self.books.rank[keys & BOOK_MASK]]
         votes: dict[int, Counter[Game]] = {}
         for at, count in zip(*(each.tolist() for each in np.unique(named, return_counts=True)), strict=True):
             votes.setdefault(at & BOOK_MASK, Counter())[games.values[at >> BOOK_BITS]] = count

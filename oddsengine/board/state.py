@@ -627,7 +627,7 @@ class Board:
         def momentum(logits: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
                 names.hashes(g).ladder, g, logits, minute, times.start, of.lines.slope[g.kind, sport],
-                of.lines.reach[g.kind, sport], names.tables.traits.feed, of.books, table, voting,
+                of.lines.reach[g.kind, sport], names.tables.traits.provider, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum

@@ -115,8 +115,8 @@ def find_ev(
 ) -> pl.DataFrame:
     """Find +EV prices: those that pay more than the fair price, which by default is estimated from the other books.
 
-    Two of them, from different feeds, must quote the whole market, or Pinnacle where it was measured alone; a table of
-    two other books needs `sharp`.
+    Two of them, from different providers, must quote the whole market, or Pinnacle where it was measured alone; a table
+    of two other books needs `sharp`.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "still_there": pl.Float64,  # probability that the price stands ten minutes on
     "kelly_shrunk": pl.Float64,
     "flags": TEXTS,
-    "independent_books": pl.Int64,  # feeds with complete prices on the line, without the row's own
+    "independent_books": pl.Int64,  # providers with complete prices on the line, without the row's own
     "agreeing_books": pl.Int64,  # those whose own prices give the row a positive EV
     # Of the price and its market.
     "possibly_stale": pl.Boolean,

@@ -14,7 +14,7 @@ Prices are after commission. The sum of a market with an outcome that no book of
 Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `market`, `threshold`, `kind`, `book`, `seen`, `equivalent`: as in `Groups`
-- `two_sided`, `feed`: as in `Traits`
+- `two_sided`, `provider`: as in `Traits`
 - `net`, `reason`, `own`, `width`, `trusted`, `doubt`, `reference`, `fair`, `live`, `rank`, `weight`, `member`,
   `weighted`, `timed`: as in `FairPrices`; `reference` is a book, `NONE` or `CONSENSUS`
 - `wanted`, `counted`, `suspects`: as in `FairPrices`, but `wanted` is (books, users), 1.0 or 0.0, where a kernel
@@ -30,7 +30,7 @@ Columns of the kernels:
 - `width_limit`: overround above which a reference is not trusted alone
 - `least_worth` (float64 per user): the least product of fair probability and price, 1 plus the least edge
 - `out_who`, `out_row`, `out_fair`, `out_width`, `out_gap`, `out_seen`, `out_doubt`: the columns of `Edges` to write
-- `ids` (int32), `fairs` (float64): scratch arrays for the feeds and fair probabilities of other books
+- `ids` (int32), `fairs` (float64): scratch arrays for the providers and fair probabilities of other books
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -536,7 +536,7 @@ def best_legs(prices: FairPrices, who: Longs, markets: Longs, *, distinct: bool)
         market, book = g.market[rows].astype(np.int64), g.book[rows]
         cost = costs(odds)
         rate = on_winnings(g.book, rows, g.live_of(rows), prices.fees)
-        together = netted(cost, rate, market * prices.traits.feed.size + book)
+        together = netted(cost, rate, market * prices.traits.provider.size + book)
         better = together != cost
         odds[better] = 1.0 / together[better]
         changed = better.any(axis=1)
@@ -768,9 +768,9 @@ def _apart(
 
 @kernel
 def _edges(
-    who, candidates, segments, rows, book, feed, net, reason, wanted, seen, own, width, trusted, doubt, reference, fair,
-    weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit, least_worth,
-    equivalent, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
+    who, candidates, segments, rows, book, provider, net, reason, wanted, seen, own, width, trusted, doubt, reference,
+    fair, weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit,
+    least_worth, equivalent, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
     """Offers with an edge of at least the user's `least_worth` - 1 in some markets.
 
@@ -848,10 +848,10 @@ def _edges(
                 n = 0
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
-                    f = feed[b]
-                    if np.isnan(own[i]) or counted_books[b] == 0 or f == feed[book[r]]:
+                    f = provider[b]
+                    if np.isnan(own[i]) or counted_books[b] == 0 or f == provider[book[r]]:
                         continue
-                    if (ref >= 0 and f == feed[ref]) or (ref < 0 and member[b] != 0):
+                    if (ref >= 0 and f == provider[ref]) or (ref < 0 and member[b] != 0):
                         continue
                     k = 0
                     while k < n and ids[k] != f:
@@ -1027,13 +1027,13 @@ def sharp_edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats, b
     out = _room(g, markets)
     reason = prices.reason
     if beside is not None:
-        is_judged = np.zeros((g.rows.size - 1, prices.traits.feed.size), bool)
+        is_judged = np.zeros((g.rows.size - 1, prices.traits.provider.size), bool)
         is_judged[g.segments[g.market[beside]] + g.side[beside], g.book[beside]] = True
         reason = np.where(is_judged[g.segments[g.market] + g.side, g.book], reason, _NOT_JUDGED)
     if out.row.size:
-        books = prices.traits.feed.size
+        books = prices.traits.provider.size
         n = _edges(
-            who, markets, g.segments, g.rows, g.book, prices.traits.feed, prices.net, reason, prices.wanted, g.seen,
+            who, markets, g.segments, g.rows, g.book, prices.traits.provider, prices.net, reason, prices.wanted, g.seen,
             prices.own, prices.width, prices.trusted, prices.doubt, prices.reference, prices.fair, prices.weight,
             prices.member, prices.counted, prices.weighted, prices.live, *timing(prices), limits.reference_floor,
             limits.reference_wide + limits.epsilon, 1.0 + least, g.equivalent, g.market, *out,

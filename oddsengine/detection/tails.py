@@ -13,7 +13,7 @@ Columns of the kernels:
 - `markets`, `segments`, `rows`, `book`, `threshold`, `event`, `live`, `kind`: as in `Groups`
 - `net`, `reason`, `own`, `trusted`, `rank`, `reference`, `wanted`, `counted`: as in `FairPrices`, but `wanted` is
   (books, users), 1.0 or 0.0
-- `feed`: as in `Traits`
+- `provider`: as in `Traits`
 - `role`, `period`, `full`, `sport`, `shapes`, `scales`, `tables`: as in `Forms`; the plurals are its tables by kind and
   sport
 - `two`, `three`, `level`, `totals`: as in `Curves`
@@ -221,8 +221,8 @@ def _fill(book_tails, j, segment, scale, shift, rows, book, own, trusted, ids, n
 
 @kernel
 def _read(
-    who, ladder, points, markets, segments, rows, book, own, trusted, rank, counted, feed, threshold, two, three, level,
-    tail, source, first_case, row_of_case, row_speakers, book_tails, ids, speakers, order, spread, column,
+    who, ladder, points, markets, segments, rows, book, own, trusted, rank, counted, provider, threshold, two, three,
+    level, tail, source, first_case, row_of_case, row_speakers, book_tails, ids, speakers, order, spread, column,
 ):  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has all four, else the books' median.
 
@@ -231,7 +231,7 @@ def _read(
     adjacent: they share a row if the same books contribute, which `row_speakers` records. Returns the number of rows.
 
     Scratch arrays: `speakers` are the books of a ladder with all four tails, `row_speakers` (bits per row) those that
-    count for its users, and `order` one book per feed, by the difference of its outer tails (`spread`).
+    count for its users, and `order` one book per provider, by the difference of its outer tails (`spread`).
     """
     n, n_rows, begin, n_speakers = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for c in range(ladder.size):
@@ -276,28 +276,28 @@ def _read(
             continue
         n_rows += 1
         row_speakers[row], source[row], first_case[row] = bits, NOWHERE, c
-        n_feeds = 0
+        n_providers = 0
         for k in range(n_speakers):
             b = speakers[k]
             is_skipped = counted[who[c], b] == 0
-            for x in range(n_feeds):
-                is_skipped = is_skipped or feed[order[x]] == feed[b]
+            for x in range(n_providers):
+                is_skipped = is_skipped or provider[order[x]] == provider[b]
             if is_skipped:
                 continue
             gap = book_tails[_ANY, column[0], b] - book_tails[_ANY, column[3], b]
-            x = n_feeds
+            x = n_providers
             while x > 0 and spread[x - 1] > gap:
                 spread[x] = spread[x - 1]
                 order[x] = order[x - 1]
                 x -= 1
             spread[x] = gap
             order[x] = b
-            n_feeds += 1
+            n_providers += 1
         for j in range(4):
             tail[row, j] = np.nan
-        if n_feeds > 0:
+        if n_providers > 0:
             source[row] = MEDIAN
-            low, high = order[(n_feeds - 1) // 2], order[n_feeds // 2]
+            low, high = order[(n_providers - 1) // 2], order[n_providers // 2]
             for j in range(4):
                 tail[row, j] = 0.5 * (book_tails[_ANY, column[j], low] + book_tails[_ANY, column[j], high])
     return n_rows
@@ -400,14 +400,14 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
 
 def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points per case (hundredths, ascending), from ladders only; source 0 if no book has them."""
-    g, books, n = prices.groups, prices.traits.feed.size, ladder.size
+    g, books, n = prices.groups, prices.traits.provider.size, ladder.size
     tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
     first, of = np.empty((2, n), np.int64)
     made = _read(
         who, ladder, points, g.markets, g.segments, g.rows, g.book, prices.own, prices.trusted, prices.rank,
-        prices.counted, prices.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
-        np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32),
-        np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
+        prices.counted, prices.traits.provider, g.threshold, links.two, links.three, links.level, tail, source, first,
+        of, np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32),
+        np.empty(books, np.int32), np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
     )  # fmt: skip
     tail, source, first = tail[:made], source[:made], first[:made]
     if prices.close is not None:
@@ -419,10 +419,10 @@ def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, p
 
 
 @kernel
-def _feeds(ladder, markets, segments, rows, book, feed, reason, stamp, out):
-    """Number of feeds that quote each ladder.
+def _providers(ladder, markets, segments, rows, book, provider, reason, stamp, out):
+    """Number of providers that quote each ladder.
 
-    - `stamp` (int64 per feed): scratch array, `NONE` on entry
+    - `stamp` (int64 per provider): scratch array, `NONE` on entry
     - `out` (int64 per case): the numbers
     """
     for c in range(ladder.size):
@@ -431,18 +431,20 @@ def _feeds(ladder, markets, segments, rows, book, feed, reason, stamp, out):
             continue
         n = 0
         for i in range(rows[segments[markets[ladder[c]]]], rows[segments[markets[ladder[c] + 1]]]):
-            f = feed[book[i]]
+            f = provider[book[i]]
             if reason[i] == ACCEPTED and stamp[f] != c:
                 stamp[f] = c
                 n += 1
         out[c] = n
 
 
-def feeds(prices: FairPrices, ladder: Longs) -> Longs:
-    """Number of feeds that quote some ladders with accepted prices."""
-    g, feed = prices.groups, prices.traits.feed
+def providers(prices: FairPrices, ladder: Longs) -> Longs:
+    """Number of providers that quote some ladders with accepted prices."""
+    g, provider = prices.groups, prices.traits.provider
     out = np.empty(ladder.size, np.int64)
-    _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, prices.reason, np.full(feed.size + 1, -1), out)
+    _providers(
+        ladder, g.markets, g.segments, g.rows, g.book, provider, prices.reason, np.full(provider.size + 1, -1), out
+    )
     return out
 
 

@@ -70,7 +70,7 @@ def find_futures(
     now
         Time at which ages are evaluated; None is the newest time in the table.
     outliers
-        Whether to reject prices far from those of the other feeds.
+        Whether to reject prices far from those of the other providers.
 
     Examples
     --------

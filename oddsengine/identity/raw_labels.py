@@ -575,14 +575,14 @@ def other_games(votes: Sequence[Mapping[Game, int]]) -> frozenset[Game]:
     """Return the games whose rows are rejected, because most books, or as many, name another game for the event.
 
     Two games exclude each other if they have three teams or more between them; a team that is not known may be any. A
-    game is supported by the games that exclude all those that it excludes. A feed is for a game if more of its rows
-    support than exclude it, against it if fewer do; a game that another excludes needs more feeds for it than against.
-    So no two games that remain exclude each other, and of two with equally many feeds neither remains.
+    game is supported by the games that exclude all those that it excludes. A provider is for a game if more of its rows
+    support than exclude it, against it if fewer do; a game that another excludes needs more providers for it than
+    against. So no two games that remain exclude each other, and of two with equally many providers neither remains.
 
     Parameters
     ----------
     votes
-        By feed: the number of rows that name each game.
+        By provider: the number of rows that name each game.
 
     Examples
     --------

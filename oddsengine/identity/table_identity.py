@@ -125,7 +125,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     )
     other = np.zeros(texts.height, bool)
     if CODES["other_game"] not in off:
-        other = _of_other_games(read_, event, pair, league, _RowLabels(raw_label, term, book), facts.feed)
+        other = _of_other_games(read_, event, pair, league, _RowLabels(raw_label, term, book), facts.provider)
         weight = _without(weight, other, event)
     flip = _swapped(read_, event, pair, weight)
     sports = _sports(read_, event, league, weight)
@@ -226,9 +226,9 @@ class _RowLabels(NamedTuple):
 
 
 def _of_other_games(
-    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowLabels, feed: Ints
+    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowLabels, provider: Ints
 ) -> Bools:  # fmt: skip
-    """Flag the raw labels of other games than their event; `feed` is by book."""
+    """Flag the raw labels of other games than their event; `provider` is by book."""
     out = np.zeros(event.size, bool)
     many = (np.bincount(event[pair.first]) > 1) | (np.bincount(event[league.first]) > 1)
     among = np.flatnonzero(many[event])
@@ -249,14 +249,14 @@ def _of_other_games(
     some = np.flatnonzero(disputed[event[rows.raw_label]][rows.term])
     claims = np.zeros(event.size, np.int64)
     claims[among] = claim
-    width = int(feed.max()) + 1
+    width = int(provider.max()) + 1
     codes, counts = np.unique(
-        claims[rows.raw_label[rows.term[some]]] * width + feed[rows.book[some]], return_counts=True
+        claims[rows.raw_label[rows.term[some]]] * width + provider[rows.book[some]], return_counts=True
     )
     votes: dict[int, dict[int, Counter[Game]]] = {}
     for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        at, provider = divmod(code, width)
-        votes.setdefault(int(of[at]), {}).setdefault(provider, Counter())[games[at]] += count
+        at, named_by = divmod(code, width)
+        votes.setdefault(int(of[at]), {}).setdefault(named_by, Counter())[games[at]] += count
     rejected = {at: other_games(list(named.values())) for at, named in votes.items()}
     others = [named in rejected.get(at, ()) for at, named in zip(of.tolist(), games, strict=True)]
     out[among] = np.array(others, bool)[claim]

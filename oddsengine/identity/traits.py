@@ -57,7 +57,7 @@ class Traits(NamedTuple):
     team: Bytes  # belongs to one team
     full: Bytes  # full game
     order: Ints  # place of the kind among all, by family and period: codes depend on what a board has seen first
-    feed: Ints  # per book: the first book with the same odds provider
+    provider: Ints  # per book: the first book with the same odds provider
     exchange: Bytes
     mid: Bytes  # publishes mid prices
     parlay: Bytes  # accepts parlays only
@@ -65,8 +65,8 @@ class Traits(NamedTuple):
     consensus: Bytes  # sharp or an exchange: part of the catalog's consensus
 
 
-def feeds(books: Sequence[str]) -> Ints:
-    """Return the feed of each book: the first book with the same odds provider."""
+def providers(books: Sequence[str]) -> Ints:
+    """Return the provider of each book: the first book with the same odds provider."""
     first: dict[str, int] = {}
     entries = [catalog.book(b) for b in books]
     return np.array([first.setdefault(b.provider, at) for at, b in enumerate(entries)], np.int32)
@@ -101,7 +101,7 @@ def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
         team=flags([k.subject == "team" for k in kinds]),
         full=flags([k.period == catalog.FULL_GAME for k in kinds]),
         order=np.argsort(in_order).astype(np.int32),
-        feed=feeds(books),
+        provider=providers(books),
         exchange=flags([b.exchange for b in entries]),
         mid=flags([b.mid_price for b in entries]),
         parlay=flags([b.parlay_only for b in entries]),

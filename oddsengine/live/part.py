@@ -76,7 +76,7 @@ class Found(NamedTuple):
     def shown(self, g: Groups, *, whole: bool) -> Longs:
         """The rows of which their rows say something: the legs, and prices beside those of kinds that are hashed.
 
-        With `whole`, prices beside single bets too, whose rows name the books of one feed.
+        With `whole`, prices beside single bets too, whose rows name the books of one provider.
         """
         beside = self.of(lambda kind: kind.hashed or (whole and kind.single)).ravel()
         beside = beside[beside >= 0]

@@ -5,7 +5,7 @@ A book's opinion of a ladder is the true logit at each line plus one number,
     lag + noise + habit:   news that has not reached it yet, decaying at its own pace; a slowly wandering opinion of its
                            own (Ornstein-Uhlenbeck); its bias to home sides, overs and favourites
 
-so its ladders are always consistent. Books of one feed share the number. The margin m is applied as a power: each
+so its ladders are always consistent. Books of one provider share the number. The margin m is applied as a power: each
 probability p of a market becomes p^k with sum p^k = 1 + m, which the method `power` inverts. A book's character depends
 only on its name, not on the seed.
 
@@ -35,7 +35,7 @@ DEFAULT_BOOKS = (
     "betmgm", "caesars", "bet365", "espnbet", "fanatics", "hardrock", "betrivers", "unibet", "bovada", "mybookie",
     "williamhill",
 )  # fmt: skip
-"""Sharp books, exchanges and soft books, two of which share a feed."""
+"""Sharp books, exchanges and soft books, two of which share a provider."""
 
 _FULL_SHARP = "pinnacle"  # quotes everything; other sharp books only full-game markets
 _NEWTON = 3
@@ -94,7 +94,7 @@ class SimulatedBook(NamedTuple):
 
 
 def simulated_book(name: str) -> SimulatedBook:
-    """Return the parameters of a book, drawn from its name or its feed's name."""
+    """Return the parameters of a book, drawn from its name or its provider's name."""
     book = catalog.book(name)
     rng = np.random.default_rng(crc32((book.feed or book.id).encode()))
     u = rng.random(17)
@@ -127,16 +127,16 @@ class Opinions:
         self, simulated_books: Sequence[SimulatedBook], events: int, rng: np.random.Generator, *, follow: bool = False
     ) -> None:
         self._follow = follow
-        feeds: dict[str, int] = {}
-        self._voice = np.array([feeds.setdefault(d.book.provider, len(feeds)) for d in simulated_books])
-        first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(feeds))]
+        providers: dict[str, int] = {}
+        self._voice = np.array([providers.setdefault(d.book.provider, len(providers)) for d in simulated_books])
+        first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(providers))]
         self._simulated_books = [simulated_books[at] for at in first]
         self._rng = rng
         self._sd = np.array([d.noise for d in self._simulated_books])[:, None, None]
-        self._noise = rng.standard_normal((len(feeds), events, LADDERS)) * self._sd
-        self._lag = np.zeros((len(feeds), events, LADDERS))
+        self._noise = rng.standard_normal((len(providers), events, LADDERS)) * self._sd
+        self._lag = np.zeros((len(providers), events, LADDERS))
         self._step = np.array([d.step for d in self._simulated_books])[:, None, None]
-        self._first = rng.random((len(feeds), events, 1)) < _FIRST if follow else np.zeros((1, 1, 1), bool)
+        self._first = rng.random((len(providers), events, 1)) < _FIRST if follow else np.zeros((1, 1, 1), bool)
         self._shown = self._opinion()
         self._wait = 0.0
 

@@ -52,7 +52,7 @@ def closing_probability() -> float:
     """The mean of the other books' completed prices at the close, without the highest and the lowest."""
     params, others = fair_content(catalog.fair_table()), [book for book in BOOKS if book != "betmgm"]
     books = naive_close.Books(
-        feed={book: catalog.book(book).feed or book for book in BOOKS}, sharp=dict.fromkeys(BOOKS, 0.0),
+        provider={book: catalog.book(book).feed or book for book in BOOKS}, sharp=dict.fromkeys(BOOKS, 0.0),
         own=dict.fromkeys(BOOKS, 1.0), exchange=frozenset(),
     )  # fmt: skip
     last = scorers().filter(look=LAST)

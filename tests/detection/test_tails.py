@@ -13,7 +13,7 @@ from oddsengine.detection import tails
 
 LEVEL, LOWER = ((1.80, 2.05), (2.05, 1.80)), ((1.91, 1.91), (1.96, 1.86))  # over and under at 220.5, at 224.5
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
-LADDERS = {"betrivers": LEVEL, "unibet": LEVEL, "fanduel": LOWER}  # the first two are one feed
+LADDERS = {"betrivers": LEVEL, "unibet": LEVEL, "fanduel": LOWER}  # the first two are one provider
 
 
 def rows(book: str, prices: Any) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def test_only_the_user_s_books_speak() -> None:
     assert chance(["betrivers", "unibet"]) == pytest.approx(between(LEVEL))
 
 
-def test_the_middle_one_of_three_feeds_speaks() -> None:
+def test_the_middle_one_of_three_providers_speaks() -> None:
     between_both = ((1.85, 1.98), (2.02, 1.82))
     assert between(LOWER) < between(between_both) < between(LEVEL)
     assert chance(bet365=between_both) == pytest.approx(between(between_both))
@@ -154,10 +154,10 @@ def test_totals_that_users_see_differently_are_told_apart(first: str) -> None:
     assert found(*users) == pytest.approx(alone)
 
 
-def test_feeds_of_ladders_that_are_asked_for_several_times() -> None:
-    offsets, feed, out = np.arange(3), np.arange(2, dtype=np.int32), np.empty(4, np.int64)
-    tails._feeds(  # type: ignore[no-untyped-call]
-        np.array([0, 0, 1, 1]), offsets, offsets, np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), feed,
+def test_providers_of_ladders_that_are_asked_for_several_times() -> None:
+    offsets, provider, out = np.arange(3), np.arange(2, dtype=np.int32), np.empty(4, np.int64)
+    tails._providers(  # type: ignore[no-untyped-call]
+        np.array([0, 0, 1, 1]), offsets, offsets, np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), provider,
         np.zeros(3, np.uint8), np.full(3, -1), out,
     )  # fmt: skip
     assert out.tolist() == [2, 2, 1, 1]

@@ -446,13 +446,13 @@ def _confidence(board: View, everyone: list[Leg], judged: Leg, fair: Fair) -> fl
     others: dict[str, float] = {}
     for book in sorted({leg.book for leg in everyone} & board.speakers):
         own = fair_of(board, everyone, book)
-        feed = world.feed(book)
+        provider = world.provider(book)
         if fair.book == "consensus":
             part = book in board.members
         else:
-            part = feed == world.feed(fair.book)
-        if own is not None and not part and feed != world.feed(judged.book):
-            others.setdefault(feed, own.probs[side])
+            part = provider == world.provider(fair.book)
+        if own is not None and not part and provider != world.provider(judged.book):
+            others.setdefault(provider, own.probs[side])
     agreement = 0.7
     if len(others) >= 2:
         agreement = math.exp(-abs(logit(p) - logit(median(others.values()))) / 0.15)

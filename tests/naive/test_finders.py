@@ -159,7 +159,7 @@ def test_the_book_that_contradicts_most_goes() -> None:
         *total("a", 220.5, 1.30, 3.6), *total("b", 210.5, 1.6, 2.35), *total("c", 211.5, 1.65, 2.25),
         *total("d", 221.5, 2.2, 1.7),
     ]  # fmt: skip
-    # over 220.5 at 0.769 against over 210.5 at 0.625 and over 211.5 at 0.606: two feeds, b and c one each
+    # over 220.5 at 0.769 against over 210.5 at 0.625 and over 211.5 at 0.606: two providers, b and c one each
     assert rejected(board, "ladder_cross") == {0: "ladder_cross", 1: "ladder_cross"}
 
 
