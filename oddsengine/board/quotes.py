@@ -1,25 +1,24 @@
 """The quote reader of the live board: parses and validates quotes into columns.
 
 Quotes are a frame (anything `check_odds` takes), mappings with the fields of `ODDS_SCHEMA` and `DEPTH_SCHEMA`, or a
-JSON list of such objects. Mappings and JSON become the same structs (`_Plain`), whose fields are the columns. Rows that
-need conversion (numbers as text, flags as 0 and 1) go through `check_odds` like a table. Both paths accept the same
-rows, and reject the same rows for the same reasons.
+JSON list of such objects. Mappings and JSON become structs (`_plain`), whose fields are the columns. Rows that need
+conversion (numbers as text, flags as 0 and 1) go through `check_odds` like a table. Both paths accept the same rows,
+and reject the same rows for the same reasons.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
-from oddsengine._jit import kernel
 from oddsengine.board.names import Names
-from oddsengine.board.row_links import LEVELS_AT, LIMIT, LINKS, joined
+from oddsengine.board.row_links import LINKS, joined
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.columns import NO_TIME, SECOND, Bytes, Floats, Ints, Longs
 from oddsengine.identity.layout import LIVE, MISMATCH, SUSPENDED
@@ -46,6 +45,7 @@ from oddsengine.tables.schema import (
     OddsError,
     OddsTable,
     check_rows,
+    decimal_prices,
     named,
 )
 from oddsengine.tables.timestamps import aware, micros
@@ -84,13 +84,24 @@ _FIELDS = (
     *RAW_LABEL, "line", "sportsbook", "odds_decimal", "odds_american", *_MOMENTS, "is_live", "is_active",
     "rejected_upstream", *LINKS,
 )  # fmt: skip
+_KNOWN = frozenset(_FIELDS)
 _SCHEMA = {**ODDS_SCHEMA, **DEPTH_SCHEMA, "timestamp": ODDS_SCHEMA["last_seen_at"]}
-_Plain: Any = msgspec.defstruct("_Plain", [(name, _KINDS[type(_SCHEMA[name])], None) for name in _FIELDS], gc=False)
-"""A row that needs no conversion."""
-_decoder = msgspec.json.Decoder(list[_Plain])
 _FLAGS = (("is_live", LIVE, True), ("is_active", SUSPENDED, False), ("rejected_upstream", REJECTED, True))
-_PLACE = {name: at for at, name in enumerate(_FIELDS)}
-_NUMBERS = [at for at, name in enumerate(LINKS) if _KINDS[type(_SCHEMA[name])] == float | None]  # of `LINKS`
+_NUMBERS = [name for name in LINKS if _KINDS[type(_SCHEMA[name])] == float | None]
+_BLOCK = 64  # rows: their fields stay in the first cache while they are turned into columns
+
+Columns = dict[str, Sequence[Any]]
+
+
+@lru_cache(256)
+def _plain(given: frozenset[str]) -> Any:
+    """The type of a list of rows that need no conversion, with these fields; others are ignored."""
+    fields = [(name, _KINDS[type(_SCHEMA[name])], None) for name in _FIELDS if name in given]
+    row: Any = msgspec.defstruct("_Plain", fields, gc=False)
+    return list[row]
+
+
+_decoder = msgspec.json.Decoder(_plain(_KNOWN))
 
 
 class QuoteReader:
@@ -123,7 +134,7 @@ class QuoteReader:
                 raise OddsError(f"quotes must be a list of mappings, a frame or JSON text, got {quotes!r:.80}")
             rows = quotes if isinstance(quotes, Sequence) else list(quotes)
             try:
-                read = _columns(msgspec.convert(rows, list[_Plain]), names)
+                read = _columns(msgspec.convert(rows, _plain(_KNOWN.intersection(frozenset().union(*rows)))), names)
             except (msgspec.ValidationError, ValueError, OverflowError, TypeError):
                 read = None
             if read is not None:
@@ -165,11 +176,10 @@ class CheckedQuotes(NamedTuple):
 
     def links(self) -> list[str | None]:
         """The columns `LINKS` of each row joined to one text."""
-        n, held = self.table.height, self.table.columns
-        columns = [self.table[name].to_list() if name in held else [None] * n for name in LINKS]
-        if LEVELS in held:
-            columns[LEVELS_AT] = [levels_text(levels) or None for levels in columns[LEVELS_AT]]
-        return joined(columns, n)
+        columns = {name: self.table[name].to_list() for name in LINKS if name in self.table.columns}
+        if LEVELS in columns:
+            columns[LEVELS] = [levels_text(levels) or None for levels in columns[LEVELS]]
+        return joined(columns, self.table.height)
 
 
 def checked(frame: pl.DataFrame) -> CheckedQuotes:
@@ -202,73 +212,50 @@ def checked(frame: pl.DataFrame) -> CheckedQuotes:
     )  # fmt: skip
 
 
-@kernel
-def _prices(odds, american, flags, is_bad, mismatch):
-    """Derive missing decimal prices from American ones as `check_odds` does; mark missing prices and mismatches.
-
-    - `odds`, `american` (float64 per row): prices, nan if missing; `odds` is completed
-    - `flags` (uint8 per row, in and out): flags of quotes
-    - `is_bad` (uint8 per row, out): 1 if the row has no valid price
-    - `mismatch`: relative difference of the two prices that is a mismatch
-    """
-    for i in range(odds.size):
-        d, a = odds[i], american[i]
-        if np.isnan(d) and np.isnan(a):
-            if flags[i] & SUSPENDED:
-                flags[i] |= np.uint8(NO_PRICE)
-            else:
-                is_bad[i] = 1
-            continue
-        decimal = np.nan
-        if not np.isnan(a):
-            if np.isinf(a):
-                is_bad[i] = 1
-                continue
-            if abs(a) < 100.0:
-                flags[i] |= np.uint8(MISMATCH)
-            if a != 0.0:
-                decimal = (100.0 + abs(a)) / (
-                    100.0 if a > 0.0 else -a
-                )  # as `maths.odds.american_to_decimal`, to the bit
-        if np.isnan(d):
-            if abs(a) < 100.0:
-                is_bad[i] = 1
-                continue
-            d = decimal
-            odds[i] = d
-        elif abs(decimal / d - 1.0) > mismatch:
-            flags[i] |= np.uint8(MISMATCH)
-        if not (d > 1.0 and d <= MOST_DECIMAL):
-            is_bad[i] = 1
+def _by_column(rows: list[Any]) -> Columns:
+    """The columns of rows, without those that are empty."""
+    if not rows:
+        return {}
+    columns: dict[str, list[Any]] = {name: [] for name in rows[0].__struct_fields__}
+    for first in range(0, len(rows), _BLOCK):
+        block = zip(*map(msgspec.structs.astuple, rows[first : first + _BLOCK]), strict=True)
+        for column, values in zip(columns.values(), block, strict=True):
+            column.extend(values)
+    return {name: column for name, column in columns.items() if column[0] is not None or column.count(None) < len(rows)}
 
 
 def _columns(rows: list[Any], names: Names) -> Quotes | None:
     """Columns of plain rows; None if a row has to be rejected, so that `check_odds` says which and why."""
-    columns: list[Any] = list(zip(*map(msgspec.structs.astuple, rows), strict=True)) or [()] * len(_FIELDS)
+    n, columns = len(rows), _by_column(rows)
+    nothing = [None] * n
     line, odds, american = (
-        np.array(columns[_PLACE[name]], np.float64) for name in ("line", "odds_decimal", "odds_american")
+        np.array(columns[name], np.float64) if name in columns else np.full(n, np.nan)
+        for name in ("line", "odds_decimal", "odds_american")
     )
-    if np.isnan(line).sum() != columns[_PLACE["line"]].count(None):  # nan is no line, and not equal to itself
-        columns[_PLACE["line"]] = tuple(None if np.isnan(value) else value for value in line.tolist())
-    flags = np.zeros(len(rows), np.uint8)
+    if "line" in columns and np.isnan(line).sum() != columns["line"].count(None):  # nan is no line, and not itself
+        columns["line"] = [None if np.isnan(value) else value for value in line.tolist()]
+    flags = np.zeros(n, np.uint8)
     for name, bit, value in _FLAGS:
-        column = columns[_PLACE[name]]
+        column = columns.get(name, ())
         if value in column:
             flags |= np.uint8(bit) * np.array([each is value for each in column], np.uint8)
-    american, bad = even_money(american), np.zeros(len(rows), np.uint8)
-    limits = catalog.thresholds()
-    _prices(odds, american, flags, bad, limits.price_mismatch + limits.epsilon)
-    if bad.any():
+    american = even_money(american)
+    unpriced = np.isnan(odds) & np.isnan(american) & ((flags & np.uint8(SUSPENDED)) != 0)
+    odds, mismatch = decimal_prices(odds, american)
+    if not (unpriced | ((odds > 1.0) & (odds <= MOST_DECIMAL))).all() or np.isinf(american).any():
         return None
-    texts = [tuple(text or None for text in column) if "" in column else column for column in columns[: len(RAW_LABEL)]]
-    raw_labels = list(zip(*texts, columns[_PLACE["line"]], strict=True))
-    term, book, new_terms, new_books = _coded(raw_labels, columns[_PLACE["sportsbook"]], names)
+    flags[mismatch] |= np.uint8(MISMATCH)
+    flags[unpriced] |= np.uint8(NO_PRICE)
+    texts = [columns.get(name, nothing) for name in RAW_LABEL]
+    texts = [[text or None for text in column] if "" in column else column for column in texts]
+    raw_labels = list(zip(*texts, columns.get("line", nothing), strict=True))
+    term, book, new_terms, new_books = _coded(raw_labels, columns.get("sportsbook", nothing), names)
     if not all(map(_named, new_terms)) or not all(new_books) or not _unicode(new_books):
         return None
-    links = _links(columns, len(rows))
+    links = _links(columns, n)
     if links is None:
         return None
-    seen, stamp, changed, start = (_times(columns[_PLACE[name]]) for name in _MOMENTS)
+    seen, stamp, changed, start = (_times(columns.get(name, nothing)) for name in _MOMENTS)
     if seen is None or stamp is None or changed is None or start is None:
         return None
     return Quotes(
@@ -311,28 +298,28 @@ def _times(moments: Sequence[Any]) -> Longs | None:
     return np.array([known[moment] for moment in moments], np.int64)
 
 
-def _links(columns: Sequence[Sequence[Any]], n: int) -> list[str | None] | None:
+def _links(columns: Columns, n: int) -> list[str | None] | None:
     """The own texts of plain rows; None if a row has to be rejected."""
-    first = _PLACE[LINKS[0]]
-    own: list[Sequence[Any]] = list(columns[first:])
-    absent = [column.count(None) == n for column in own]
-    if all(absent):
+    own = {name: columns[name] for name in LINKS if name in columns}
+    if not own:
         return [None] * n
-    for at in _NUMBERS:
-        if not absent[at]:
-            numbers = np.array(own[at], np.float64)
+    for name in _NUMBERS:
+        if name in own:
+            numbers = np.array(own[name], np.float64)
             if np.isinf(numbers).any():
                 return None
-            if np.isnan(numbers).sum() != own[at].count(None):
-                own[at] = [None if value is None or value != value else value for value in own[at]]  # noqa: PLR0124  nan
-    own[LIMIT] = [None if most is None or most < 0.0 else most for most in own[LIMIT]]
-    if not all(absent[LEVELS_AT:]):
-        if not all(map(_valid_depth, *own[LEVELS_AT:])):
+            if np.isnan(numbers).sum() != own[name].count(None):
+                own[name] = [None if value is None or value != value else value for value in own[name]]  # noqa: PLR0124  nan
+    if "max_bet" in own:
+        own["max_bet"] = [None if most is None or most < 0.0 else most for most in own["max_bet"]]
+    if any(name in own for name in DEPTH_SCHEMA):
+        if not all(map(_valid_depth, *(own.get(name, [None] * n) for name in DEPTH_SCHEMA))):
             return None
-        own[LEVELS_AT] = [
-            None if not levels else levels_text((each.odds_decimal, each.stake) for each in levels)
-            for levels in own[LEVELS_AT]
-        ]
+        if LEVELS in own:
+            own[LEVELS] = [
+                None if not levels else levels_text((each.odds_decimal, each.stake) for each in levels)
+                for levels in own[LEVELS]
+            ]
     texts = joined(own, n)
     return texts if _unicode(text for text in texts if text) else None
 

@@ -3,7 +3,8 @@
 No calculation uses most of them. The last ones are the columns `DEPTH_SCHEMA`, if the price has its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import polars as pl
@@ -20,36 +21,44 @@ LINKS = (
 LINK_SCHEMA = {name: ODDS_SCHEMA.get(name) or DEPTH_SCHEMA[name] for name in LINKS}
 _FLAGS = {"True": True, "False": False}
 FEES, LADDER, RULES = 1, 2, 4  # parts that only prices of exchanges have
-LIMIT, LEVELS_AT = LINKS.index("max_bet"), LINKS.index(LEVELS)
+LEVELS_AT = LINKS.index(LEVELS)
 SEPARATOR = "\x1f"
 _EXCHANGES = (3, 3, 4)  # numbers of trailing `LINKS` that are omitted if all are empty: only exchanges have them
 
 _NOTHING = SEPARATOR * (len(LINKS) - sum(_EXCHANGES) - 1)
 
 
-def joined(columns: Sequence[Sequence[Any]], n: int) -> list[str | None]:
+def joined(columns: Mapping[str, Sequence[Any]], n: int) -> list[str | None]:
     """The columns `LINKS` of each row joined to one text; None if all are empty."""
-    absent = [column.count(None) == n for column in columns]
-    if all(absent):
+    given = {name: column for name, column in columns.items() if column.count(None) < n}
+    if not given:
         return [None] * n
+    kept = len(LINKS)
     ends: list[str] = []  # what to cut from the end of a text, in order
     for count in _EXCHANGES:
-        if not ends and all(absent[-count:]):
-            columns, absent = columns[:-count], absent[:-count]
+        if not ends and not any(name in given for name in LINKS[kept - count : kept]):
+            kept -= count
         else:
             ends.append(SEPARATOR * count)
-    parts = [
-        [""] * n if none else ["" if value is None else str(value) for value in column]
-        for column, none in zip(columns, absent, strict=True)
-    ]
-    joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
-    within = len(columns) - 1
-    if sum(text.count(SEPARATOR) for text in joined) != n * within:  # a text has the separator in it
-        parts = [[text.replace(SEPARATOR, " ") for text in part] for part in parts]
-        joined = list(map(SEPARATOR.join, zip(*parts, strict=True)))
+    parts: list[Iterable[str]] = []
+    between = ""  # separators, of the columns that no row has too
+    for name in LINKS[:kept]:
+        if name in given:
+            parts += [repeat(between)] if between else []
+            parts.append(["" if value is None else str(value) for value in given[name]])
+            between = ""
+        between += SEPARATOR
+    parts.append(repeat(between[1:]))
+    texts = list(map("".join, zip(*parts)))  # noqa: B905  repeated without an end
+    if "".join(texts).count(SEPARATOR) != n * (kept - 1):  # a text has the separator in it
+        cleared = {
+            name: [value.replace(SEPARATOR, " ") if isinstance(value, str) else value for value in column]
+            for name, column in given.items()
+        }
+        return joined(cleared, n)
     for end in ends:
-        joined = [text.removesuffix(end) for text in joined]
-    return [None if text == _NOTHING else text for text in joined]
+        texts = [text.removesuffix(end) for text in texts]
+    return [None if text == _NOTHING else text for text in texts]
 
 
 def without_depth(link: str | None) -> str | None:
@@ -71,7 +80,7 @@ def depth_parts(link: str | None) -> tuple[str, tuple[str, str], int]:
 
 
 def own_parts(link: str | None) -> int:
-    """Which of `LADDER`, `CHARGES` and `RULES` a row has, together."""
+    """Which of `LADDER`, `FEES` and `RULES` a row has, together."""
     return depth_parts(link)[2]
 
 

@@ -367,13 +367,14 @@ class Board:
         rows, flags = self.rows, batch.quoted.flags
         if batch.links.count(None) == len(batch.links) and not rows.own[slots[slots >= 0]].any():
             return
-        for at, link in enumerate(batch.links):
-            if not what[at] & SEEN:
-                continue
+        known = rows.links
+        for at in np.flatnonzero(what & SEEN).tolist():
+            link, slot = batch.links[at], slots.item(at)
             if link is not None:
-                yield at, link
-            elif rows.own[slots[at]] and not flags[at] & NO_PRICE:
-                yield at, without_depth(rows.links[slots[at]])
+                if slot >= len(known) or known[slot] != link:
+                    yield at, link
+            elif rows.own[slot] and not flags[at] & NO_PRICE:
+                yield at, without_depth(known[slot])
 
     def _link(self, slot: int, link: str | None) -> bool:
         """Store a row's own texts. Returns True if they changed."""

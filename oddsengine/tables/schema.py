@@ -31,10 +31,10 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from oddsengine.catalog import thresholds
+from oddsengine.columns import Bools, Floats
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
 from oddsengine.tables.casts import (
     CASTS,
@@ -707,24 +707,27 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame([*columns, *(frame.get_column(name) for name in (*extra, position))])
 
 
-def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
+def _numbers(column: pl.Series) -> Floats:
     """A column of numbers; nan for null."""
-    return cast(npt.NDArray[np.float64], column.to_numpy())
+    return cast("Floats", column.to_numpy())
+
+
+def decimal_prices(decimal: Floats, american: Floats) -> tuple[Floats, Bools]:
+    """Decimal prices, derived from the American ones where missing, and where the two are different prices."""
+    if np.isnan(american).all():
+        return decimal, np.zeros(decimal.size, bool)
+    with np.errstate(all="ignore"):
+        made = american_to_decimal(american)
+        far = np.abs(made / decimal - 1.0) > thresholds().price_mismatch + thresholds().epsilon
+        return np.where(np.isnan(decimal), made, decimal), far | (np.abs(american) < 100.0)
 
 
 def _priced(table: pl.DataFrame) -> pl.DataFrame:
     """Derive missing formats of the price and the probability; flag prices that differ."""
-    decimal, american = _numbers(table["odds_decimal"]), _numbers(table["odds_american"])
-    mismatch = np.zeros(table.height, bool)
-    missing = table["odds_american"].null_count()
+    american = even_money(_numbers(table["odds_american"]))
+    decimal, mismatch = decimal_prices(_numbers(table["odds_decimal"]), american)
     with np.errstate(all="ignore"):
-        american = even_money(american)
-        if missing < table.height:
-            made = american_to_decimal(american)
-            far = np.abs(made / decimal - 1.0) > thresholds().price_mismatch + thresholds().epsilon
-            mismatch = far | (np.abs(american) < 100.0)
-            decimal = np.where(np.isnan(decimal), made, decimal)
-        if missing:
+        if table["odds_american"].null_count():
             signed = (decimal <= -100.0).any()  # an unpriced row; then whole prices may be American, too
             valid = (decimal > 1.0) & ~(signed & (decimal >= 100.0) & (decimal == np.round(decimal)))
             american = np.where(np.isnan(american), decimal_to_american(np.where(valid, decimal, np.nan)), american)
