@@ -71,7 +71,7 @@ def live() -> None:
     with index.reader(judged=True) as reader:
         reader.take(reader.matching_rows(RowFilter(main=True), {}))
     with engine.still() as board:
-        engine.state.opened.rehome(board.rows.unit)
+        engine.state.opened.rehome(board.rows.partition)
     engine.step(removed=engine.table()["row_id"].to_list()[:40], now=engine.now + timedelta(seconds=1))
     engine.step(now=engine.now + timedelta(seconds=700))
     late.table()
@@ -123,8 +123,8 @@ def _superseded(name: str, used: Iterable[str]) -> bool:
     """
     kernel = name.rpartition("-")[0]
     module, _, function = kernel.rpartition(".")
-    gone = not hasattr(sys.modules.get(module), function)
-    return gone or any(each.rpartition("-")[0] == kernel for each in used)
+    removed = not hasattr(sys.modules.get(module), function)
+    return removed or any(each.rpartition("-")[0] == kernel for each in used)
 
 
 def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callable[[], None], *, portable: bool) -> None:
@@ -139,14 +139,14 @@ def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callabl
             # Isolated: a file of the user that is named like a module of Python does not hide that.
             code = f"import sys; sys.path[:] = {paths!r}; from {_MODULE} import main; main(sys.argv[1:])"
             command = [sys.executable, "-I", "-c", code, ",".join(parts), str(folder), "portable" * portable]
-            said = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))
+            log = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))
             process = stack.enter_context(
-                subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
+                subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
             )
             stack.callback(process.kill)
-            running.append((process, said))
+            running.append((process, log))
         started = reported = time.monotonic()
-        while not all(_ended(process, said) for process, said in running):
+        while not all(_ended(process, log) for process, log in running):
             if time.monotonic() > started + _SECONDS:
                 raise TimeoutError(f"kernels could not be compiled within {_SECONDS} s")
             if time.monotonic() > reported + _EVERY:
@@ -155,11 +155,11 @@ def _side_by_side(jobs: Sequence[Sequence[str]], folder: Path, progress: Callabl
             time.sleep(0.1)
 
 
-def _ended(process: subprocess.Popen[bytes], said: IO[str]) -> bool:
+def _ended(process: subprocess.Popen[bytes], log: IO[str]) -> bool:
     """Whether a process has made its kernels."""
     if process.poll():
-        said.seek(0)
-        raise ChildProcessError(f"kernels cannot be compiled: {said.read().strip() or f'signal {-process.returncode}'}")
+        log.seek(0)
+        raise ChildProcessError(f"kernels cannot be compiled: {log.read().strip() or f'signal {-process.returncode}'}")
     return process.returncode == 0
 
 
