@@ -87,7 +87,7 @@ def test_estimate(benchmark: Any, view: FairPrices, judged: int) -> None:
     needed = np.full(view.groups.outcomes.size, judged, np.uint8)
     fair = benchmark(
         fair_close.estimate, read.of, view.groups, traits, view.net, view.reason,
-        fair_close.gross(traits, traits.charges), read.times, read.momentum, read.logits, needed,
+        fair_close.gross(traits, traits.fees), read.times, read.momentum, read.logits, needed,
     )  # fmt: skip
     assert np.isnan(fair.row).all() == (judged == 1)
     said(benchmark, view)

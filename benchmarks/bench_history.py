@@ -25,8 +25,8 @@ EVENTS, EVERY_S, APART_S = 24, 300, 900  # simultaneous; seconds between snapsho
 
 def write_history(path: Path, millions: float, seed: int = 1) -> int:
     """Write snapshots of 24 events with 200 prices each, one in eight of them moving; returns the count."""
-    looks = round(millions * 189)
-    total = EVENTS + looks * EVERY_S // APART_S + 1
+    snapshots = round(millions * 189)
+    total = EVENTS + snapshots * EVERY_S // APART_S + 1
     base = synthetic.board(total * 200, seed).sort("event_id", maintain_order=True).drop("last_seen_at")
     rng = np.random.default_rng(seed)
     event = base["event_id"].rank("dense").to_numpy().astype(np.int64) - 1
@@ -39,8 +39,8 @@ def write_history(path: Path, millions: float, seed: int = 1) -> int:
     start = (np.arange(total) + 1) * APART_S
     base = base.with_columns(event_start_time=pl.lit(synthetic.NOW) + pl.Series(start[event]) * pl.duration(seconds=1))
     parts = []
-    for look in range(looks):
-        now = look * EVERY_S
+    for snapshot in range(snapshots):
+        now = snapshot * EVERY_S
         on = np.flatnonzero((start[event] > now) & (start[event] <= now + EVENTS * APART_S))
         moves = rng.normal(0.0, 0.03, book.max() + 1) * (rng.random(book.max() + 1) < 0.12)
         odds[on] = np.round(np.clip(odds[on] * np.exp(sign[on] * moves[book[on]]), 1.02, 60.0), 3)
@@ -73,15 +73,15 @@ def frames(path: str) -> int:
     """The same steps from frames."""
     one = oe.Engine()
     one.view(method="close", keep=True)
-    for look in source(path).observations:  # type: ignore[union-attr]
-        one.step(look.quotes, look.now)
+    for snapshot in source(path).snapshots:  # type: ignore[union-attr]
+        one.step(snapshot.quotes, snapshot.now)
     return one.number
 
 
 def measure(case: str, path: str) -> None:
     """Run one case and print its cost."""
     first = source(path)
-    one = next(first.observations).quotes  # type: ignore[union-attr]
+    one = next(first.snapshots).quotes  # type: ignore[union-attr]
     oe.scan_history(one)
     before = resource.getrusage(resource.RUSAGE_SELF)
     made = {"scan": scan, "engine": engine, "frames": frames}[case](path)

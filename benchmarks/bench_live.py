@@ -3,8 +3,8 @@
     pytest benchmarks/bench_live.py -o python_files='bench_*.py' --benchmark-enable --benchmark-only
 
 Guards, one view over all books (METHOD=power for the classical reference) and the changes of its open set are
-always included. `full pass` is a step in which every unit is dirty and nothing changed. Changes are spread over all
-events; the prices of a batch move by up to one percent.
+always included. `full pass` is a step in which every partition is dirty and nothing changed. Changes are spread over
+all events; the prices of a batch move by up to one percent.
 """
 
 import gc
@@ -92,10 +92,10 @@ def test_a_hundred_more_views(benchmark: Any, live: Live, more: int) -> None:
 
 @pytest.mark.benchmark(group="live step, 1M rows")
 def test_full_pass(benchmark: Any, live: Live) -> None:
-    units = live.engine.state.board.units
+    partitions = live.engine.state.board.partitions
 
     def everything() -> tuple[tuple[()], dict[str, Any]]:
-        units.dirty[units.size > 0] = 1
+        partitions.dirty[partitions.size > 0] = 1
         return (), {"now": NOW}
 
     benchmark.pedantic(live.engine.step, setup=everything, rounds=10, warmup_rounds=2)

@@ -264,12 +264,12 @@ def kernels() -> str:
         made.append((PREBUILT, manifest, f"prebuilt ({versions})"))
     if not made:
         return f"compiled on first use ({reason})"
-    said = []
+    parts = []
     for folder, manifest, text in made:
         outdated = _outdated(folder, manifest)
-        said.append(f"{text}, {outdated}" if outdated else text)
+        parts.append(f"{text}, {outdated}" if outdated else text)
         if not outdated:
             break
     else:
-        said.append("compiled on first use")
-    return ", else ".join(said)
+        parts.append("compiled on first use")
+    return ", else ".join(parts)

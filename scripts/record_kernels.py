@@ -109,9 +109,9 @@ def live() -> None:
         reader.take(reader.best(RowFilter(), {}))
         reader.states(slots)
     with engine.still() as board:
-        engine.state.opened.rehome(board.rows.unit)
+        engine.state.opened.rehome(board.rows.partition)
         board.rows.index()
-        board.units.pack(board.units.pool.size)
+        board.partitions.pack(board.partitions.pool.size)
         timestamps(board.rows.seen)
     engine.step(removed=engine.table()["row_id"].to_list()[:40], now=engine.now + timedelta(seconds=1))
     engine.step(now=engine.now + timedelta(seconds=700))

@@ -143,27 +143,29 @@ class PriceObservations:
         self._facts: list[pl.DataFrame] = []
         self._observations: list[pl.DataFrame] = []
         self._met: set[int] = set()
-        self._looked_at: dict[int, int] = {}  # by unit
+        self._looked_at: dict[int, int] = {}  # by partition
 
     def follow(self, now: int, update: Update) -> None:
         """Process a step."""
         with self._engine.still() as board:
             rows, names = board.rows, board.names
             slots = np.concatenate((update.facts.slot[update.rows], rows.find(update.again_key)))
-            units = np.unique(rows.unit[slots[slots >= 0]]).astype(np.int64)
-            units = units[(names.units.live.values[units] == 0) & (board.units.size[units] > 0)]
-            before = np.array([self._looked_at.get(unit, NO_TIME) for unit in units.tolist()], np.int64)
-            units = units[(before == NO_TIME) | (now - before >= _BETWEEN)]
-            self._looked_at |= dict.fromkeys(units.tolist(), now)
-            if not units.size:
+            partitions = np.unique(rows.partition[slots[slots >= 0]]).astype(np.int64)
+            partitions = partitions[
+                (names.partitions.live.values[partitions] == 0) & (board.partitions.size[partitions] > 0)
+            ]
+            before = np.array([self._looked_at.get(partition, NO_TIME) for partition in partitions.tolist()], np.int64)
+            partitions = partitions[(before == NO_TIME) | (now - before >= _BETWEEN)]
+            self._looked_at |= dict.fromkeys(partitions.tolist(), now)
+            if not partitions.size:
                 return
-            gathered = board.gather(units)
+            gathered = board.gather(partitions)
             g, traits = gathered.groups, names.tables.traits
             slots = g.row
             reason = rows.reason[slots]
             read, _ = board.estimated(gathered, reason, slots, self._engine.fair)
             net = after_commission(g, traits)
-            gross = fair_close.gross(traits, traits.charges)
+            gross = fair_close.gross(traits, traits.fees)
             fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.logits)
             left = (gathered.start - now) / 3.6e9
             pick = (
@@ -239,17 +241,17 @@ def _probabilities(rival: Rival, rows: pl.DataFrame, prices: pl.DataFrame, locat
     )
     where = asked.select("word").hstack(locate(asked).select(*_WHERE, "outcomes"))
     where = where.filter(pl.col("ladder") != 0)
-    said = rival.table.join(distinct, on=words, how="left", nulls_equal=True, maintain_order="left").join(
+    reported = rival.table.join(distinct, on=words, how="left", nulls_equal=True, maintain_order="left").join(
         where, on="word"
     )
-    said = said.select(*_WHERE, "outcomes", "sportsbook", "at", "probability")
-    two = said.filter(pl.col("outcomes") == 2)
+    reported = reported.select(*_WHERE, "outcomes", "sportsbook", "at", "probability")
+    two = reported.filter(pl.col("outcomes") == 2)
     other = two.with_columns(side=1 - pl.col("side"), probability=1.0 - pl.col("probability"))
-    said = pl.concat([said, other]).unique([*_WHERE, "sportsbook", "at"], keep="first", maintain_order=True)
-    said = said.drop("outcomes").with_columns(pl.col("side").cast(rows.schema["side"])).sort("at")
+    reported = pl.concat([reported, other]).unique([*_WHERE, "sportsbook", "at"], keep="first", maintain_order=True)
+    reported = reported.drop("outcomes").with_columns(pl.col("side").cast(rows.schema["side"])).sort("at")
     asked_for = rows.select(*_WHERE, "sportsbook", "t").with_row_index("at_row").sort("t")
-    books = said.filter(pl.col("sportsbook").is_not_null())
-    every = said.filter(pl.col("sportsbook").is_null()).drop("sportsbook")
+    books = reported.filter(pl.col("sportsbook").is_not_null())
+    every = reported.filter(pl.col("sportsbook").is_null()).drop("sportsbook")
     out = asked_for
     for name, table, by in (("of_book", books, [*_WHERE, "sportsbook"]), ("of_all", every, list(_WHERE))):
         out = out.join_asof(

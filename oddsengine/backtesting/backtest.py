@@ -228,7 +228,7 @@ def _events(history: Any, columns: Columns | None) -> pl.DataFrame:
         if isinstance(history, str | os.PathLike | History | Tape):
             return pl.DataFrame()
         history = to_polars(history).lazy()
-    history = with_games(history, columns, turn=not is_own_format(history.collect_schema().names()))
+    history = with_games(history, columns, reshape=not is_own_format(history.collect_schema().names()))
     known = history.collect_schema().names()
     names = [name for name in ("event_id", "sport", "league", "home_team", "away_team") if name in known]
     events: pl.DataFrame = history.select(names).unique(maintain_order=True).collect()

@@ -19,12 +19,12 @@ class _StartingRows(NamedTuple):
     """Rows of events about to start."""
 
     facts: Facts
-    look: Longs
+    snapshot_at: Longs
     event: Any  # codes
 
     def where(self, mask: Any) -> "_StartingRows":
         at = np.flatnonzero(mask)
-        return _StartingRows(self.facts.take(at), self.look[at], self.event[at])
+        return _StartingRows(self.facts.take(at), self.snapshot_at[at], self.event[at])
 
 
 class Closes:
@@ -51,10 +51,8 @@ class Closes:
                 self._names = names
                 codes = names.events.codes  # -1 if the event is gone
                 self._held = [
-                    _StartingRows(
-                        facts, look, np.array([codes.get(text[0] or "", -1) for text in facts.texts], np.int32)
-                    )
-                    for facts, look, _ in self._held
+                    _StartingRows(facts, at, np.array([codes.get(text[0] or "", -1) for text in facts.texts], np.int32))
+                    for facts, at, _ in self._held
                 ]
             soon &= (rows.state[: rows.top] == ON) & ((rows.flags[: rows.top] & (LIVE | SUSPENDED)) == 0)
             slots = np.flatnonzero(soon).astype(np.int32)
@@ -62,21 +60,26 @@ class Closes:
             taken = _StartingRows(board.facts(slots), np.full(slots.size, now), event)
         before, self._held = self._held, [taken] if slots.size else []
         for part in before:
-            gone = ~np.isin(part.event, event)
-            if gone.any():
-                waits = gone & (part.facts.start > now)  # none of these is available now
+            started = ~np.isin(part.event, event)
+            if started.any():
+                waits = started & (part.facts.start > now)  # none of these is available now
                 self._held += [part.where(waits)] if waits.any() else []
-                self._closed += [part.where(gone & ~waits)] if (gone & ~waits).any() else []
+                self._closed += [part.where(started & ~waits)] if (started & ~waits).any() else []
 
     def take_closed(self, *, everything: bool = False) -> pl.DataFrame | None:
-        """Return rows of events closed since the last call, or of all, as an odds table with `row_id` and `look`."""
+        """Return rows of events closed since the last call, or of all, as an odds table with two columns more.
+
+        `row_id`, and `snapshot_at`, which is the time of the event's last snapshot, microseconds.
+        """
         parts, self._closed = self._closed, []
         if everything:
             parts, self._held = parts + self._held, []
         if not parts:
             return None
         whole = pl.concat(
-            facts.frame().with_columns(row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String), look=pl.Series(look))
-            for facts, look, _ in parts
+            facts.frame().with_columns(
+                row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String), snapshot_at=pl.Series(at)
+            )
+            for facts, at, _ in parts
         )
-        return whole.filter(pl.col("look") == pl.col("look").max().over("event_id"))
+        return whole.filter(pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id"))

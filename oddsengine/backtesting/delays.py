@@ -112,7 +112,7 @@ class Later:
     def _looked_at(self, update: Update, due: dict[str, list[Taken]]) -> list[str]:
         if self._every_step:
             return list(due)
-        keys = np.concatenate((update.facts.key[update.rows], update.again_key, update.gone.key))
+        keys = np.concatenate((update.facts.key[update.rows], update.again_key, update.removed_rows.key))
         with self._engine.still() as board:
             names = board.names
             events = set(names.terms.event.values[np.unique(keys >> BOOK_BITS)].tolist())

@@ -147,21 +147,21 @@ def _flat(table: FairTable) -> dict[str, FairTable]:
 def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) -> pl.DataFrame | None:
     with engine.still() as board:
         names = board.names
-        units = np.flatnonzero(board.units.size[: names.units.size] > 0)
-        units = units[names.units.live.values[units] == 0]
-        if not units.size:
+        partitions = np.flatnonzero(board.partitions.size[: names.partitions.size] > 0)
+        partitions = partitions[names.partitions.live.values[partitions] == 0]
+        if not partitions.size:
             return None
-        gathered = board.gather(units)
+        gathered = board.gather(partitions)
         g, traits = gathered.groups, names.tables.traits
         rejected = board.rows.reason[g.row]
         read, _ = board.estimated(gathered, rejected, g.row, engine.fair)
         net = after_commission(g, traits)
-        gross = fair_close.gross(traits, traits.charges)
+        gross = fair_close.gross(traits, traits.fees)
         logits = {}
         for name, table in flat.items():
             out = fair_close.estimate(
-                read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.feed.size))), g, traits,
-                net, rejected, gross, read.times, read.momentum, read.logits,
+                read.of._replace(table=table, voters=read.of.voters._replace(own=np.ones(traits.provider.size))), g,
+                traits, net, rejected, gross, read.times, read.momentum, read.logits,
             )  # fmt: skip
             with np.errstate(all="ignore"):
                 logits[name] = np.log(out.row / (1.0 - out.row))

@@ -76,8 +76,8 @@ class History(NamedTuple):
     stats: pl.DataFrame | None = None  # event_id, player_name, market_type, actual: players' numbers after the games
 
     @property
-    def observations(self) -> Iterator[Snapshot]:
-        """Iterate over the snapshots."""
+    def snapshots(self) -> Iterator[Snapshot]:
+        """The snapshots, one after the other."""
         for quotes, now in self.pieces:
             for moment, a, b in cuts(now):
                 yield Snapshot(_moment(moment), quotes[a:b])
@@ -180,16 +180,16 @@ def spells(table: pl.DataFrame) -> History:
     code = d["event"].rank("dense").to_numpy().astype(np.int64) - 1
     key = d.select(pl.struct("event", "book", "market", "player", "selection", "line").hash()).to_series().to_numpy()
     spell, moment = _seen(code, begin, end)
-    gone, left = _gone(code, key, begin, end)
+    removed, left = _removed(code, key, begin, end)
     width = np.maximum(end - begin, 1)
     # In between, the source's own time is interpolated, up to the time seen.
     seen = np.minimum(moment, up[spell] + (moment - begin[spell]) * ((last - up)[spell] / width[spell])).astype(
         np.int64
     )
-    row = np.concatenate((spell, gone))
+    row = np.concatenate((spell, removed))
     when = np.concatenate((moment, left))
     seen = np.concatenate((seen, left))
-    active = np.concatenate((np.ones(spell.size, bool), np.zeros(gone.size, bool)))
+    active = np.concatenate((np.ones(spell.size, bool), np.zeros(removed.size, bool)))
     order = np.argsort(when, kind="stable")
     row, when, seen, active = row[order], when[order], seen[order], active[order]
     side = pl.col("selection")
@@ -272,20 +272,20 @@ def _by_event(event: Longs, begin: Longs, end: Longs) -> Iterator[tuple[Longs, L
 def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Expand spells to every snapshot of their event: spell, time."""
     spells_, moments = [], []
-    for of, observations in _by_event(event, begin, end):
-        first, last = np.searchsorted(observations, begin[of]), np.searchsorted(observations, end[of], side="right")
+    for of, snapshots in _by_event(event, begin, end):
+        first, last = np.searchsorted(snapshots, begin[of]), np.searchsorted(snapshots, end[of], side="right")
         spells_.append(np.repeat(of, last - first))
-        moments.append(observations[spans(first, last)])
+        moments.append(snapshots[spans(first, last)])
     return np.concatenate(spells_), np.concatenate(moments)
 
 
-def _gone(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
+def _removed(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Find spells without a successor of the same price, and the event's next snapshot."""
     spells_, moments = [], []
-    for of, observations in _by_event(event, begin, end):
-        after = np.searchsorted(observations, end[of], side="right")
-        early = after < observations.size
-        ending, then = of[early], observations[after[early]]
+    for of, snapshots in _by_event(event, begin, end):
+        after = np.searchsorted(snapshots, end[of], side="right")
+        early = after < snapshots.size
+        ending, then = of[early], snapshots[after[early]]
         begins = set(zip(key[of].tolist(), begin[of].tolist(), strict=True))
         last = np.array([pair not in begins for pair in zip(key[ending].tolist(), then.tolist(), strict=True)], bool)
         spells_.append(ending[last])

@@ -232,8 +232,8 @@ def grade(
     own = given.closing_odds if closing_odds == "bets" else np.full(table.height, np.nan)
     table = _with_results(_with_closes(table, closed, own, engine.fair), given, scores)
     day = pl.coalesce("event_date", "event_start_time").dt.date().cast(pl.String).fill_null("")
-    said = table.select(pl.coalesce("history_event_id", pl.format("{} {}", "event_id", day))).to_series()
-    return Graded(_joined(given.given, table.select(*GRADED_SCHEMA)), table["stake"].to_numpy(), said)
+    games = table.select(pl.coalesce("history_event_id", pl.format("{} {}", "event_id", day))).to_series()
+    return Graded(_joined(given.given, table.select(*GRADED_SCHEMA)), table["stake"].to_numpy(), games)
 
 
 def _with_closes(

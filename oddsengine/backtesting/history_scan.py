@@ -85,7 +85,7 @@ _NEVER = 1 << 62
 _FORGET_S = 86_400  # seconds after the start when a price without a close is given up
 
 
-class _Born(NamedTuple):
+class _NewOpportunities(NamedTuple):
     """Opportunities that opened in one step."""
 
     now: int
@@ -108,7 +108,7 @@ class _Scan:
         self._place: dict[int, int] = {}  # by id, of open ones
         self._figures = np.empty((0, len(_FIGURES)))
         self._times = np.empty((0, len(_TIMES)), np.int64)
-        self._born: list[_Born] = []  # not yet in the frames below
+        self._opened: list[_NewOpportunities] = []  # not yet in the frames below
         self._heads: list[pl.DataFrame] = []
         self._legs: list[pl.DataFrame] = []
         self._waiting: list[pl.DataFrame] = []  # prices waiting for a close
@@ -117,15 +117,15 @@ class _Scan:
     def follow(self, now: int, update: Update) -> None:
         change = update.of(self._view)
         if change.expired.size:
-            gone = [self._place.pop(ident) for ident in change.expired.tolist()]
-            self._times[gone, _DIED] = now
+            expired = [self._place.pop(ident) for ident in change.expired.tolist()]
+            self._times[expired, _DIED] = now
         if change.hits.size:
             new = change.status == NEW
             value, old = _values(change.hits), ~new
             at = np.array([self._place[ident] for ident in change.hits.id[old].tolist()], np.int64)
             self._move(now, at, value[old], _falls()[change.hits.kind[old]])
             if new.any():
-                self._bear(now, update, change.hits.take(new), value[new])
+                self._add(now, update, change.hits.take(new), value[new])
         self._closes.follow(now)
 
     def _move(self, now: int, at: Longs, value: Floats, low: Any) -> None:
@@ -137,15 +137,15 @@ class _Scan:
         figures[at[better], _BEST] = value[better]
         self._times[at[better], _BEST_AT] = now
 
-    def _bear(self, now: int, update: Update, hits: Hits, value: Floats) -> None:
+    def _add(self, now: int, update: Update, hits: Hits, value: Floats) -> None:
         begin, self._size = self._size, self._size + hits.size
         self._figures, self._times = grown(self._figures, self._size), grown(self._times, self._size)
         self._place.update(zip(hits.id.tolist(), range(begin, self._size), strict=True))
         has_leg = hits.legs >= 0
         of, leg = np.nonzero(has_leg)
         legs = update.facts.take(update.facts.places(hits.legs[has_leg]))
-        self._born.append(
-            _Born(
+        self._opened.append(
+            _NewOpportunities(
                 now, self._engine.fair.name, hits.kind, hits.id, of + begin, _flags(hits), legs, _net(hits)[has_leg],
                 leg == hits.own[of],
             )
@@ -159,9 +159,9 @@ class _Scan:
 
     def settle(self, *, everything: bool = False) -> None:
         """Convert recorded opportunities to frames, and grade those that have closed."""
-        if self._born:
-            heads, legs = _frames(self._born)
-            self._born = []
+        if self._opened:
+            heads, legs = _frames(self._opened)
+            self._opened = []
             self._heads.append(heads)
             self._legs.append(legs.select("at", "row_id", "net_odds", "one_sided", *_LISTED.values()))
             early = ~pl.col("is_live") & (pl.col("event_start_time") > pl.col("born_at"))
@@ -252,10 +252,10 @@ def _flags(hits: Hits) -> Longs:
     return np.where(hits.kind == KINDS.code("ev"), hits.figures[:, -1], 0.0).astype(np.int64) >> 1
 
 
-def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _frames(opened: list[_NewOpportunities]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return one row per opportunity, and one per leg as in an odds table, with `row_id` and `born_at`."""
-    parts, group = [], [born[0]]
-    for one in born[1:]:
+    parts, group = [], [opened[0]]
+    for one in opened[1:]:
         if one.legs.raw_labels is not group[0].legs.raw_labels:  # the engine has renumbered its codes
             parts.append(_odds_table(group))
             group = []
@@ -263,28 +263,28 @@ def _frames(born: list[_Born]) -> tuple[pl.DataFrame, pl.DataFrame]:
     parts.append(_odds_table(group))
     legs = pl.concat(parts)
     first = legs.filter("own")
-    sizes = [one.kind.size for one in born]
+    sizes = [one.kind.size for one in opened]
     heads = first.select(*_EVENT).with_columns(
-        kind=pl.Series(list(KINDS)).gather(np.concatenate([one.kind for one in born])),
-        id=pl.Series(hexadecimal(np.concatenate([one.id for one in born]))),
-        fair=pl.Series([one.fair for one in born]).gather(np.repeat(np.arange(len(born)), sizes)),
-        flags=pl.Series([named(bits) for one in born for bits in one.flags.tolist()], dtype=SCAN_SCHEMA["flags"]),
+        kind=pl.Series(list(KINDS)).gather(np.concatenate([one.kind for one in opened])),
+        id=pl.Series(hexadecimal(np.concatenate([one.id for one in opened]))),
+        fair=pl.Series([one.fair for one in opened]).gather(np.repeat(np.arange(len(opened)), sizes)),
+        flags=pl.Series([named(bits) for one in opened for bits in one.flags.tolist()], dtype=SCAN_SCHEMA["flags"]),
     )
     return heads, legs
 
 
-def _odds_table(born: list[_Born]) -> pl.DataFrame:
+def _odds_table(opened: list[_NewOpportunities]) -> pl.DataFrame:
     """Return the legs of opportunities with the same codes."""
-    columns = [np.concatenate(column) for column in zip(*(one.legs.columns for one in born), strict=True)]
-    facts = Facts._make((*columns, [], born[0].legs.raw_labels, born[0].legs.books))
-    moment = np.repeat([one.now for one in born], [one.at.size for one in born])
+    columns = [np.concatenate(column) for column in zip(*(one.legs.columns for one in opened), strict=True)]
+    facts = Facts._make((*columns, [], opened[0].legs.raw_labels, opened[0].legs.books))
+    moment = np.repeat([one.now for one in opened], [one.at.size for one in opened])
     return facts.frame().with_columns(
-        at=pl.Series(np.concatenate([one.at for one in born])),
+        at=pl.Series(np.concatenate([one.at for one in opened])),
         row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String),
-        net_odds=pl.Series(np.concatenate([one.net for one in born])),
-        own=pl.Series(np.concatenate([one.own for one in born])),
+        net_odds=pl.Series(np.concatenate([one.net for one in opened])),
+        own=pl.Series(np.concatenate([one.own for one in opened])),
         born_at=moments_of(moment),
-        one_sided=np.concatenate([(one.flags[one.at - one.at[0]] & int(ONE_SIDED)) != 0 for one in born]),
+        one_sided=np.concatenate([(one.flags[one.at - one.at[0]] & int(ONE_SIDED)) != 0 for one in opened]),
     )
 
 

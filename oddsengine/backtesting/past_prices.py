@@ -178,8 +178,8 @@ def with_ends(rows: pl.DataFrame) -> pl.DataFrame:
             .rename({"seen": name})
             .drop("since")
         )
-    gone = ends.filter(pl.col("following").is_null() | (pl.col("late") < pl.col("following"))).drop_nulls("late")
-    suspended = gone.with_columns(pl.col("first").alias("recorded_at"), pl.lit(value=False).alias("is_active"))
+    removed = ends.filter(pl.col("following").is_null() | (pl.col("late") < pl.col("following"))).drop_nulls("late")
+    suspended = removed.with_columns(pl.col("first").alias("recorded_at"), pl.lit(value=False).alias("is_active"))
     suspended = suspended.with_columns(last_seen_at=pl.max_horizontal("last_seen_at", "recorded_at"))
     return pl.concat([rows, suspended.select(rows.columns)]).sort("recorded_at", maintain_order=True)
 

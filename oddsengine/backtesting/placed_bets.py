@@ -28,7 +28,7 @@ from oddsengine.board.names import Names
 from oddsengine.columns import NO_TIME, Bools, Floats
 from oddsengine.identity.layout import BOOK_BITS, ON
 from oddsengine.identity.raw_labels import RAW_LABEL
-from oddsengine.identity.traits import book_charges
+from oddsengine.identity.traits import book_fees
 from oddsengine.live.engine import Engine
 from oddsengine.matching import event_ids, name_likeness
 from oddsengine.matching.known_games import Spelling, fit
@@ -223,8 +223,8 @@ def _numbers(frame: pl.DataFrame, name: str, least: float) -> Floats:
 
 def _net(table: pl.DataFrame) -> Floats:
     """Return prices after the commission of their books in the catalog."""
-    charges, live = book_charges(table["sportsbook"].to_list()), table["is_live"].to_numpy()
-    return charged(table["odds_decimal"].to_numpy(), charges.commission, np.where(live, charges.live_fee, charges.fee))
+    fees, live = book_fees(table["sportsbook"].to_list()), table["is_live"].to_numpy()
+    return charged(table["odds_decimal"].to_numpy(), fees.commission, np.where(live, fees.live_fee, fees.fee))
 
 
 def _closing(frame: pl.DataFrame) -> Floats:
@@ -299,11 +299,11 @@ class HistoryEvents:
         if self._names is None:
             return
         at = [RAW_LABEL.index(name) for name in ("event_id", "sport", "league", "home_team", "away_team")]
-        said: dict[str, Counter[tuple[str, ...]]] = {}
+        reported: dict[str, Counter[tuple[str, ...]]] = {}
         for raw_label in self._names.terms.raw_labels:
             ident, *about = (raw_label[place] or "" for place in at)
-            said.setdefault(ident, Counter())[tuple(about)] += 1
-        texts = {ident: _usual(each) for ident, each in said.items()}
+            reported.setdefault(ident, Counter())[tuple(about)] += 1
+        texts = {ident: _usual(each) for ident, each in reported.items()}
         starts = moments_of(self._start).to_list()
         for code, ident in enumerate(self._names.events.values[: len(starts)]):
             sport, league, home, away = texts.get(ident, ("",) * 4)
@@ -313,9 +313,9 @@ class HistoryEvents:
         self._start = np.empty(0, np.int64)
 
 
-def _usual(said: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
+def _usual(reported: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
     """Return the most frequent of the texts that say most."""
-    return max(said, key=lambda texts: (sum(map(bool, texts)), said[texts]))
+    return max(reported, key=lambda texts: (sum(map(bool, texts)), reported[texts]))
 
 
 _Scored = tuple[float, bool, Event]  # likeness of the teams, whether swapped, and the game
@@ -325,7 +325,7 @@ class FoundEvent(NamedTuple):
     """The event of a bet."""
 
     event: Event | None
-    turned: bool = False  # the bet names home and away the other way round
+    swapped: bool = False  # the bet names home and away the other way round
     missing: str | None = None  # why there is none
 
 
@@ -333,9 +333,9 @@ def find_events(bets: pl.DataFrame, events: Iterable[Event]) -> list[FoundEvent]
     """Find the event of each bet."""
     index = _EventIndex(events)
     columns = ("event_id", "event_name", "home_team", "away_team", "event_start_time", "event_date", "placed_at")
-    said = bets.select(columns).rows()
-    found = {key: index.find(*key) for key in dict.fromkeys(said)}
-    return [found[key] for key in said]
+    reported = bets.select(columns).rows()
+    found = {key: index.find(*key) for key in dict.fromkeys(reported)}
+    return [found[key] for key in reported]
 
 
 class _EventIndex:
@@ -359,7 +359,7 @@ class _EventIndex:
         if ident in self._by_id:
             event = self._by_id[ident]
             teams = event.home and event.away
-            return FoundEvent(event, turned=pair is not None and bool(teams) and _likeness(event, pair)[1])
+            return FoundEvent(event, swapped=pair is not None and bool(teams) and _likeness(event, pair)[1])
         if pair is None:
             return FoundEvent(None, missing="event not in the history")
         right = [each for each in self._alike(pair, start or day) if _is_then(each[2], start, day, placed)]
@@ -431,7 +431,7 @@ def _least(games: list[_Scored], gaps: list[timedelta]) -> _Scored | None:
 def on_events(bets: pl.DataFrame, found: Iterable[FoundEvent]) -> pl.DataFrame:
     """Return bets with the id, teams and start of their events, and their outcomes named by these teams."""
     rows = [
-        row if of.event is None else {**row, **_moved(row, of.event, swap=of.turned)}
+        row if of.event is None else {**row, **_moved(row, of.event, swap=of.swapped)}
         for row, of in zip(bets.iter_rows(named=True), found, strict=True)
     ]
     return pl.DataFrame(rows, schema=bets.schema) if rows else bets

@@ -100,8 +100,8 @@ def _facts(engine: Engine, update: Update, hits: Hits) -> pl.DataFrame:
     """Return the texts of +EV prices that are new, and their positions on the ladders."""
     facts = update.facts.take(update.facts.places(hits.legs[:, 0])).frame()
     with engine.still() as board:
-        # The step may have renumbered the units since it found the prices.
-        gathered = board.gather(np.unique(board.rows.unit[hits.legs[:, 0]]).astype(np.int64))
+        # The step may have renumbered the partitions since it found the prices.
+        gathered = board.gather(np.unique(board.rows.partition[hits.legs[:, 0]]).astype(np.int64))
         order = np.argsort(gathered.groups.row)
         at = order[np.searchsorted(gathered.groups.row[order], hits.legs[:, 0])]
         where = located(board, gathered, at, engine.fair)

@@ -1,8 +1,8 @@
-"""Changes: which markets of some units have to be searched again.
+"""Changes: which markets of some partitions have to be searched again.
 
 A row is pending if its price, times or verdict have changed since its market was last searched, and a market is
-searched if one of its rows is. Where rows have come or gone, or are suspended or resumed, the unit is loose: all of its
-markets are searched. An opportunity in a market without rows expires, because none of its rows is found.
+searched if one of its rows is. Where rows have come or gone, or are suspended or resumed, the partition is loose: all
+of its markets are searched. An opportunity in a market without rows expires, because none of its rows is found.
 
 If closing prices are estimated, an estimate also depends on the momentum of its ladder, the start of the event, and the
 markets on neighbouring lines. These are compared for ladders in which a market has changed; elsewhere only time changes
@@ -25,7 +25,7 @@ from oddsengine.columns import Bytes
 from oddsengine.detection.sweep import Scope
 from oddsengine.detection.tails import Curves
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.layout import UnitColumns
+from oddsengine.identity.layout import PartitionColumns
 from oddsengine.pricing.close import CloseInput as Estimated
 from oddsengine.pricing.close import neighbours
 
@@ -141,23 +141,23 @@ def _reach(row, market, ladder, is_searched, ladders, reach):
 
 
 @kernel
-def _loosen(segments, rows, live, ladder, ladder_unit, book, changed, has_change, has_one):
-    """Mark all markets of units as changed in which one has changed and a book quotes one side only.
+def _loosen(segments, rows, live, ladder, ladder_partition, book, changed, has_change, has_one):
+    """Mark all markets of partitions as changed in which one has changed and a book quotes one side only.
 
     - `live`, `book`: as in `Groups`
-    - `ladder_unit` (per ladder): the unit
-    - `has_change`, `has_one` (uint8 per unit): scratch arrays of zeros
+    - `ladder_partition` (per ladder): the partition
+    - `has_change`, `has_one` (uint8 per partition): scratch arrays of zeros
     """
     for m in range(segments.size - 1):
-        unit, s = ladder_unit[ladder[m]], segments[m]
+        partition, s = ladder_partition[ladder[m]], segments[m]
         if changed[m] != 0:
-            has_change[unit] = 1
-        if has_one[unit] != 0 or segments[m + 1] - s != 2 or live[ladder[m]] != 0:
+            has_change[partition] = 1
+        if has_one[partition] != 0 or segments[m + 1] - s != 2 or live[ladder[m]] != 0:
             continue
         i, j = rows[s], rows[s + 1]
-        while has_one[unit] == 0 and (i < rows[s + 1] or j < rows[s + 2]):
+        while has_one[partition] == 0 and (i < rows[s + 1] or j < rows[s + 2]):
             if i == rows[s + 1] or j == rows[s + 2] or book[i] != book[j]:
-                has_one[unit] = 1
+                has_one[partition] = 1
                 break
             b = book[i]
             while i < rows[s + 1] and book[i] == b:
@@ -165,38 +165,38 @@ def _loosen(segments, rows, live, ladder, ladder_unit, book, changed, has_change
             while j < rows[s + 2] and book[j] == b:
                 j += 1
     for m in range(segments.size - 1):
-        unit = ladder_unit[ladder[m]]
-        if has_change[unit] != 0 and has_one[unit] != 0:
+        partition = ladder_partition[ladder[m]]
+        if has_change[partition] != 0 and has_one[partition] != 0:
             changed[m] = _CHANGED
 
 
-def since_last_search(some: UnitColumns, loose: Bytes, rows: Rows, due: Bytes | None = None) -> Bytes:
-    """Markets of some units that have changed since they were last searched: `_CHANGED` or 0.
+def since_last_search(some: PartitionColumns, loose: Bytes, rows: Rows, due: Bytes | None = None) -> Bytes:
+    """Markets of some partitions that have changed since they were last searched: `_CHANGED` or 0.
 
-    `loose` is 1 for those of the units in which rows came or went. `due` is 1 for units that have changed through time
-    alone; it is given if closing prices are estimated.
+    `loose` is 1 for those of the partitions in which rows came or went. `due` is 1 for partitions that have changed
+    through time alone; it is given if closing prices are estimated.
     """
     g, changed = some.groups, np.empty(some.groups.threshold.size, np.uint8)
-    whole = loose if due is None else loose | due[some.units]
-    _changed(g.markets, g.segments, g.rows, g.row, rows.pending, whole[some.ladder_unit], changed)
+    whole = loose if due is None else loose | due[some.partitions]
+    _changed(g.markets, g.segments, g.rows, g.row, rows.pending, whole[some.ladder_partition], changed)
     return changed
 
 
-def loosen(some: UnitColumns, changed: Bytes) -> Bytes:
+def loosen(some: PartitionColumns, changed: Bytes) -> Bytes:
     """Add the markets that change if one-sided prices are estimated.
 
-    Every price of a unit affects the margins in it, so one change there changes all its markets.
+    Every price of a partition affects the margins in it, so one change there changes all its markets.
     """
-    g, units, out = some.groups, some.units.size, changed.copy()
+    g, partitions, out = some.groups, some.partitions.size, changed.copy()
     _loosen(
-        g.segments, g.rows, g.live, g.ladder, some.ladder_unit, g.book, out, np.zeros(units, np.uint8),
-        np.zeros(units, np.uint8),
+        g.segments, g.rows, g.live, g.ladder, some.ladder_partition, g.book, out, np.zeros(partitions, np.uint8),
+        np.zeros(partitions, np.uint8),
     )  # fmt: skip
     return out
 
 
-def remember(some: UnitColumns, rows: Rows) -> None:
-    """Some units were searched."""
+def remember(some: PartitionColumns, rows: Rows) -> None:
+    """Some partitions were searched."""
     rows.pending[some.groups.row] = 0
     rows.pending[some.out] = 0
 
@@ -216,7 +216,7 @@ def _voting(ladder, segments, rows, is_searched, needed, out):
             out[ladder[m]] = 1
 
 
-def voting(some: UnitColumns, changed: Bytes, curves: Curves, *, stored: bool) -> Bytes:
+def voting(some: PartitionColumns, changed: Bytes, curves: Curves, *, stored: bool) -> Bytes:
     """Ladders whose votes a search may need; if estimates are stored, those of other whole markets are reused."""
     g, out = some.groups, np.zeros(some.groups.event.size, np.uint8)
     where = scope(some, ladders_with(g, changed)[g.ladder], curves)
@@ -224,7 +224,7 @@ def voting(some: UnitColumns, changed: Bytes, curves: Curves, *, stored: bool) -
     return out
 
 
-def at_close(some: UnitColumns, changed: Bytes, board: Estimated, is_renewed: Bytes) -> Bytes:
+def at_close(some: PartitionColumns, changed: Bytes, board: Estimated, is_renewed: Bytes) -> Bytes:
     """Add the markets of the changed ladders whose closing price depends on a change elsewhere.
 
     `is_renewed` is 1 for ladders whose momentum or start is another.
@@ -244,7 +244,7 @@ def ladders_with(g: Groups, changed: Bytes) -> Bytes:
     return out
 
 
-def scope(some: UnitColumns, changed: Bytes, curves: Curves) -> Scope:
+def scope(some: PartitionColumns, changed: Bytes, curves: Curves) -> Scope:
     """Where to search: changed markets, their equivalent outcomes, and the ladders whose tails depend on them."""
     g, n = some.groups, some.groups.threshold.size
     out = Scope(changed.copy(), np.empty(g.event.size, np.uint8), np.empty(n, np.uint8))
@@ -255,7 +255,7 @@ def scope(some: UnitColumns, changed: Bytes, curves: Curves) -> Scope:
     return out
 
 
-def reach(some: UnitColumns, scope: Scope, out: Bytes) -> None:
+def reach(some: PartitionColumns, scope: Scope, out: Bytes) -> None:
     """Write the scopes of the gathered rows to `out`, one byte per slot."""
     g = some.groups
     _reach(g.row, g.market, g.ladder, scope.markets, scope.ladders, out)

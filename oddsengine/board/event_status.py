@@ -89,10 +89,10 @@ class EventNotices:
 
     def statuses(self, rows: Rows, names: Names, moment: int, limits: catalog.Thresholds) -> EventStatuses:
         """Status of every event, from its prices and from notices of sources."""
-        last, last_live, begins, told = (np.full(len(names.events.values), NO_TIME) for _ in range(4))
+        last, last_live, begins, start_seen = (np.full(len(names.events.values), NO_TIME) for _ in range(4))
         _watch(
             rows.key[: rows.top], rows.seen[: rows.top], rows.start, rows.state, rows.flags, names.terms.event.values,
-            last, last_live, begins, told,
+            last, last_live, begins, start_seen,
         )  # fmt: skip
         codes = names.events.codes
         notices = [(codes[id_], notice) for id_, notice in self.latest.items() if id_ in codes]

@@ -116,7 +116,10 @@ class Games(Codes[Game]):
         return code in self.others.get(event, ())
 
     def decide(self, event: int, votes: Sequence[Counter[Game]]) -> bool:
-        """Decide again which games are not that of an event, from what each feed names; return whether that changed."""
+        """Decide again which games are not that of an event, by the games that each provider names.
+
+        Returns whether that changed.
+        """
         others = frozenset(self.codes[game] for game in other_games(votes))
         if others == self.others.get(event, frozenset()):
             return False
@@ -152,11 +155,11 @@ class Events(HashedCodes[str]):
         self.sports[event] = _sport(league)
         self.moves += 1
 
-    def is_turned(self, event: int, pair: int) -> bool:
+    def is_swapped(self, event: int, pair: int) -> bool:
         """Whether an answer of `pairs` names the teams in the opposite order to its event."""
-        return pair != int(self.pairs.lead.values[event]) and self.turned(event)[pair]
+        return pair != int(self.pairs.lead.values[event]) and self.swapped(event)[pair]
 
-    def turned(self, event: int) -> dict[int, bool]:
+    def swapped(self, event: int) -> dict[int, bool]:
         """For each answer of `pairs` about an event, whether it names the teams in the opposite order to the event."""
         pairs = self.pairs.answers[event]
         home, away = np.array(list(pairs)).T

@@ -98,7 +98,7 @@ def _free(slot, record, levels):
 
 
 @kernel
-def look_at(
+def observe(
     slot, now, last_time, q, level, level_time, level_observation, observations, same, depth, record, flags, levels,
     away, back, window, most_observations, least_same, least_returns,
 ):  # fmt: skip

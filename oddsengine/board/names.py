@@ -16,8 +16,8 @@ from oddsengine import catalog
 from oddsengine.board.codes import Books, Codes, Copyable, HashedCodes, RankedCodes, Subjects
 from oddsengine.board.events import Events
 from oddsengine.board.market_tables import MarketTables
+from oddsengine.board.partitions import PartitionCodes
 from oddsengine.board.terms import Meaning, Reading, Term, Terms, meanings, term_hashes
-from oddsengine.board.units import UnitCodes
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Longs, Words
 from oddsengine.detection.opportunity_ids import Hashes, ladders
@@ -43,7 +43,7 @@ class Names(Copyable):
         self.subjects = Subjects()
         self.kinds: HashedCodes[MarketKind] = HashedCodes(_kind_text)
         self.events = Events()
-        self.units = UnitCodes()
+        self.partitions = PartitionCodes()
         self.tables = MarketTables(self.kinds, self.events, self.books)
         self._whole = True
 
@@ -67,7 +67,7 @@ class Names(Copyable):
     # ---- ids of opportunities ----
 
     def hashes(self, groups: Groups) -> Hashes:
-        """Hashes from which the ids of opportunities in some gathered units are computed."""
+        """Hashes from which the ids of opportunities in some gathered partitions are computed."""
         g, id_hash = groups, self.books.id_hash.values
         ladder = ladders(
             self.events.hash.values[g.event], g.live, self.kinds.hash.values[g.kind],
@@ -124,13 +124,15 @@ class Names(Copyable):
         teams = frozenset[str]() if _OTHER_GAME in self._off else game(*meaning.league, *meaning.teams)
         named = events.games.add(event, teams)
         apart = events.games.is_other(event, named)
-        turned = events.is_turned(event, pair)
-        readings = (meaning.turned, meaning.straight) if turned else (meaning.straight, meaning.turned)
+        swapped = events.is_swapped(event, pair)
+        readings = (meaning.swapped, meaning.straight) if swapped else (meaning.straight, meaning.swapped)
         place, other = (self._packed(meaning, raw_label, reading, apart=apart) for reading in readings)
-        units = self.units.of_term(event, events.sports[event], meaning.kind, meaning.verdict, meaning.two_way)
+        partitions = self.partitions.of_term(
+            event, events.sports[event], meaning.kind, meaning.verdict, meaning.two_way
+        )
         id_, stem = term_hashes(raw_label, meaning)
         published = self._published(raw_label, event)
-        term = Term(event, place, other, turned, units, published, id_, stem, checksum(raw_label))
+        term = Term(event, place, other, swapped, partitions, published, id_, stem, checksum(raw_label))
         events.pairs.by_term.append(pair)
         events.leagues.by_term.append(league)
         events.games.by_term.append(named)
@@ -171,21 +173,21 @@ class Names(Copyable):
                 own = keys[slice(*np.searchsorted(event_of, (event, event + 1)))]
                 separated = self._separate(event, own)
                 apart = terms.of_another_game(own >> BOOK_BITS)
-            turned = of.pairs.decide(event, apart) is not None and self._turn(event)
+            swapped = of.pairs.decide(event, apart) is not None and self._swap(event)
             league = of.leagues.decide(event, apart)
             if league is not None:
                 of.move(event, league)
                 self._regroup(event)
-            if separated or turned or league is not None:
+            if separated or swapped or league is not None:
                 changed.append(event)
         self._whole = True
         return changed
 
     def _separate(self, event: int, keys: Longs) -> bool:
         """Decide which terms of an event name another game, from its rows; return whether that changed."""
-        games, feed = self.events.games, self.tables.traits.feed
+        games, provider = self.events.games, self.tables.traits.provider
         named = games.by_term.values[keys >> BOOK_BITS].astype(np.int64) << BOOK_BITS
-        named |= feed[self.books.rank[keys & BOOK_MASK]]
+        named |= provider[self.books.rank[keys & BOOK_MASK]]
         votes: dict[int, Counter[Game]] = {}
         for at, count in zip(*(each.tolist() for each in np.unique(named, return_counts=True)), strict=True):
             votes.setdefault(at & BOOK_MASK, Counter())[games.values[at >> BOOK_BITS]] = count
@@ -195,21 +197,23 @@ class Names(Copyable):
         self.terms.separate(terms, np.isin(games.by_term.values[terms], list(games.others[event])))
         return True
 
-    def _turn(self, event: int) -> bool:
+    def _swap(self, event: int) -> bool:
         """Swap home and away of the terms that name the teams of an event the other way round than before."""
-        turned, terms = self.events.turned(event), self.terms.of_event(event)
+        swapped, terms = self.events.swapped(event), self.terms.of_event(event)
         pairs = self.events.pairs.by_term.values[terms].tolist()
-        return self.terms.turn(terms, np.array([turned[pair] for pair in pairs], bool))
+        return self.terms.swap(terms, np.array([swapped[pair] for pair in pairs], bool))
 
     def _regroup(self, event: int) -> None:
-        """Assign the terms of an event to units again after its sport or league changed.
+        """Assign the terms of an event to partitions again after its sport or league changed.
 
         Terms without a sport of their own are published under that of the event.
         """
         lacking, terms, sport = False, self.terms, self.events.sports[event]
         for term in terms.of_event(event).tolist():
             kind, verdict, two_way = kind_and_verdict(terms.place.values[term])
-            terms.units.values[term] = self.units.of_term(event, sport, self.kinds.values[kind], verdict, two_way)
+            terms.partitions.values[term] = self.partitions.of_term(
+                event, sport, self.kinds.values[kind], verdict, two_way
+            )
             raw_label = terms.raw_labels[term]
             if not (raw_label[1] and raw_label[2]):
                 lacking = True

@@ -1,17 +1,17 @@
-"""Open sets: the opportunities that the views of an engine have open, stored by view and unit.
+"""Open sets: the opportunities that the views of an engine have open, stored by view and partition.
 
-A search over some units replaces what was open in the searched markets. `compare` determines the difference for each
-opportunity (new, changed, unchanged, expired) without changing anything, and `commit` applies it. Both process all
+A search over some partitions replaces what was open in the searched markets. `compare` determines the difference for
+each opportunity (new, changed, unchanged, expired) without changing anything, and `commit` applies it. Both process all
 views of a search at once. Opportunities are identified by id; if only figures change, the id and the time of first
 detection stay the same.
 
 Columns of the kernels:
 
 - `views` (per view): row of `head`, negative if suspended
-- `units` (per unit of the search): the unit
-- `head` (int32, rows by units), `heads` (int32 per unit), `following` (int32 per place): chains of places, as in
-  `OpenTable`; `heads` is a row of `head`
-- `ids`, `kinds`, `unit`, `legs`, `figures`, `shown`, `detected_at`: the columns of `OpenTable`, per place
+- `partitions` (per partition of the search): the partition
+- `head` (int32, rows by partitions), `heads` (int32 per partition), `following` (int32 per place): chains of places, as
+  in `OpenTable`; `heads` is a row of `head`
+- `ids`, `kinds`, `partition`, `legs`, `figures`, `shown`, `detected_at`: the columns of `OpenTable`, per place
 - `h_id`, `h_kind`, `h_legs`, `h_figures`, `h_shown`: the columns of `Hits`
 - `ends`: as in `Difference`
 """
@@ -32,16 +32,16 @@ _ONE = np.uint64(1)
 
 
 _COMPACT = 1 << 12  # places; smaller tables are not worth it
-_COLUMNS = ("id", "kind", "unit", "legs", "figures", "shown", "detected_at", "following")
-_UNUSED = {"unit": -1, "legs": -1, "following": -1}  # in places that are not used
+_COLUMNS = ("id", "kind", "partition", "legs", "figures", "shown", "detected_at", "following")
+_UNUSED = {"partition": -1, "legs": -1, "following": -1}  # in places that are not used
 
 
 class Hits(NamedTuple):
-    """Opportunities found by a search, sorted by view, then unit."""
+    """Opportunities found by a search, sorted by view, then partition."""
 
     id: Words
     kind: Bytes  # code in `KINDS`
-    unit: Ints
+    partition: Ints
     legs: Ints  # (n, LEGS) slots of the board, -1 beyond
     figures: Floats  # (n, FIGURES); by kind, see `Kind.figures`
     shown: Words  # of kinds that are `hashed`: a hash of what else their rows show, see `low_hold.shown`
@@ -73,7 +73,7 @@ class Hits(NamedTuple):
 class Difference(NamedTuple):
     """The effect of a search on the open sets of its views."""
 
-    ends: Longs  # (views * units + 1): offsets of the hits of each view and unit
+    ends: Longs  # (views * partitions + 1): offsets of the hits of each view and partition
     status: Bytes  # per hit: SAME, CHANGED, NEW
     old: Ints  # per hit: its place, -1 if new
     expired: Ints  # places that were not found again, by view
@@ -83,25 +83,25 @@ class Difference(NamedTuple):
 
 
 @kernel
-def _ends(who, unit, units, ends):
-    """Offsets of the hits of each view and unit.
+def _ends(who, partition, partitions, ends):
+    """Offsets of the hits of each view and partition.
 
-    `who` and `unit` (per hit) are the view and the unit.
+    `who` and `partition` (per hit) are the view and the partition.
     """
     i = 0
     for c in range(ends.size - 1):
         ends[c] = i
-        while i < who.size and who[i] == c // units.size and unit[i] == units[c % units.size]:
+        while i < who.size and who[i] == c // partitions.size and partition[i] == partitions[c % partitions.size]:
             i += 1
     ends[ends.size - 1] = i
 
 
 @kernel
 def _compare(
-    views, units, head, following, ids, kinds, legs, figures, shown, ends, h_id, h_kind, h_legs, h_figures, h_shown,
-    reach, is_paired, is_hashed, status, old, expired, expired_ends, affected, affected_ends,
+    views, partitions, head, following, ids, kinds, legs, figures, shown, ends, h_id, h_kind, h_legs, h_figures,
+    h_shown, reach, is_paired, is_hashed, status, old, expired, expired_ends, affected, affected_ends,
 ):  # fmt: skip
-    """Match the hits of each view and unit with what is open there and was searched.
+    """Match the hits of each view and partition with what is open there and was searched.
 
     - `is_paired`, `is_hashed` (bool per kind): as `paired` and `hashed` of `Kind`
     - `reach` (uint8 per slot): which searches reached a row: `IN_MARKETS`, `IN_LADDERS`
@@ -110,12 +110,12 @@ def _compare(
     n_expired, n_affected = 0, 0
     for v in range(views.size):
         expired_ends[v], affected_ends[v] = n_expired, n_affected
-        for at in range(units.size):
-            a, b = ends[v * units.size + at], ends[v * units.size + at + 1]
+        for at in range(partitions.size):
+            a, b = ends[v * partitions.size + at], ends[v * partitions.size + at + 1]
             for i in range(a, b):
                 status[i] = NEW
                 old[i] = NONE
-            p = head[views[v], units[at]] if views[v] >= 0 else NONE
+            p = head[views[v], partitions[at]] if views[v] >= 0 else NONE
             while p >= 0:
                 i = a
                 while i < b and not (h_id[i] == ids[p] and h_kind[i] == kinds[p]):
@@ -151,8 +151,8 @@ def _compare(
 
 @kernel
 def _commit(
-    views, units, head, following, ids, kinds, unit, legs, figures, shown, detected_at, ends, h_id, h_kind, h_legs,
-    h_figures, h_shown, old, expired, affected, spare, n_spare, top, now,
+    views, partitions, head, following, ids, kinds, partition, legs, figures, shown, detected_at, ends, h_id, h_kind,
+    h_legs, h_figures, h_shown, old, expired, affected, spare, n_spare, top, now,
 ):  # fmt: skip
     """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones.
 
@@ -164,29 +164,29 @@ def _commit(
     for p in affected:
         shown[p] = 0  # one that was not found again may show anything until it is searched
     for i in range(expired.size):
-        unit[expired[i]] = NONE
+        partition[expired[i]] = NONE
         spare[n_spare] = expired[i]
         n_spare += 1
     for v in range(views.size):
         row = views[v]
         if row < 0:
             continue
-        for at in range(units.size):
+        for at in range(partitions.size):
             last_place = np.int32(NONE)
-            p = head[row, units[at]]
+            p = head[row, partitions[at]]
             while p >= 0:
                 next_place = following[p]
-                if unit[p] >= 0:
+                if partition[p] >= 0:
                     following[p] = last_place
                     last_place = p
                 p = next_place
-            head[row, units[at]] = last_place
+            head[row, partitions[at]] = last_place
     for v in range(views.size):
         row = views[v]
         if row < 0:
             continue
-        for at in range(units.size):
-            for i in range(ends[v * units.size + at], ends[v * units.size + at + 1]):
+        for at in range(partitions.size):
+            for i in range(ends[v * partitions.size + at], ends[v * partitions.size + at + 1]):
                 p = old[i]
                 if p < 0:
                     if n_spare > 0:
@@ -197,10 +197,10 @@ def _commit(
                         top += 1
                     ids[p] = h_id[i]
                     kinds[p] = h_kind[i]
-                    unit[p] = units[at]
+                    partition[p] = partitions[at]
                     detected_at[p] = now
-                    following[p] = head[row, units[at]]
-                    head[row, units[at]] = p
+                    following[p] = head[row, partitions[at]]
+                    head[row, partitions[at]] = p
                 for k in range(legs.shape[1]):
                     legs[p, k] = h_legs[i, k]
                 for k in range(figures.shape[1]):
@@ -227,19 +227,19 @@ def _places(heads, following, out):
 
 
 @kernel
-def _chain(places, unit, heads, following):
-    """Link places into chains by unit.
+def _chain(places, partition, heads, following):
+    """Link places into chains by partition.
 
     `places` are those of one view.
     """
     heads[:] = NONE
     for p in places:
-        following[p] = heads[unit[p]]
-        heads[unit[p]] = p
+        following[p] = heads[partition[p]]
+        heads[partition[p]] = p
 
 
 class OpenTable:
-    """The open opportunities of an engine's views: a row of `head` per view, and chains of places by unit."""
+    """The open opportunities of an engine's views: a row of `head` per view, and chains of places by partition."""
 
     def __init__(self) -> None:
         self.head: Ints = np.full((8, 256), -1, np.int32)
@@ -248,7 +248,7 @@ class OpenTable:
         self._free = list(range(8))  # rows of `head`
         self.id: Words = np.empty(0, np.uint64)
         self.kind: Bytes = np.empty(0, np.uint8)
-        self.unit: Ints = np.empty(0, np.int32)
+        self.partition: Ints = np.empty(0, np.int32)
         self.legs: Ints = np.empty((0, LEGS), np.int32)
         self.figures: Floats = np.empty((0, FIGURES))
         self.shown: Words = np.empty(0, np.uint64)
@@ -261,11 +261,11 @@ class OpenTable:
         for name in (*_COLUMNS, "spare"):
             setattr(self, name, grown(getattr(self, name), n, _UNUSED.get(name, 0)))
 
-    def _heads(self, rows: int, units: int) -> None:
-        """Allocate for this many views and units."""
+    def _heads(self, rows: int, partitions: int) -> None:
+        """Allocate for this many views and partitions."""
         have = self.head.shape
-        if rows > have[0] or units > have[1]:
-            wide = have[1] if units <= have[1] else max(units, 2 * have[1])
+        if rows > have[0] or partitions > have[1]:
+            wide = have[1] if partitions <= have[1] else max(partitions, 2 * have[1])
             head = np.full((max(rows, have[0]), wide), -1, np.int32)
             head[: have[0], : have[1]] = self.head
             self.head = head
@@ -282,7 +282,7 @@ class OpenTable:
         """Clear a view."""
         places = self.places(row)
         self.head[row] = -1
-        self.unit[places] = -1
+        self.partition[places] = -1
         self.spare[self.spares : self.spares + places.size] = places
         self.spares += places.size
         self._free.append(row)
@@ -291,7 +291,7 @@ class OpenTable:
 
     def _compact(self) -> None:
         """Give up free places; the order of the others stays."""
-        used = np.flatnonzero(self.unit[: self.top] >= 0)
+        used = np.flatnonzero(self.partition[: self.top] >= 0)
         to = np.full(self.top + 1, -1, np.int32)  # its last entry is for -1
         to[used] = np.arange(used.size)
         self.head = to[self.head]
@@ -301,53 +301,53 @@ class OpenTable:
         self.spare = np.zeros(used.size, np.int32)
         self.top, self.spares = used.size, 0
 
-    def prepare(self, units: Longs) -> None:
-        """Allocate for searches of some units."""
-        self._heads(0, int(units.max(initial=0)) + 1)
+    def prepare(self, partitions: Longs) -> None:
+        """Allocate for searches of some partitions."""
+        self._heads(0, int(partitions.max(initial=0)) + 1)
 
-    def compare(self, views: Longs, who: Longs, units: Longs, hits: Hits, reach: Bytes) -> Difference:
-        """Determine the effect of a search over some units (ascending) for some views.
+    def compare(self, views: Longs, who: Longs, partitions: Longs, hits: Hits, reach: Bytes) -> Difference:
+        """Determine the effect of a search over some partitions (ascending) for some views.
 
         `views` are their rows, -1 for a suspended view; `who` is each hit's index in `views`. `reach` is, by slot
         of a first leg, the scope of the search; see `board.changed_markets`.
         """
-        self.prepare(units)
-        ends, expired_ends = np.empty(views.size * units.size + 1, np.int64), np.empty(views.size + 1, np.int64)
-        _ends(who, hits.unit, units, ends)
+        self.prepare(partitions)
+        ends, expired_ends = np.empty(views.size * partitions.size + 1, np.int64), np.empty(views.size + 1, np.int64)
+        _ends(who, hits.partition, partitions, ends)
         status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
-        gone, affected = np.empty((2, self.top), np.int32)
+        removed, affected = np.empty((2, self.top), np.int32)
         affected_ends = np.empty(views.size + 1, np.int64)
         _compare(
-            views, units, self.head, self.following, self.id, self.kind, self.legs, self.figures, self.shown, ends,
+            views, partitions, self.head, self.following, self.id, self.kind, self.legs, self.figures, self.shown, ends,
             hits.id, hits.kind, hits.legs, hits.figures, hits.shown, reach,
             np.array([kind.paired for kind in KINDS.values()]), np.array([kind.hashed for kind in KINDS.values()]),
-            status, old, gone, expired_ends, affected, affected_ends,
+            status, old, removed, expired_ends, affected, affected_ends,
         )  # fmt: skip
-        gone = gone[: expired_ends[-1]]
+        removed = removed[: expired_ends[-1]]
         # In an order that does not depend on earlier steps, so that a replay reports them in the same order.
         of = np.repeat(np.arange(views.size), np.diff(expired_ends))
-        order = np.lexsort((self.id[gone], self.kind[gone], self.unit[gone], of))
+        order = np.lexsort((self.id[removed], self.kind[removed], self.partition[removed], of))
         affected = affected[: affected_ends[-1]]
-        return Difference(ends, status, old, gone[order], expired_ends, affected, affected_ends)
+        return Difference(ends, status, old, removed[order], expired_ends, affected, affected_ends)
 
-    def commit(self, views: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> None:
+    def commit(self, views: Longs, partitions: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Apply a difference."""
-        self.prepare(units)
+        self.prepare(partitions)
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
-            views, units, self.head, self.following, self.id, self.kind, self.unit, self.legs, self.figures,
+            views, partitions, self.head, self.following, self.id, self.kind, self.partition, self.legs, self.figures,
             self.shown, self.detected_at, difference.ends, hits.id, hits.kind, hits.legs, hits.figures, hits.shown,
             difference.old, difference.expired, difference.affected, self.spare, self.spares, self.top, now,
         )  # fmt: skip
 
-    def rehome(self, unit: Ints) -> None:
-        """Assign new unit numbers; `unit` has them by slot. An opportunity belongs to the unit of its first leg."""
+    def rehome(self, partition: Ints) -> None:
+        """Assign new partition numbers; `partition` has them by slot. That of an opportunity is its first leg's."""
         held = [self.places(row) for row in range(self.head.shape[0])]
         every = np.concatenate(held)
-        self.unit[every] = unit[self.legs[every, 0]]
-        self.head = np.full((len(held), max(256, int(self.unit[every].max(initial=0)) + 1)), -1, np.int32)
+        self.partition[every] = partition[self.legs[every, 0]]
+        self.head = np.full((len(held), max(256, int(self.partition[every].max(initial=0)) + 1)), -1, np.int32)
         for row, places in enumerate(held):
-            _chain(places, self.unit, self.head[row], self.following)
+            _chain(places, self.partition, self.head[row], self.following)
 
     def places(self, row: int) -> Ints:
         """Places of all opportunities of a view, ascending."""

@@ -432,7 +432,7 @@ def _given_american(frame: pl.DataFrame, table: pl.DataFrame) -> Floats:
 
 
 def _valid_depth(levels: Sequence[Any] | None, *numbers: float | None) -> bool:
-    """Whether levels, charges and rules of stakes are as `check_odds` wants them."""
+    """Whether levels, fees and rules of stakes are as `check_odds` wants them."""
     few = levels is None or len(levels) <= MOST_LEVELS
     return (
         few

@@ -1,4 +1,4 @@
-"""Levels and charges of the rows that have their own, as numbers; and which rows have rules of stakes.
+"""Levels and fees of the rows that have their own, as numbers; and which rows have rules of stakes.
 
 They are derived from the rows' texts (`row_links`), whenever those are set. Levels of a row stand together in a pool,
 best first; those of earlier texts stay in it until it is packed.
@@ -6,18 +6,18 @@ best first; those of earlier texts stay in it until it is packed.
 
 import numpy as np
 
-from oddsengine.board.row_links import CHARGES, LADDER, RULES, depth_parts
+from oddsengine.board.row_links import FEES, LADDER, RULES, depth_parts
 from oddsengine.columns import Bytes, Ints, Longs, grown, spans
 from oddsengine.pricing.commission import PriceDepth
 from oddsengine.tables.levels import FlatLevels, levels_of_text
 
 
 class Depth:
-    """The levels and charges of rows, by slot."""
+    """The levels and fees of rows, by slot."""
 
     def __init__(self, least: int = 1024) -> None:
         self._least = least  # levels below which the pool is not packed
-        self._charges: dict[int, tuple[float, float]] = {}  # commission and fee, nan: those of the book
+        self._fees: dict[int, tuple[float, float]] = {}  # commission and fee, nan: those of the book
         self._ruled: set[int] = set()  # slots with rules of stakes
         self._first = np.empty(0, np.int64)  # per slot: place of its levels in the pool
         self._size = np.empty(0, np.int64)
@@ -27,16 +27,16 @@ class Depth:
 
     def put(self, slot: int, link: str | None) -> int:
         """Replace those of a row by those of its text. Returns what it has, as `links.own_parts`."""
-        levels, charges, parts = depth_parts(link)
+        levels, fees, parts = depth_parts(link)
         if parts & RULES:
             self._ruled.add(slot)
         elif self._ruled:
             self._ruled.discard(slot)
-        if any(charges):
-            commission, fee = (float(text or "nan") for text in charges)
-            self._charges[slot] = commission, fee
-        elif self._charges:
-            self._charges.pop(slot, None)
+        if any(fees):
+            commission, fee = (float(text or "nan") for text in fees)
+            self._fees[slot] = commission, fee
+        elif self._fees:
+            self._fees.pop(slot, None)
         if levels or (slot < self._size.size and self._size[slot]):
             self._put_levels(slot, sorted(levels_of_text(levels), reverse=True))
         return parts
@@ -69,15 +69,15 @@ class Depth:
     @property
     def is_empty(self) -> bool:
         """Whether no row has any."""
-        return not (self._held or self._charges or self._ruled)
+        return not (self._held or self._fees or self._ruled)
 
     def take(self, slots: Ints | Longs, parts: Bytes, *, levels: bool) -> PriceDepth | None:
         """Those of some rows, `parts` being what each has; None if it is nothing that is asked for."""
-        charged = np.flatnonzero(parts & CHARGES)
+        charged = np.flatnonzero(parts & FEES)
         deep = np.flatnonzero(parts & LADDER) if levels else charged[:0]
         if not (charged.size or deep.size):
             return None
-        rates = np.array([self._charges[slot] for slot in slots[charged].tolist()], np.float64).reshape(-1, 2)
+        rates = np.array([self._fees[slot] for slot in slots[charged].tolist()], np.float64).reshape(-1, 2)
         first, size = self._first[slots[deep]], self._size[slots[deep]]
         at = spans(first, first + size)
         flat = FlatLevels(np.repeat(deep, size), self._odds[at], self._stake[at])

@@ -17,10 +17,10 @@ LINKS = (
     "is_main_line", "is_alternate_line", "volume", "volume_24h", "open_interest", "exchange_token_id",
     LEVELS, COMMISSION, FEE, *BET_RULES,
 )  # fmt: skip
-"""Columns of a single price that are kept as one text: of them only levels and charges are calculated with."""
+"""Columns of a single price that are kept as one text: of them only levels and fees are calculated with."""
 LINK_SCHEMA = {name: ODDS_SCHEMA.get(name) or DEPTH_SCHEMA[name] for name in LINKS}
 _FLAGS = {"True": True, "False": False}
-CHARGES, LADDER, RULES = 1, 2, 4  # parts that only prices of exchanges have
+FEES, LADDER, RULES = 1, 2, 4  # parts that only prices of exchanges have
 LEVELS_AT = LINKS.index(LEVELS)
 SEPARATOR = "\x1f"
 _EXCHANGES = (3, 3, 4)  # numbers of trailing `LINKS` that are omitted if all are empty: only exchanges have them
@@ -62,7 +62,7 @@ def joined(columns: Mapping[str, Sequence[Any]], n: int) -> list[str | None]:
 
 
 def without_depth(link: str | None) -> str | None:
-    """The texts of a row without its levels, charges and rules of stakes."""
+    """The texts of a row without its levels, fees and rules of stakes."""
     if link is None or link.count(SEPARATOR) < LEVELS_AT:
         return link
     own, exchange = link.split(SEPARATOR)[:LEVELS_AT], SEPARATOR * _EXCHANGES[-1]
@@ -75,19 +75,19 @@ def depth_parts(link: str | None) -> tuple[str, tuple[str, str], int]:
     if link is None or link.count(SEPARATOR) < LEVELS_AT:
         return "", ("", ""), 0
     levels, commission, fee, *rules = link.split(SEPARATOR)[LEVELS_AT:]
-    parts = (LADDER if levels else 0) | (CHARGES if commission or fee else 0) | (RULES if any(rules) else 0)
+    parts = (LADDER if levels else 0) | (FEES if commission or fee else 0) | (RULES if any(rules) else 0)
     return levels, (commission, fee), parts
 
 
 def own_parts(link: str | None) -> int:
-    """Which of `LADDER`, `CHARGES` and `RULES` a row has, together."""
+    """Which of `LADDER`, `FEES` and `RULES` a row has, together."""
     return depth_parts(link)[2]
 
 
 def depth_columns(parts: int) -> tuple[str, ...]:
     """The columns `DEPTH_SCHEMA` of rows that have these parts together."""
-    charges, rules = (COMMISSION, FEE) if parts & CHARGES else (), BET_RULES if parts & RULES else ()
-    return ((LEVELS,) if parts & LADDER else ()) + charges + rules
+    fees, rules = (COMMISSION, FEE) if parts & FEES else (), BET_RULES if parts & RULES else ()
+    return ((LEVELS,) if parts & LADDER else ()) + fees + rules
 
 
 def link_column(links: list[str | None], name: str) -> pl.Series:

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import allocating, kernel
-from oddsengine.board.flap import SECONDS, Levels, full, look_at
+from oddsengine.board.flap import SECONDS, Levels, full, observe
 from oddsengine.board.row_depth import Depth
 from oddsengine.board.row_links import depth_columns
 from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words, dtype_of
 from oddsengine.identity.groups import mix
-from oddsengine.identity.layout import FLAP, FREE, GONE, LIVE, MISMATCH, ON, SUSPENDED
+from oddsengine.identity.layout import FLAP, FREE, LIVE, MISMATCH, ON, REMOVED, SUSPENDED
 from oddsengine.pricing.commission import PriceDepth
 
 REJECTED = 32  # by the node that the quote comes from
@@ -53,8 +53,8 @@ class Rows:
     renewed: Longs  # when its last quote was applied
     state: Bytes
     flags: Bytes
-    unit: Ints
-    member: Bytes  # 1: in that unit's list
+    partition: Ints
+    member: Bytes  # 1: in that partition's list
     reason: Bytes  # code of identity or of the guard that rejected it last, 0 if none did
     rejected: Bytes  # why it cannot be bet; unlike `reason`, 0 for markets that are only not compared
     judged: Longs  # when `rejected` last changed
@@ -142,7 +142,7 @@ class Rows:
         return depth_columns(int(np.bitwise_or.reduce(self.own[: self.top][self.state[: self.top] == ON])))
 
     def price_depth(self, slots: Ints, *, levels: bool) -> PriceDepth | None:
-        """Charges, and levels if asked for, of some rows; None if none of them has any."""
+        """Fees, and levels if asked for, of some rows; None if none of them has any."""
         return None if self.deep.is_empty else self.deep.take(slots, self.own[slots], levels=levels)
 
     def release(self, slots: Ints) -> None:
@@ -282,7 +282,7 @@ def _apply(
     - `q_key`, `q_odds`, `q_american`, `q_seen`, `q_changed`, `q_start`, `q_flags`: the columns of `CodedQuotes`
     - `q_id` (uint64 per quote): id of the row, if it is new
     - `now`: time of the batch, microseconds
-    - `levels`, `away`, `back`, `window`, `most_observations`, `least_same`, `least_returns`: as in `look_at`
+    - `levels`, `away`, `back`, `window`, `most_observations`, `least_same`, `least_returns`: as in `observe`
     - `spare` (int32), `n_spare`: free slots, and their number
     - `top`: slots ever used
     - `out_slot` (int32 per quote): the row, or `NONE`
@@ -322,11 +322,11 @@ def _apply(
             seen[slot] = time
             changed[slot] = NO_TIME
             start[slot] = NO_TIME
-        elif time < seen[slot] or (state[slot] == GONE and time < moved[slot]):
+        elif time < seen[slot] or (state[slot] == REMOVED and time < moved[slot]):
             out_slot[i] = slot
             out_effect[i] = LATE
             continue
-        elif state[slot] == GONE:
+        elif state[slot] == REMOVED:
             if has_no_price:
                 out_effect[i] = UNKNOWN
                 continue
@@ -372,7 +372,7 @@ def _apply(
                 depth[slot] = 0
         if is_observation and (quote_flags & SUSPENDED) == 0:
             flap = flags[slot] & FLAP
-            look_at(
+            observe(
                 slot, time, last_time, 1.0 / price, level, level_time, level_observation, observations, same, depth,
                 record, flags, levels, away, back, window, most_observations, least_same, least_returns,
             )  # fmt: skip

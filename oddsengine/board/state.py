@@ -1,7 +1,7 @@
 """The board: the latest price of every book, raw label and line, and the effects of each batch.
 
-`Board` owns the columns and is the only one that writes to them. It has prices, events and times, but no callers: which
-books a caller may see, and which opportunities are shown, is decided from what `gather` returns.
+`Board` owns the columns and is the only one that writes to them. It has prices, events and times, but no users: which
+books a user may see, and which opportunities are shown, is decided from what `gather` returns.
 
 Columns of the kernels:
 
@@ -19,12 +19,13 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.board.ageing import age, rouse
+from oddsengine.board.ageing import age, schedule
 from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
 from oddsengine.board.facts import Before, Facts
 from oddsengine.board.flap import Levels
 from oddsengine.board.names import Names
+from oddsengine.board.partitions import DIRTY, Partitions
 from oddsengine.board.row_links import without_depth
 from oddsengine.board.rows import (
     COLUMNS,
@@ -43,7 +44,6 @@ from oddsengine.board.rows import (
     row_ids,
 )
 from oddsengine.board.undo import Undo
-from oddsengine.board.units import DIRTY, Units
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import EARLIEST, LATEST, NO_TIME, SECOND, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.sweep import Scope
@@ -53,13 +53,13 @@ from oddsengine.identity.layout import (
     BOOK_BITS,
     BOOK_MASK,
     FREE,
-    GONE,
     LIVE,
     ON,
+    REMOVED,
     Lists,
+    PartitionColumns,
     PriceColumns,
     TermColumns,
-    UnitColumns,
     gather,
 )
 from oddsengine.identity.raw_labels import RawLabel
@@ -69,8 +69,8 @@ from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.pricing.references import close_input
 
 _FEW = 65_536  # terms that are retained even if unused
-_DERIVED = {"unit", "member", "pending", "close", "own"}  # columns of rows that `rebuild` or a search derives
-_MANY = 4096  # larger batches are applied in order of units
+_DERIVED = {"partition", "member", "pending", "close", "own"}  # columns of rows that `rebuild` or a search derives
+_MANY = 4096  # larger batches are applied in order of partitions
 _AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a newer time may lift
 
 
@@ -93,10 +93,10 @@ class AppliedBatch(NamedTuple):
 
     slots: Ints  # per quote, -1 if its row does not exist
     what: Bytes  # per quote, see `rows`
-    gone: Ints  # removed slots
+    removed: Ints  # removed slots
     late: int
     unknown: int  # suspended quotes without a price, for unknown rows
-    regrouped: bool  # rows were assigned to other units, because an event is of another sport or league
+    regrouped: bool  # rows were assigned to other partitions, because an event is of another sport or league
 
 
 class BoardContent(NamedTuple):
@@ -164,34 +164,34 @@ def _judge(
 
 
 @kernel
-def _until(units, ladder_unit, markets, segments, rows, seen, reason, gap, until):
-    """Per unit: the oldest time of its accepted prices plus the gap; `EARLIEST` if they are further apart.
+def _until(partitions, ladder_partition, markets, segments, rows, seen, reason, gap, until):
+    """Per partition: the oldest time of its accepted prices plus the gap; `EARLIEST` if they are further apart.
 
-    - `units` (per unit of the search): the unit
-    - `ladder_unit` (per ladder): its place among these
+    - `partitions` (per partition of the search): the partition
+    - `ladder_partition` (per ladder): its place among these
     - `markets`, `segments`, `rows`: as in `Groups`; here `seen` and `reason` are per row
     - `gap`: gap allowed between the times of legs, microseconds
-    - `until` (int64 per unit): to write
+    - `until` (int64 per partition): to write
     """
     at = 0
-    for u in range(units.size):
+    for u in range(partitions.size):
         earliest, latest = np.int64(LATEST), np.int64(EARLIEST)
-        while at < ladder_unit.size and ladder_unit[at] == u:
+        while at < ladder_partition.size and ladder_partition[at] == u:
             for i in range(rows[segments[markets[at]]], rows[segments[markets[at + 1]]]):
                 if reason[i] == ACCEPTED:
                     earliest = min(earliest, seen[i])
                     latest = max(latest, seen[i])
             at += 1
         if latest < earliest:
-            until[units[u]] = LATEST
+            until[partitions[u]] = LATEST
         elif latest - earliest > gap:
-            until[units[u]] = EARLIEST
+            until[partitions[u]] = EARLIEST
         else:
-            until[units[u]] = earliest + gap
+            until[partitions[u]] = earliest + gap
 
 
 class Board:
-    """Prices, names, units and events; written by one thread."""
+    """Prices, names, partitions and events; written by one thread."""
 
     def __init__(self, off: frozenset[int] = frozenset(), limits: catalog.Thresholds | None = None) -> None:
         self.off = off  # codes of disabled guards
@@ -199,7 +199,7 @@ class Board:
         self.names = Names(off)
         self.momentum = Memory()
         self.rows = Rows()
-        self.units = Units()
+        self.partitions = Partitions()
         self.number = 0  # of completed steps
         self.now = int(NO_TIME)
         self.moment = int(NO_TIME)  # `now` in whole seconds, at which ages are judged
@@ -259,7 +259,7 @@ class Board:
             self.rebuild()
 
     def rebuild(self) -> None:
-        """Rebuild everything derived from the columns: tables, units, counts. All units are marked for a new search."""
+        """Rebuild everything derived from the columns: tables, partitions, counts. All partitions are searched anew."""
         rows, names = self.rows, self.names
         rows.index()
         held = np.flatnonzero(rows.state[: rows.top] != FREE).astype(np.int32)
@@ -272,16 +272,16 @@ class Board:
         disputed = np.zeros(len(names.events.values), bool)
         disputed[names.events.disputed(names.events.contested)] = True
         names.settle(names.events.contested.tolist(), keys[disputed[names.terms.event.values[term]]])
-        rows.unit[held] = names.terms.units.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
-        self.units = Units()
-        self.units.count(names.units.size)
-        self.units.enrol(held, rows.unit)
+        rows.partition[held] = names.terms.partitions.values[rows.key[held] >> BOOK_BITS, rows.flags[held] & LIVE]
+        self.partitions = Partitions()
+        self.partitions.count(names.partitions.size)
+        self.partitions.enrol(held, rows.partition)
         self.search_again()
 
     def search_again(self) -> None:
         """Have everything searched again."""
         self.rows.pending[:] = REPRICED
-        self.units.loosen(np.arange(self.units.dirty.size))
+        self.partitions.loosen(np.arange(self.partitions.dirty.size))
 
     def _apply(self, batch: Batch, known: int) -> AppliedBatch:
         """Apply a batch in which so many quotes are for rows that exist."""
@@ -289,7 +289,7 @@ class Board:
         for book in batch.books:
             names.books.code(book)
         names.learn(batch.raw_labels)
-        self.units.count(names.units.size)
+        self.partitions.count(names.partitions.size)
         quoted = batch.quoted
         slots, what = self._quotes(quoted, batch.now, known)
         member = (what & MEMBER) != 0
@@ -300,29 +300,31 @@ class Board:
                 rows.moved[slots[at]] = batch.now
         rows.pending[slots[(what & MOVED) != 0]] = REPRICED  # even if only what is shown changed: it is searched
         self._enrol(slots, what)
-        rouse(rows, self.units, slots, what, self.limits)
-        gone = self._removals(batch, slots)
-        self._drop(gone, batch.now)
+        schedule(rows, self.partitions, slots, what, self.limits)
+        removed = self._removals(batch, slots)
+        self._drop(removed, batch.now)
         if batch.events:
             self.notices.take(batch.events, batch.now)
         left = self._time(batch.now)
         affected = slots[(what & MOVED) != 0]
         again = slots[what == SEEN]
         # A duplicate's time may decide which of two equal prices is used.
-        unit = rows.unit[again]
+        partition = rows.partition[again]
         moves = ((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED) | (rows.doubt[again] != 0)
-        again = again[moves | (rows.seen[again] > self.units.until[unit])]
+        again = again[moves | (rows.seen[again] > self.partitions.until[partition])]
         rows.pending[again] |= np.uint8(TIMED)
         for some in (affected, again):
-            self.units.dirty[rows.unit[some]] |= np.uint8(DIRTY)
-        self.units.loosen(rows.unit[np.concatenate((slots[member | ((what & (NEW | LIVENESS)) != 0)], gone))])
-        regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((gone, left)))
+            self.partitions.dirty[rows.partition[some]] |= np.uint8(DIRTY)
+        self.partitions.loosen(
+            rows.partition[np.concatenate((slots[member | ((what & (NEW | LIVENESS)) != 0)], removed))]
+        )
+        regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((removed, left)))
         late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
         if batch.rejected:
             self._refuse(batch.rejected)
         if unknown:
             self._refuse({"bad_price": unknown})
-        return AppliedBatch(slots, what, np.concatenate((gone, left)), late, unknown, regrouped)
+        return AppliedBatch(slots, what, np.concatenate((removed, left)), late, unknown, regrouped)
 
     def _quotes(self, quoted: CodedQuotes, now: int, known: int) -> tuple[Ints, Bytes]:
         rows, limits = self.rows, self.limits
@@ -333,8 +335,8 @@ class Board:
         rows.room_for(n - known)
         order = None
         if n >= _MANY:
-            # Rows of one unit get adjacent slots; quotes for one row keep their order.
-            order = np.argsort(self.names.terms.units.values[quoted.key >> BOOK_BITS, 0], kind="stable")
+            # Rows of one partition get adjacent slots; quotes for one row keep their order.
+            order = np.argsort(self.names.terms.partitions.values[quoted.key >> BOOK_BITS, 0], kind="stable")
             quoted = CodedQuotes._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
         ids = row_ids(self.names.terms.id.values[term], self.names.books.hash.values[book])
@@ -360,7 +362,7 @@ class Board:
     def _texts(self, batch: Batch, slots: Ints, what: Bytes) -> Iterator[tuple[int, str | None]]:
         """The own texts of the rows of a batch, by quote, while they are stored.
 
-        A quote without texts leaves those of its row, but levels and charges are of the price that they came with.
+        A quote without texts leaves those of its row, but levels and fees are of the price that they came with.
         """
         rows, flags = self.rows, batch.quoted.flags
         if batch.links.count(None) == len(batch.links) and not rows.own[slots[slots >= 0]].any():
@@ -386,24 +388,24 @@ class Board:
         return True
 
     def _enrol(self, slots: Ints, what: Bytes) -> None:
-        """Move rows that are new, or whose live flag changed, to their units."""
+        """Move rows that are new, or whose live flag changed, to their partitions."""
         moved = distinct(slots[(what & (NEW | LIVENESS)) != 0])
         if moved.size:
             self._regroup(moved)
 
     def _regroup(self, moved: Ints) -> bool:
-        """Move rows to the units that they belong to. Returns True if any left another one."""
+        """Move rows to the partitions that they belong to. Returns True if any left another one."""
         rows, names = self.rows, self.names
-        unit = names.terms.units.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
+        partition = names.terms.partitions.values[rows.key[moved] >> BOOK_BITS, rows.flags[moved] & LIVE]
         member = rows.member[moved] != 0
-        other = member & (rows.unit[moved] != unit)
+        other = member & (rows.partition[moved] != partition)
         if other.any():
-            self.units.loosen(rows.unit[moved[other]])
-            self.units.leave(moved[other], rows.unit)
+            self.partitions.loosen(rows.partition[moved[other]])
+            self.partitions.leave(moved[other], rows.partition)
         enter = ~member | other
-        rows.unit[moved[enter]] = unit[enter]
+        rows.partition[moved[enter]] = partition[enter]
         rows.member[moved[enter]] = 1
-        self.units.enrol(moved[enter], rows.unit)
+        self.partitions.enrol(moved[enter], rows.partition)
         return bool(other.any())
 
     def _removals(self, batch: Batch, slots: Ints) -> Ints:
@@ -430,43 +432,47 @@ class Board:
                 if event is not None:
                     if event not in names.events.codes:
                         continue
-                    units = np.array(names.units.of_event[names.events.codes[event]], np.int64)
-                    among = self.units.slots_of(units)
+                    partitions = np.array(names.partitions.of_event[names.events.codes[event]], np.int64)
+                    among = self.partitions.slots_of(partitions)
                 books[codes] = 1
                 n = _unlisted(among, rows.key, rows.state, rows.seen, books, listed, batch.now, missing)
                 books[codes] = 0
                 out.append(missing[:n].copy())
         return np.unique(np.concatenate(out)).astype(np.int32) if out else np.empty(0, np.int32)
 
-    def _drop(self, gone: Ints, now: int) -> None:
+    def _drop(self, removed: Ints, now: int) -> None:
         rows = self.rows
         if self._undo is not None:
-            self._undo.remember_lost(rows, gone)
-        rows.state[gone] = GONE
-        rows.moved[gone] = now
-        self.units.due_at[rows.unit[gone]] = NO_TIME
+            self._undo.remember_lost(rows, removed)
+        rows.state[removed] = REMOVED
+        rows.moved[removed] = now
+        self.partitions.due_at[rows.partition[removed]] = NO_TIME
 
-    def _settle(self, new: Ints, gone: Ints) -> bool:
+    def _settle(self, new: Ints, removed: Ints) -> bool:
         """Count what rows say of their events, and decide again about events on which they disagree.
 
-        Returns True if rows moved to other units.
+        Returns True if rows moved to other partitions.
         """
         names, rows = self.names, self.rows
-        came, went = rows.key[new] >> BOOK_BITS, rows.key[gone] >> BOOK_BITS
+        came, went = rows.key[new] >> BOOK_BITS, rows.key[removed] >> BOOK_BITS
         contested = np.concatenate((
             names.events.pairs.count(came, went), names.events.leagues.count(came, went),
         ))  # fmt: skip
         if not contested.size:
             return False
         regrouped, contested = False, distinct(contested)
-        disputed = [unit for event in names.events.disputed(contested).tolist() for unit in names.units.of_event[event]]
-        slots = self.units.slots_of(np.array(disputed, np.int64))
+        disputed = [
+            partition
+            for event in names.events.disputed(contested).tolist()
+            for partition in names.partitions.of_event[event]
+        ]
+        slots = self.partitions.slots_of(np.array(disputed, np.int64))
         for event in names.settle(contested.tolist(), rows.key[slots[rows.state[slots] == ON]]):
-            self.units.count(names.units.size)
-            units = np.array(names.units.of_event[event], np.int64)
-            self.units.loosen(units)
-            self.units.due_at[units] = NO_TIME
-            slots = self.units.slots_of(units)
+            self.partitions.count(names.partitions.size)
+            partitions = np.array(names.partitions.of_event[event], np.int64)
+            self.partitions.loosen(partitions)
+            self.partitions.due_at[partitions] = NO_TIME
+            slots = self.partitions.slots_of(partitions)
             rows.pending[slots] = REPRICED  # the teams, sport or league of their results may be others
             regrouped |= self._regroup(slots)
         return regrouped
@@ -477,14 +483,24 @@ class Board:
 
     # ---- time ----
 
-    def watch_gaps(self, some: UnitColumns, reason: Bytes) -> None:
-        """Set, per unit, until when prices may be seen again without any effect on the gaps between them.
+    def watch_gaps(self, some: PartitionColumns, reason: Bytes) -> None:
+        """Set, per partition, until when prices may be seen again without any effect on the gaps between them.
 
         A later time may move two prices too far apart for one opportunity, or bring an older one close enough.
         """
         g = some.groups
         gap = round(self.limits.stale_prematch_gap_s * SECOND)
-        _until(some.units, some.ladder_unit, g.markets, g.segments, g.rows, g.seen, reason, gap, self.units.until)
+        _until(
+            some.partitions,
+            some.ladder_partition,
+            g.markets,
+            g.segments,
+            g.rows,
+            g.seen,
+            reason,
+            gap,
+            self.partitions.until,
+        )
 
     def _time(self, now: int) -> Ints:
         """Advance the time; return the rows that it removes, once in every second."""
@@ -494,11 +510,11 @@ class Board:
             return np.empty(0, np.int32)
         rows, names, limits = self.rows, self.names, self.limits
         since = self.moment if self.moment != NO_TIME else moment
-        old, freed = age(rows, self.units, names.units.size, since, moment, limits)
+        old, freed = age(rows, self.partitions, names.partitions.size, since, moment, limits)
         self.moment = moment
         left = np.unique(np.concatenate((old, self.notices.ended(rows, names, moment, limits))))
         self._drop(left, now)
-        self.units.loosen(rows.unit[left])
+        self.partitions.loosen(rows.partition[left])
         self._forget(freed)
         return left
 
@@ -509,7 +525,7 @@ class Board:
             if self._undo is not None:
                 self._undo.remember_lost(rows, slots)
                 self._undo.links.update({s: links[s] for s in slots.tolist() if s < len(links)})
-            self.units.leave(slots, self.rows.unit)
+            self.partitions.leave(slots, self.rows.partition)
             rows.member[slots] = 0
             rows.release(slots)
 
@@ -531,14 +547,14 @@ class Board:
         names, rows = self.names, self.rows
         held = np.flatnonzero(rows.state[: rows.top] != FREE)
         used, of = np.unique(rows.key[held] >> BOOK_BITS, return_inverse=True)
-        dirty = self.units.dirty[rows.unit[held]]
+        dirty = self.partitions.dirty[rows.partition[held]]
         fresh = names.renewed(used)
         self.notices.forget(fresh, self.now)
         rows.key[held] = of << BOOK_BITS | rows.key[held] & BOOK_MASK
         self.names = fresh
         self.rebuild()
-        self.units.dirty[:] = 0
-        self.units.loosen(rows.unit[held[dirty != 0]])
+        self.partitions.dirty[:] = 0
+        self.partitions.loosen(rows.partition[held[dirty != 0]])
 
     def judge(self, slots: Ints, guarded: Verdicts, verdicts: Bytes, rejected: Bytes) -> None:
         """Store the guards' verdicts on some rows; the first ones are those of `guarded`."""
@@ -571,9 +587,9 @@ class Board:
             rows.reason[slots], nothing, rows.not_reference[slots], rows.doubt[slots], self.moment, self.limits
         )
 
-    def gather(self, units: Longs) -> UnitColumns:
-        """Some units sorted as a board of their own."""
-        rows, names, held = self.rows, self.names, self.units
+    def gather(self, partitions: Longs) -> PartitionColumns:
+        """Some partitions sorted as a board of their own."""
+        rows, names, held = self.rows, self.names, self.partitions
         return gather(
             PriceColumns(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
             TermColumns(
@@ -584,16 +600,16 @@ class Board:
                 names.tables.traits.outcomes,
             ),
             names.tables.equivalents,
-            Lists(held.start, held.size, held.pool, names.units.event.values, names.units.live.values),
-            units,
+            Lists(held.start, held.size, held.pool, names.partitions.event.values, names.partitions.live.values),
+            partitions,
             mismatch=CODES["price_mismatch"] not in self.off,
             agree=self.limits.flap_agree,
         )
 
     def estimated(
-        self, some: UnitColumns, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
+        self, some: PartitionColumns, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
     ) -> tuple[Estimated, LadderSamples]:
-        """Input of the estimator from some judged units, and the momentum to store.
+        """Input of the estimator from some judged partitions, and the momentum to store.
 
         `voting` selects ladders (None: all).
         """
@@ -607,7 +623,7 @@ class Board:
         def momentum(logits: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
                 names.hashes(g).ladder, g, logits, minute, times.start, of.lines.slope[g.kind, sport],
-                of.lines.reach[g.kind, sport], names.tables.traits.feed, of.books, table, voting,
+                of.lines.reach[g.kind, sport], names.tables.traits.provider, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum
@@ -616,14 +632,14 @@ class Board:
         return board, made[0]
 
     def due(self, before: int, table: catalog.FairTable) -> Bytes:
-        """Mark units dirty whose event began its own minute since a time. Returns them as flags."""
-        units = self.names.units.size
+        """Mark partitions dirty whose event began its own minute since a time. Returns them as flags."""
+        partitions = self.names.partitions.size
         if before in (NO_TIME, self.moment):
-            return np.zeros(units, np.uint8)
-        event = self.names.events.hash.values[self.names.units.event.values]
+            return np.zeros(partitions, np.uint8)
+        event = self.names.events.hash.values[self.names.partitions.event.values]
         began = minutes(event, self.moment, table) != minutes(event, before, table)
-        due: Bytes = (began & (self.units.size[:units] > 0)).view(np.uint8)
-        self.units.dirty[:units] |= due
+        due: Bytes = (began & (self.partitions.size[:partitions] > 0)).view(np.uint8)
+        self.partitions.dirty[:partitions] |= due
         return due
 
     def prepare_reach(self) -> None:
@@ -632,8 +648,8 @@ class Board:
             self._reach = np.full(self.rows.key.size, ELSEWHERE, np.uint8)
 
     @contextmanager
-    def reached(self, some: UnitColumns, scope: Scope) -> Iterator[Bytes]:
-        """Within a with statement: by slot, the scopes that rows of some units are searched in, as bits."""
+    def reached(self, some: PartitionColumns, scope: Scope) -> Iterator[Bytes]:
+        """Within a with statement: by slot, the scopes that rows of some partitions are searched in, as bits."""
         self.prepare_reach()
         try:
             reach(some, scope, self._reach)

@@ -34,7 +34,7 @@ class Meaning(NamedTuple):
     teams: tuple[str, str]
     league: tuple[str, str]  # ids of sport and league
     straight: Reading
-    turned: Reading
+    swapped: Reading
 
 
 def meanings(raw_labels: Sequence[RawLabel], off: frozenset[int]) -> Iterator[Meaning]:
@@ -42,13 +42,13 @@ def meanings(raw_labels: Sequence[RawLabel], off: frozenset[int]) -> Iterator[Me
     terms = read_raw_labels(parts_of_rows(raw_labels), off)
     line = np.array([np.nan if raw_label[-1] is None else raw_label[-1] for raw_label in raw_labels], np.float64)
     straight, fits = thresholds(terms, line, terms.side)
-    turned, _ = thresholds(terms, line, terms.side_turned)
+    swapped, _ = thresholds(terms, line, terms.side_swapped)
     lined = np.array([kind.has_line for kind in terms.kinds], bool)[terms.kind]
     stray = ~fits & (lined | (_NO_LINE not in off)) & (terms.verdict == 0)
     columns = (
         terms.kind, terms.with_draw, terms.two_way, np.where(stray, _NO_LINE, terms.verdict), terms.home,
-        terms.away, terms.sport, terms.league, terms.side, terms.subject, straight, terms.side_turned,
-        terms.subject_turned, turned,
+        terms.away, terms.sport, terms.league, terms.side, terms.subject, straight, terms.side_swapped,
+        terms.subject_swapped, swapped,
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return (_meaning(terms, *row) for row in rows)  # all that can fail has been done
@@ -56,13 +56,14 @@ def meanings(raw_labels: Sequence[RawLabel], off: frozenset[int]) -> Iterator[Me
 
 def _meaning(
     terms: TermMeanings, kind: int, with_draw: int, two_way: int, verdict: int, home: int, away: int, sport: int,
-    league: int, side: int, subject: int, threshold: int, side_turned: int, subject_turned: int, threshold_turned: int,
+    league: int, side: int, subject: int, threshold: int, side_swapped: int, subject_swapped: int,
+    threshold_swapped: int,
 ) -> Meaning:  # fmt: skip
     names, kinds = terms.names, terms.kinds
     return Meaning(
         kinds[kind], kinds[with_draw], two_way, verdict, (names[home], names[away]), (names[sport], names[league]),
         Reading(side, terms.subject_name(subject), threshold),
-        Reading(side_turned, terms.subject_name(subject_turned), threshold_turned),
+        Reading(side_swapped, terms.subject_name(subject_swapped), threshold_swapped),
     )  # fmt: skip
 
 
@@ -90,8 +91,8 @@ class Term(NamedTuple):
     event: int
     place: tuple[int, int, int, int]
     other: tuple[int, int, int, int]
-    turned: bool
-    units: tuple[int, int]
+    swapped: bool
+    partitions: tuple[int, int]
     published: int
     id: np.uint64
     stem: np.uint64
@@ -107,8 +108,8 @@ class Terms(Copyable):
         self.event = GrowingColumn(np.int32)
         self.place = GrowingColumn(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
         self.other = GrowingColumn(np.int64, 4)  # the same with home and away swapped
-        self.turned = GrowingColumn(np.uint8)
-        self.units = GrowingColumn(np.int32, 2)  # pre-match, live
+        self.swapped = GrowingColumn(np.uint8)
+        self.partitions = GrowingColumn(np.int32, 2)  # pre-match, live
         self.published = GrowingColumn(np.int32)  # market type in responses: a code of `Names.published_names`
         self.id = GrowingColumn(np.uint64)  # of event, market, subject, side and line
         self.stem = GrowingColumn(np.uint64)  # the same without the line
@@ -127,8 +128,8 @@ class Terms(Copyable):
         self.event.append(term.event)
         self.place.append(term.place)
         self.other.append(term.other)
-        self.turned.append(term.turned)
-        self.units.append(term.units)
+        self.swapped.append(term.swapped)
+        self.partitions.append(term.partitions)
         self.published.append(term.published)
         self.id.append(term.id)
         self.stem.append(term.stem)
@@ -149,10 +150,10 @@ class Terms(Copyable):
         for column in (self.place.values, self.other.values):
             column[terms, 3] = column[terms, 3] & ~OTHER_GAME | others * OTHER_GAME
 
-    def turn(self, terms: Longs, turned: Bools) -> bool:
+    def swap(self, terms: Longs, swapped: Bools) -> bool:
         """Swap home and away of terms that now name the teams the other way round; return whether any do."""
-        moved: Longs = terms[self.turned.values[terms] != turned]
+        moved: Longs = terms[self.swapped.values[terms] != swapped]
         place, other = self.place.values, self.other.values
-        self.turned.values[moved] ^= 1
+        self.swapped.values[moved] ^= 1
         place[moved], other[moved] = other[moved], place[moved]
         return moved.size > 0

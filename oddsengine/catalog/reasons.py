@@ -159,7 +159,7 @@ def reason(name: str) -> str:
 
 
 def thresholds_of(guards: Guards) -> catalog.Thresholds:
-    """Return the thresholds of a caller's `guards`.
+    """Return the thresholds of a user's `guards`.
 
     Raises
     ------

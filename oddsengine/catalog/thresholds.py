@@ -1,7 +1,7 @@
 """Thresholds of guards and detectors as one frozen record; guards.toml has values, units and meanings.
 
 `thresholds()` returns the packaged values with the changes of your own file (`catalog.own`); `changed` applies the
-changes of one caller.
+changes of one user.
 """
 
 from collections.abc import Mapping

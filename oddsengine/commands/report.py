@@ -192,7 +192,7 @@ def _markets(row: Row) -> Cells:
             row["event_id"], row["period"], row["family"], row["subject"],
             "" if row["line"] is None else number(row["line"]), str(row["book_count"]), str(len(row["complete_books"])),
             "yes" if row["is_complete"] else "no", "main" if row["is_main_line"] else "",
-            "live" if row["is_live"] else "", str(row["prices"]), str(row["set_aside"] or ""), " ".join(row["books"]),
+            "live" if row["is_live"] else "", str(row["prices"]), str(row["rejected"] or ""), " ".join(row["books"]),
         ]
     ]  # fmt: skip
 
@@ -329,18 +329,18 @@ def table_text(
 
 def with_same_bets(ev: pl.DataFrame, rows: int) -> tuple[pl.DataFrame, list[str]]:
     """Letter the first rows that are one bet with others, and say what to stake on each such bet in all."""
-    letters, said = [""] * ev.height, []
+    letters, notes = [""] * ev.height, []
     for at, one in enumerate(same_bets(ev, rows)):
         first = ev.row(one.rows[0], named=True)
         what = outcome(first, first | {"line": None})
         letter = ascii_uppercase[at % len(ascii_uppercase)] * (1 + at // len(ascii_uppercase))
         for row in one.rows:
             letters[row] = letter
-        said.append(
+        notes.append(
             f"the {len(one.rows)} rows on {what} (bet {letter}) are one bet: Kelly stakes {100.0 * one.kelly:.2f} % in "
             f"all, not {100.0 * one.apart:.2f} %"
         )
-    return ev.head(rows).with_columns(same_bet=pl.Series(letters[:rows], dtype=pl.String)), said
+    return ev.head(rows).with_columns(same_bet=pl.Series(letters[:rows], dtype=pl.String)), notes
 
 
 # ---- values ----

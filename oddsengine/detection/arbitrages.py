@@ -21,7 +21,7 @@ from oddsengine.identity.groups import distinct
 
 
 def find_hits(search: Search) -> Cases:
-    """Return the markets and legs at or above each caller's minimum profit, including those above the cap."""
+    """Return the markets and legs at or above each user's minimum profit, including those above the cap."""
     return cases(search, "arb", most_implied(search.thresholds, search.epsilon), distinct=True)
 
 

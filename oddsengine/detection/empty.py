@@ -128,16 +128,16 @@ def _one_sided(question: Question) -> str:
 def best_found(question: Question) -> str:
     """Say how many rows are usable, and how good the best price and the best arbitrage are."""
     rows, lost, listed = _rejections(question)
-    said = f"{rows - lost:,} of {rows:,} rows are usable{f' (rejected: {listed})' if lost else ''}"
+    text = f"{rows - lost:,} of {rows:,} rows are usable{f' (rejected: {listed})' if lost else ''}"
     cap = 100.0 * question.prices.limits.arbitrage_cap
     everything = thresholds(min_ev=-100.0, min_profit=-99.0, max_profit=cap)
     most = replace(question, thresholds=everything)
     hits = ev.find_hits(most)
     edge = hits.edge[~ev.over_cap(most, hits)]
     if edge.size:
-        said += f"; the best price has an EV of {100.0 * edge.max():.2f} %"
+        text += f"; the best price has an EV of {100.0 * edge.max():.2f} %"
     arbs = arbitrages.find_hits(most)
     total = arbs.legs.total[~arbitrages.over_cap(most, arbs)]
     if total.size:
-        said += f"; all outcomes of a market, at the best prices of two books or more, pay {100.0 / total.min():.2f} %"
-    return said
+        text += f"; all outcomes of a market, at the best prices of two books or more, pay {100.0 / total.min():.2f} %"
+    return text

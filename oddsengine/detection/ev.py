@@ -25,7 +25,7 @@ _DEVIG = {CLOSE: "power", MODEL: None}  # the de-vig method behind those that ar
 
 
 class EvPrices(NamedTuple):
-    """+EV candidates, as columns: caller, row, fair probability, width of the reference and so on."""
+    """+EV candidates, as columns: user, row, fair probability, width of the reference and so on."""
 
     who: Longs
     row: Ints
@@ -43,7 +43,7 @@ class EvPrices(NamedTuple):
 
 
 def find_hits(search: Search) -> EvPrices:
-    """Return the offers at or above each caller's minimum EV, including those above the cap."""
+    """Return the offers at or above each user's minimum EV, including those above the cap."""
     v, swept = search.prices, search.swept
     hits = edges(v, swept.edge_who, swept.edge_market, search.thresholds["min_ev"] - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
@@ -95,7 +95,7 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     old, _ = board.stale_flags(v, age, live)
     base = question.facts(hits.row)
     facts = board.market_facts(question, hits.row, base)
-    shared, same_feed = _same_feed(question, hits.row, edge)
+    shared, same_provider = _same_provider(question, hits.row, edge)
     push = _pushes(question, market)
     tie = settlement_differences.tie_probability(question, hits.row)
     arb = _arbs(question, market)
@@ -134,7 +134,7 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
         "push_probability": board.nullable(push),
         "ev_per_stake": board.nullable(_per_stake(v, percent, net, push, tie)),
         "tie_probability": board.nullable(tie),
-        "shared_feed": same_feed,
+        "shared_feed": same_provider,
         "odds_id": base["id"],
         "unconfirmed": hits.doubt != 0,
         "reference": sharp_book if close is None else board.repeated(v.method, edge.size),
@@ -213,14 +213,14 @@ def _still_there(
     return fair_close.still_there(100.0 * hits.edge, stood, hours, moved, known.of.table)
 
 
-def _same_feed(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Series]:
-    """Find other books of the same feed with the same edge on the same outcome: whether a row has any, and which."""
+def _same_provider(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Series]:
+    """Find other books of the same provider with the same edge on the same outcome: whether there are any; which."""
     g = question.prices.groups
     segment = np.searchsorted(g.rows, row, side="right") - 1
     book = g.book[row]
-    feed = question.prices.traits.feed[book]
-    order = np.lexsort((edge, feed, segment))
-    same = np.all([np.diff(key[order]) == 0 for key in (edge, feed, segment)], axis=0)
+    provider = question.prices.traits.provider[book]
+    order = np.lexsort((edge, provider, segment))
+    same = np.all([np.diff(key[order]) == 0 for key in (edge, provider, segment)], axis=0)
     shared = np.zeros(row.size, bool)
     if not same.any():
         return shared, board.repeated([], row.size, TEXTS)

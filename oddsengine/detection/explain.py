@@ -45,7 +45,7 @@ class Explanation:
     prices
         One row per price of the market: book, selection, line, quoted and net odds, the book's own fair probability,
         the fair probability and EV that `find_ev` has for it, age, role: ``leg``, ``reference``, ``offer``, ``other``
-        (a book outside `books`) or ``set aside``, and, if there are several legs, the stake of each in percent of the
+        (a book outside `books`) or ``rejected``, and, if there are several legs, the stake of each in percent of the
         total, for equal payouts; `min_bet`, `bet_step` and `bet_delay` if the odds have these columns.
     terms
         What each leg settles on where the game does not end in the usual way, one row per case and leg: what it does
@@ -87,7 +87,7 @@ class Explanation:
             return "\n".join(
                 [
                     f"{self.kind}  {row['id']}",
-                    f"{event}, {market}: {KINDS.of_one(self.kind).said(row)}",
+                    f"{event}, {market}: {KINDS.of_one(self.kind).headline(row)}",
                     *self._bets(),
                     "",
                     f"Fair probability from {who}, margin removed by the method {self.method}:",
@@ -107,8 +107,8 @@ class Explanation:
         if not self.terms.height:
             return []
         lines = [
-            {"case": case, **dict(zip(books, said, strict=True)), "result_percent": result}
-            for case, books, said, result in self.terms.group_by("case", maintain_order=True)
+            {"case": case, **dict(zip(books, texts, strict=True)), "result_percent": result}
+            for case, books, texts, result in self.terms.group_by("case", maintain_order=True)
             .agg("sportsbook", pl.col("terms").fill_null("unknown"), pl.col("result_percent").first())
             .rows()
         ]
@@ -266,7 +266,7 @@ def _prices(
     is_reference = (g.book[rows] == reference) if reference >= 0 else member
     role = np.select(
         [np.isin(rows, legs), rejected, is_reference & (v.trusted[rows] != 0), v.offer[rows] != 0],
-        ["leg", "set aside", "reference", "offer"],
+        ["leg", "rejected", "reference", "offer"],
         "other",
     )
     share = np.full(rows.size, np.nan)
@@ -304,15 +304,15 @@ def _passed_over(question: Question, rows: Longs, segment: Longs, legs: Ints) ->
     g, prepared = question.prices.groups, question.prepared
     table = question.table
     rejected = prepared.guarded.reason
-    set_aside = rows[rejected[rows] != 0]
+    unused = rows[rejected[rows] != 0]
     why = [
         f"{NAMES[code]}: {sentence(NAMES[code], x)}"
-        for code, x in zip(rejected[set_aside].tolist(), prepared.guarded.measure[set_aside].tolist(), strict=True)
+        for code, x in zip(rejected[unused].tolist(), prepared.guarded.measure[unused].tolist(), strict=True)
     ]
     better, reasons = _better(question, rows, segment, legs)
     own = (g.segments[g.market[rows]] <= segment) & (segment < g.segments[g.market[rows] + 1])
     stray = _stray(prepared.identity.verdict, table, g.row[rows[own]])
-    at = np.concatenate((g.row[set_aside], g.row[better], stray))
+    at = np.concatenate((g.row[unused], g.row[better], stray))
     codes = prepared.identity.verdict[stray].tolist()
     strays = zip(codes, board.reasons_of(prepared, stray), strict=True)
     why = [*why, *reasons, *(f"{NAMES[code]}: {text}" for code, text in strays)]

@@ -2,8 +2,8 @@
 
 With the method `close`, all of them come from the estimator, and the standard error is that of the close. With the
 other methods they come from the reference, and the standard error measures the disagreement of the other books. With x
-the log-odds of the fair probability p, and x_i those of the k >= 2 other books of different feeds that quote the whole
-market, each de-vigged on its own ::
+the log-odds of the fair probability p, and x_i those of the k >= 2 other books of different providers that quote the
+whole market, each de-vigged on its own ::
 
     error = p (1 - p) sqrt(sum over i of (x_i - x)^2 / (k (k - 1)))
 
@@ -81,15 +81,15 @@ def estimate(question: Question) -> Estimates:
 
 
 def _errors(question: Question, prob: Floats) -> Floats:
-    """Compute standard errors from the other feeds' own probabilities."""
+    """Compute standard errors from the other providers' own probabilities."""
     v, g = question.prices, question.prices.groups
     n = g.row.size
     segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
-    feed = v.traits.feed[g.book].astype(np.int64)
+    provider = v.traits.provider[g.book].astype(np.int64)
     quoting = np.flatnonzero(~np.isnan(v.own))
-    key = segment[quoting] * (v.traits.feed.size + 1) + feed[quoting]
+    key = segment[quoting] * (v.traits.provider.size + 1) + provider[quoting]
     _, first, of = np.unique(key, return_index=True, return_inverse=True)
-    voice = quoting[first]  # one row per feed and outcome
+    voice = quoting[first]  # one row per provider and outcome
     x = np.log(v.own[voice] / (1.0 - v.own[voice]))
     where = segment[voice]
     count, total, square = (np.bincount(where, w, g.rows.size - 1) for w in (None, x, x * x))

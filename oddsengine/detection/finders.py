@@ -115,8 +115,8 @@ def find_ev(
 ) -> pl.DataFrame:
     """Find +EV prices: those that pay more than the fair price, which by default is estimated from the other books.
 
-    Two of them, from different feeds, must quote the whole market, or Pinnacle where it was measured alone; a table of
-    two other books needs `sharp`.
+    Two of them, from different providers, must quote the whole market, or Pinnacle where it was measured alone; a table
+    of two other books needs `sharp`.
 
     Parameters
     ----------
@@ -742,7 +742,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
         pl.col("book").filter(used).unique().sort().alias("books"),
         pl.col("outcome").filter(used).n_unique().alias("quoted"),
         pl.len().alias("prices"),
-        (~used).sum().alias("set_aside"),
+        (~used).sum().alias("rejected"),
         pl.col("type").unique().sort().alias("market_types"),
     )
     frame = sizes.join(facts, on="market", how="left").join(complete, on="market", how="left").sort("market")
@@ -752,7 +752,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     empty = pl.lit([], dtype=pl.List(pl.String))
     columns = frame.select(
         "market_types", "books",
-        pl.col("prices", "set_aside").cast(pl.Int64),
+        pl.col("prices", "rejected").cast(pl.Int64),
         pl.col("books").list.len().cast(pl.Int64).alias("book_count"),
         pl.col("complete_books").fill_null(empty),
         (pl.col("quoted") == pl.col("size")).alias("is_complete"),

@@ -34,7 +34,7 @@ def tolerance() -> float:
 
 
 class Threshold(NamedTuple):
-    """A threshold that a caller sets: a parameter of finders and views."""
+    """A threshold that a user sets: a parameter of finders and views."""
 
     name: str
     usual: float | None
@@ -222,7 +222,7 @@ class Kind:
         """That of the main figure."""
         return next((each for each in self.thresholds if each.steps), self.thresholds[0])
 
-    def said(self, row: Row) -> str:
+    def headline(self, row: Row) -> str:
         """The main figure of a row in words, and more."""
         return f"{self.spelled or self.measure} {row[self.value]:.2f} %{self.more(row)}"
 
@@ -538,7 +538,7 @@ def _is_column(dtype: Any) -> bool:
 
 
 def thresholds(**given: float | None) -> Thresholds:
-    """The thresholds of one caller, in the units of their parameters. What is not given is not searched for."""
+    """The thresholds of one user, in the units of their parameters. What is not given is not searched for."""
     return Thresholds(
         (name, np.array([_searched(each, given[name]) if name in given else each.off], np.float64))
         for name, each in KINDS.thresholds.items()

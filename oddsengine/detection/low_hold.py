@@ -16,7 +16,7 @@ from oddsengine.detection.sweep import break_even, market_fair, on_main_lines, s
 
 
 def find_hits(search: Search) -> Cases:
-    """Return the markets and best prices with a hold between 0 and each caller's maximum; arbitrages are none."""
+    """Return the markets and best prices with a hold between 0 and each user's maximum; arbitrages are none."""
     most = 1.0 + search.thresholds["max_hold"] + search.epsilon
     least = float(np.nextafter(break_even(search.epsilon), np.inf))
     return cases(search, "low_hold", most, least, distinct=False)

@@ -20,7 +20,7 @@ _SOURCES = pl.Series(["unknown", "ladder", "median", "shape"])
 
 
 class Middles(NamedTuple):
-    """Middles, as columns: caller, markets of both lines, legs, worth, and the source of the probability."""
+    """Middles, as columns: user, markets of both lines, legs, worth, and the source of the probability."""
 
     who: Longs
     low: Longs
@@ -49,7 +49,7 @@ class Middles(NamedTuple):
 
 
 def find_hits(search: Search) -> Middles:
-    """Return admissible middles that meet their caller's minimum gap and worth."""
+    """Return admissible middles that meet their user's minimum gap and worth."""
     v, g, thresholds, swept = search.prices, search.prices.groups, search.thresholds, search.swept
     if not swept.low.size:
         return _none()
@@ -131,8 +131,8 @@ def located(_: Question, hits: Middles) -> Located:
 def _generous(v: FairPrices, market: Longs, over_odds: Floats, under_odds: Floats, tail: Floats) -> Bools:
     """Flag legs more generous than `outlier` allows, compared with the tail used to value the middle.
 
-    Compares the probabilities that the leg wins or loses outright, ignoring pushes, where enough other feeds quote the
-    ladder.
+    Compares the probabilities that the leg wins or loses outright, ignoring pushes, where enough other providers quote
+    the ladder.
     """
     limits, g = v.limits, v.groups
     out = np.zeros(over_odds.size, bool)
@@ -148,7 +148,7 @@ def _generous(v: FairPrices, market: Longs, over_odds: Floats, under_odds: Float
             fair = win / (win + lose)
             gap = -np.log(odds - 1.0) - np.log(win / lose)
             out |= gap < -(base + limits.outlier_slope / (fair * (1.0 - fair)))
-    return out & (tails.feeds(v, ladder) > limits.outlier_others)
+    return out & (tails.providers(v, ladder) > limits.outlier_others)
 
 
 def _none() -> Middles:

@@ -198,9 +198,9 @@ def _events(prices: pl.DataFrame | PreparedTable) -> pl.DataFrame:
     names = [name for name in _EVENT if name in table.columns]
     some = table.select(pl.col("event_id").cast(pl.String), *names)
     if isinstance(prices, PreparedTable):
-        turned = pl.Series(prices.identity.turned[: table.height])  # rows without a price follow
+        swapped = pl.Series(prices.identity.swapped[: table.height])  # rows without a price follow
         home, away = some["home_team"], some["away_team"]
-        some = some.with_columns(home_team=home.zip_with(~turned, away), away_team=away.zip_with(~turned, home))
+        some = some.with_columns(home_team=home.zip_with(~swapped, away), away_team=away.zip_with(~swapped, home))
     firsts = [pl.col(name).cast(pl.String).drop_nulls().first() for name in names]
     return some.group_by("event_id", maintain_order=True).agg(firsts)
 
@@ -215,11 +215,11 @@ def _priced(given: pl.DataFrame, events: pl.DataFrame, prob: Floats) -> pl.DataF
     joined = own.join(events, on="event_id", how="left", suffix="_of_prices", maintain_order="left")
     both = [name for name in known if f"{name}_of_prices" in joined.columns]
     if {"home_team", "away_team"} <= set(both):
-        joined = _turned(joined)
+        joined = _swapped(joined)
     return joined.with_columns(pl.coalesce(name, f"{name}_of_prices").alias(name) for name in both)
 
 
-def _turned(joined: pl.DataFrame) -> pl.DataFrame:
+def _swapped(joined: pl.DataFrame) -> pl.DataFrame:
     """Give the rows that name the teams the other way round the teams of the prices, and their sides the other word."""
     teams = ("home_team", "away_team", "home_team_of_prices", "away_team_of_prices")
     sport = joined["sport"] if "sport" in joined.columns else joined["sport_of_prices"]

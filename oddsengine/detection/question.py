@@ -1,6 +1,6 @@
-"""Shared by the four finders over a table: the prepared board, the caller's question, ages, and frames.
+"""Shared by the four finders over a table: the prepared board, the user's question, ages, and frames.
 
-`prepare` computes what depends only on prices (identity, guards); `ask` resolves one caller's parameters. Percentages
+`prepare` computes what depends only on prices (identity, guards); `ask` resolves one user's parameters. Percentages
 and American odds appear only from here on.
 """
 
@@ -92,7 +92,7 @@ class BoardColumns(Protocol):
 
 
 class PreparedTable(NamedTuple):
-    """A table with its identity and verdicts, independent of callers."""
+    """A table with its identity and verdicts, independent of users."""
 
     table: OddsTable
     identity: Identity
@@ -108,7 +108,7 @@ class PreparedTable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Question(Search):
-    """One caller's search, whose results are shown as rows."""
+    """One user's search, whose results are shown as rows."""
 
     board: BoardColumns
 
@@ -257,7 +257,7 @@ def ask(
     commission: Mapping[str, float] | None, thresholds: Thresholds, *, include: Iterable[str] = (),
     fair: catalog.FairTable | None = None, model: ModelPrices | Fair | None = None, stake: float | None = None,
 ) -> Question:  # fmt: skip
-    """Resolve one caller's parameters against a prepared board; `fair` as in `Engine`, `model` by `modelled`."""
+    """Resolve one user's parameters against a prepared board; `fair` as in `Engine`, `model` by `modelled`."""
     name, more = chosen_method(method, sharp, model), included(include)
     wanted = book_list(books)
     identity = prepared.identity
@@ -489,10 +489,10 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
     place = labels.of_ladder[g.ladder[market]]
     at = pl.Series(place)
     event, home, away = facts["event_id"], facts["home_team"], facts["away_team"]
-    turned = question.board.identity.turned[g.row[rows]]
-    if turned.any():
+    swapped = question.board.identity.swapped[g.row[rows]]
+    if swapped.any():
         # This book names the teams the other way round; the line and the sides are the event's.
-        swap = pl.Series(turned)
+        swap = pl.Series(swapped)
         home, away = away.zip_with(swap, home), home.zip_with(swap, away)
     home, away = _teams(question, g.event[g.ladder[market]], home, away)
     name = away + " @ " + home

@@ -58,7 +58,7 @@ EV_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "still_there": pl.Float64,  # probability that the price stands ten minutes on
     "kelly_shrunk": pl.Float64,
     "flags": TEXTS,
-    "independent_books": pl.Int64,  # feeds with complete prices on the line, without the row's own
+    "independent_books": pl.Int64,  # providers with complete prices on the line, without the row's own
     "agreeing_books": pl.Int64,  # those whose own prices give the row a positive EV
     # Of the price and its market.
     "possibly_stale": pl.Boolean,
@@ -289,7 +289,7 @@ MARKETS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_complete": pl.Boolean,
     "is_main_line": pl.Boolean,
     "prices": pl.Int64,
-    "set_aside": pl.Int64,
+    "rejected": pl.Int64,
     "market_types": TEXTS,
 }
 
@@ -352,12 +352,12 @@ def accepted(leg: Mapping[str, Any]) -> str:
     ('; minimum 2, in steps of 0.01, accepted after 5 s', '')
     """
     least, step, delay = (leg.get(name) for name in BET_RULES)
-    said = ", ".join(
+    rules = ", ".join(
         text.format(value)
         for text, value in (("minimum {:.10g}", least), ("in steps of {:.10g}", step), ("accepted after {:g} s", delay))
         if value
     )
-    return f"; {said}" if said else ""
+    return f"; {rules}" if rules else ""
 
 
 def total_team(row: Mapping[str, Any]) -> str | None:

@@ -53,7 +53,7 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """One search: the offers of some callers, their limits, and intermediate results shared by the kinds."""
+    """One search: the offers of some users, their limits, and intermediate results shared by the kinds."""
 
     prices: FairPrices
     thresholds: Thresholds
@@ -106,7 +106,7 @@ class BestPrices(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """Callers, markets and the best price of each outcome."""
+    """Users, markets and the best price of each outcome."""
 
     who: Longs
     market: Longs
@@ -129,10 +129,10 @@ def own_legs(groups: Groups, market: Longs, rows: Ints) -> Longs:
 
 
 def cases(search: Search, kind: str, most: Floats, least: float = -np.inf, *, distinct: bool) -> Cases:
-    """The markets whose best prices sum to at most `most` of their caller, with the prices."""
+    """The markets whose best prices sum to at most `most` of their user, with the prices."""
     v, swept = search.prices, search.swept
     several = v.groups.outcomes[swept.sum_market] > PAIR
-    near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.charges.slack, 1.0))
+    near = np.flatnonzero(swept.total <= most[swept.sum_who] * np.where(several, v.fees.slack, 1.0))
     who, market = swept.sum_who[near], swept.sum_market[near]
     legs = best_legs(v, who, market, distinct=distinct)
     keep = np.flatnonzero((legs.total <= most[who]) & (legs.total >= least))

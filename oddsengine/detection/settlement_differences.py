@@ -79,10 +79,10 @@ def differing(legs: tuple[LegTerms, ...]) -> tuple[TermsCase, ...]:
         if len({rule.rule for rule in rules if rule is not None}) < 2:
             continue
         named = zip(legs, rules, strict=True)
-        said = [f"{leg.book} {rule or 'has unknown terms'}" for leg, rule in named]
+        texts = [f"{leg.book} {rule or 'has unknown terms'}" for leg, rule in named]
         known = [rule for rule in rules if rule is not None]
         ways = tuple(_ways(name, known)) if len(known) == len(legs) else ()
-        out.append(TermsCase(name, ", ".join(dict.fromkeys(said)), ways))
+        out.append(TermsCase(name, ", ".join(dict.fromkeys(texts)), ways))
     return tuple(out)
 
 
@@ -201,9 +201,9 @@ def columns(question: Question, best: BestPrices) -> dict[str, Any]:
         cases = differing(tuple(of.legs[each] for each in legs))
         result = 100.0 * np.stack([results(case, implied) for case in cases], axis=1)
         worst[here] = np.fmin.reduce(result, axis=1)
-        said = [f"{case.name}: {case.text}" for case in cases]
+        stated = [f"{case.name}: {case.text}" for case in cases]
         for row, numbers in zip(place[here].tolist(), result.tolist(), strict=True):
-            texts[row], figures[row] = said, [None if math.isnan(number) else number for number in numbers]
+            texts[row], figures[row] = stated, [None if math.isnan(number) else number for number in numbers]
     at = pl.Series(place)
     return {
         "terms_differ": differ,
@@ -246,8 +246,8 @@ def listed(question: Question, legs: Ints, cost: Floats) -> pl.DataFrame:
             continue
         result = 100.0 * float(results(unlike[name], implied)[0]) if name in unlike else np.nan
         for leg, rule in zip(each, rules, strict=True):
-            said = (None, None, None) if rule is None else (str(rule), rule.source or None, rule.dated)
-            rows.append((name, leg.book, said[0], name in unlike, None if np.isnan(result) else result, *said[1:]))
+            stated = (None, None, None) if rule is None else (str(rule), rule.source or None, rule.dated)
+            rows.append((name, leg.book, stated[0], name in unlike, None if np.isnan(result) else result, *stated[1:]))
     return pl.DataFrame(rows, _LISTED, orient="row")
 
 

@@ -1,7 +1,7 @@
-"""Detection: which accepted prices of the callers' books form an opportunity.
+"""Detection: which accepted prices of the users' books form an opportunity.
 
-Callers with the same fair prices (see `references`) are searched together, and every case of a search includes its
-caller. Everything here is local to an event.
+Users with the same fair prices (see `references`) are searched together, and every case of a search includes its
+user. Everything here is local to an event.
 
 `sweep` is a fast pass over all offers: the best price per outcome, their sum per market, the best edge against the
 reference, and pairs of lines. It may list too many candidates but never misses one. Other functions check them:
@@ -14,12 +14,12 @@ Prices are after commission. The sum of a market with an outcome that no book of
 Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `market`, `threshold`, `kind`, `book`, `seen`, `equivalent`: as in `Groups`
-- `two_sided`, `feed`: as in `Traits`
+- `two_sided`, `provider`: as in `Traits`
 - `net`, `reason`, `own`, `width`, `trusted`, `doubt`, `reference`, `fair`, `live`, `rank`, `weight`, `member`,
   `weighted`, `timed`: as in `FairPrices`; `reference` is a book, `NONE` or `CONSENSUS`
-- `wanted`, `counted`, `suspects`: as in `FairPrices`, but `wanted` is (books, callers), 1.0 or 0.0, where a kernel
-  serves all callers at once
-- `who` (int64 per case): the caller
+- `wanted`, `counted`, `suspects`: as in `FairPrices`, but `wanted` is (books, users), 1.0 or 0.0, where a kernel
+  serves all users at once
+- `who` (int64 per case): the user
 - `candidates` (int64 per case): the market
 - `low`, `high` (int64 per case): markets of the first leg and of the last; equal if all legs are in one market
 - `legs` (int32, cases by outcomes): rows, padded with `NONE`
@@ -28,9 +28,9 @@ Columns of the kernels:
 - `two_books`: whether the legs must be at two books at least
 - `floor`: the least overround by which a consensus without weights divides
 - `width_limit`: overround above which a reference is not trusted alone
-- `least_worth` (float64 per caller): the least product of fair probability and price, 1 plus the least edge
+- `least_worth` (float64 per user): the least product of fair probability and price, 1 plus the least edge
 - `out_who`, `out_row`, `out_fair`, `out_width`, `out_gap`, `out_seen`, `out_doubt`: the columns of `Edges` to write
-- `ids` (int32), `fairs` (float64): scratch arrays for the feeds and fair probabilities of other books
+- `ids` (int32), `fairs` (float64): scratch arrays for the providers and fair probabilities of other books
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -52,25 +52,25 @@ from oddsengine.pricing.commission import PriceDepth, netted, on_winnings
 from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import FairPrices, devig_method, fair_prices, view_spec
 
-_ANY_EDGE = -0.5  # a caller who asks for less gets every market with a reference
+_ANY_EDGE = -0.5  # a user who asks for less gets every market with a reference
 _HALF = 50  # hundredths of a half line
 _NO_DIGITS = -1  # digits of nan
 PAIR = 2
-_MANY_ROWS = 64  # longer lists of prices are sorted even for one caller
+_MANY_ROWS = 64  # longer lists of prices are sorted even for one user
 
 
 _NOT_JUDGED = np.uint8(np.iinfo(np.uint8).max)  # instead of a guard
 
 
 class Thresholds(dict[str, Floats]):
-    """The thresholds of some callers, by name: one value per caller, as fractions where they are given in percent.
+    """The thresholds of some users, by name: one value per user, as fractions where they are given in percent.
 
     What is not searched for has one that nothing reaches; `kinds.thresholds` makes them.
     """
 
     @classmethod
     def stack(cls, several: Sequence["Thresholds"]) -> "Thresholds":
-        """Combine the thresholds of several callers, in order."""
+        """Combine the thresholds of several users, in order."""
         return cls((name, np.concatenate([each[name] for each in several])) for name in several[0])
 
 
@@ -112,7 +112,7 @@ def prices_of(
     stake: float | None = None,
     depth: PriceDepth | None = None,
 ) -> FairPrices:
-    """Return the prices of one caller: `view_spec` and `fair_prices` in one call."""
+    """Return the prices of one user: `view_spec` and `fair_prices` in one call."""
     spec = view_spec(
         identity.books, identity.traits, books, sharp, method, commission, include=include, model=model, stake=stake
     )
@@ -126,28 +126,28 @@ def _sweep(
     best_worth, sum_who, sum_market, sum_total, edge_who, edge_market, pair_who, pair_low, pair_high, pair_over,
     pair_under, count,
 ):  # fmt: skip
-    """One pass for all callers: markets with a low sum of best prices or a possible edge, and pairs of lines.
+    """One pass for all users: markets with a low sum of best prices or a possible edge, and pairs of lines.
 
     The best price of an outcome may also be that of an equivalent outcome.
 
-    `wanted` (books, callers) is 1.0 or 0.0. Scratch arrays: `best` and `cost` (segments of a ladder, callers) are the
-    best prices and their inverses; `total` and `best_worth` (callers) are the sum and the best edge of a market.
+    `wanted` (books, users) is 1.0 or 0.0. Scratch arrays: `best` and `cost` (segments of a ladder, users) are the
+    best prices and their inverses; `total` and `best_worth` (users) are the sum and the best edge of a market.
     `count` is set to the number of candidates of each of the three kinds, including those that do not fit in the
     arrays.
 
     - `in_market`, `in_ladder`: as `markets` and `ladders` of `Scope`
-    - `least_edge`, `most_sum`, `least_value`, `least_distance` (per caller): thresholds: of +EV, on the sum of a
+    - `least_edge`, `most_sum`, `least_value`, `least_distance` (per user): thresholds: of +EV, on the sum of a
       market, of the EV of a middle, and of the distance of its lines in hundredths
-    - `slack`: as in `Charges`, by which `most_sum` is larger in markets of more than two outcomes
+    - `slack`: as in `Fees`, by which `most_sum` is larger in markets of more than two outcomes
     - `bound`: largest sum of a pair
     - `close` (float64 per segment): the estimator's probabilities, or empty
     - `sum_who`, `sum_market`, `sum_total`, `edge_who`, `edge_market`, `pair_who`, `pair_low`, `pair_high`,
       `pair_over`, `pair_under`: the columns of `Candidates` to write
     """
     n_sums, n_edges, n_pairs = 0, 0, 0
-    callers = wanted.shape[1]
+    users = wanted.shape[1]
     any_pairs = False
-    for v in range(callers):
+    for v in range(users):
         any_pairs |= least_value[v] < np.inf
     for at in range(markets.size - 1):
         first, last = markets[at], markets[at + 1]
@@ -158,35 +158,35 @@ def _sweep(
                 continue
             for s in range(segments[m], segments[m + 1]):
                 top, price = best[s - base], cost[s - base]
-                for v in range(callers):
+                for v in range(users):
                     top[v] = 0.0
                 t = s
                 while True:
                     for i in range(rows[t], rows[t + 1]):
                         if reason[i] != ACCEPTED:
                             continue
-                        book_callers, x = wanted[book[i]], net[i]
-                        for v in range(callers):
-                            y = x * book_callers[v]
+                        by_user, x = wanted[book[i]], net[i]
+                        for v in range(users):
+                            y = x * by_user[v]
                             top[v] = y if y > top[v] else top[v]
                     t = equivalent[t] if equivalent.size > 0 else s
                     if t == s:
                         break
-                for v in range(callers):
+                for v in range(users):
                     price[v] = 1.0 / top[v]
             if in_market[m] == 0:
                 continue
-            for v in range(callers):
+            for v in range(users):
                 total[v] = 0.0
                 best_worth[v] = np.inf if reference[m] == CONSENSUS else 0.0
             for s in range(segments[m], segments[m + 1]):
                 top, price, p = best[s - base], cost[s - base], fair[s]
-                for v in range(callers):
+                for v in range(users):
                     total[v] += price[v]
                     a = top[v] * p
                     best_worth[v] = a if a > best_worth[v] else best_worth[v]
             allowance = slack if segments[m + 1] - segments[m] > PAIR else 1.0
-            for v in range(callers):
+            for v in range(users):
                 if total[v] <= most_sum[v] * allowance:
                     if n_sums < sum_who.size:
                         sum_who[n_sums] = v
@@ -219,7 +219,7 @@ def _sweep(
                             shift = np.sqrt(a / (1.0 - a) / odds_p * (b / (1.0 - b)) / odds_q)
                             worth = 1.0 + 1.0 / (1.0 + 1.0 / (odds_p * shift)) - 1.0 / (1.0 + 1.0 / (odds_q * shift))
                             worth = np.inf if np.isnan(worth) else worth
-                for v in range(callers):
+                for v in range(users):
                     x = over[v] + under[v]
                     if x > bound or threshold[high] - threshold[low] < least_distance[v]:
                         continue
@@ -236,7 +236,7 @@ def _sweep(
 
 
 class Candidates(NamedTuple):
-    """Candidates for the exact checks, in order of market, then caller."""
+    """Candidates for the exact checks, in order of market, then user."""
 
     sum_who: Longs
     sum_market: Longs
@@ -252,18 +252,18 @@ class Candidates(NamedTuple):
 
 
 def sweep(prices: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidates:
-    """List candidates in one pass over the offers of all callers; it may list too many but never misses one."""
+    """List candidates in one pass over the offers of all users; it may list too many but never misses one."""
     g, limits = prices.groups, prices.limits
     epsilon = limits.epsilon
     bound = 1.0 / (1.0 + limits.middle_floor - epsilon)
     sum_most = np.maximum(most_implied(thresholds, epsilon), 1.0 + thresholds["max_hold"] + epsilon)
     widest = int(np.diff(g.segments[g.markets]).max(initial=0))
-    callers, inside = thresholds["min_ev"].size, int(np.count_nonzero(scope.markets))
-    best, cost = np.empty((2, widest, callers))
-    totals, mosts = np.empty((2, callers))
+    users, inside = thresholds["min_ev"].size, int(np.count_nonzero(scope.markets))
+    best, cost = np.empty((2, widest, users))
+    totals, mosts = np.empty((2, users))
     count = np.zeros(3, np.int64)
-    most = min(callers * inside, inside + 4096)
-    room = [most, most, 4096 + 3 * inside * callers]
+    most = min(users * inside, inside + 4096)
+    room = [most, most, 4096 + 3 * inside * users]
     while True:
         sums, edges, pairs = room
         sum_who, sum_market = np.empty((2, sums), np.int64)
@@ -273,7 +273,7 @@ def sweep(prices: FairPrices, thresholds: Thresholds, scope: Scope) -> Candidate
         total = np.empty(sums)
         _sweep(
             scope.markets, scope.ladders, prices.by_book, thresholds["min_ev"] - epsilon, sum_most,
-            prices.charges.slack, thresholds["min_middle_ev"] - 2.0 * epsilon,
+            prices.fees.slack, thresholds["min_middle_ev"] - 2.0 * epsilon,
             np.round(thresholds["min_size"] * 100.0).astype(np.int64), bound, g.markets, g.segments, g.rows, g.book,
             prices.net, prices.reason, g.kind, prices.traits.two_sided, g.threshold, prices.fair, prices.reference,
             np.empty(0) if prices.close is None else prices.close.segment, g.equivalent, best, cost, totals, mosts,
@@ -294,7 +294,7 @@ def break_even(epsilon: float) -> float:
 
 
 def most_implied(thresholds: Thresholds, epsilon: float) -> Floats:
-    """The largest sum of 1/odds of an arbitrage, per caller; it has a profit unless the minimum is below 0."""
+    """The largest sum of 1/odds of an arbitrage, per user; it has a profit unless the minimum is below 0."""
     most = 1.0 / (1.0 + thresholds["min_profit"] - epsilon)
     return np.where(thresholds["min_profit"] < 0.0, most, np.minimum(most, break_even(epsilon)))
 
@@ -307,7 +307,7 @@ def _best_of(order, ends, n, is_sorted, book, net, wanted, seen, earliest, lates
 
     - `order`, `ends`: rows of all lists, and the offsets of each
     - `is_sorted`: whether each is sorted by price
-    - `wanted` (uint8 per book): the books of the caller
+    - `wanted` (uint8 per book): the books of the user
     - `earliest`, `latest`: times
     - `out` (int32, n): the rows to write
     """
@@ -519,7 +519,7 @@ def _belong(market, legs, segments, row_market, equivalent, precedence, out):
 
 
 def best_legs(prices: FairPrices, who: Longs, markets: Longs, *, distinct: bool) -> Legs:
-    """Best admissible prices of the outcomes of some markets and of their equivalent outcomes, each for one caller.
+    """Best admissible prices of the outcomes of some markets and of their equivalent outcomes, each for one user.
 
     Ties go to the smallest tuple of books. `distinct` requires at least two books. A market without a set, or whose
     set belongs to another market, has an infinite total.
@@ -532,11 +532,11 @@ def best_legs(prices: FairPrices, who: Longs, markets: Longs, *, distinct: bool)
         elsewhere = found[belongs == 0]
         rows[elsewhere], total[elsewhere] = NONE, np.inf
     odds = _odds(prices, rows)
-    if odds.shape[1] > PAIR and prices.charges.slack > 1.0:
+    if odds.shape[1] > PAIR and prices.fees.slack > 1.0:
         market, book = g.market[rows].astype(np.int64), g.book[rows]
         cost = costs(odds)
-        rate = on_winnings(g.book, rows, g.live_of(rows), prices.charges)
-        together = netted(cost, rate, market * prices.traits.feed.size + book)
+        rate = on_winnings(g.book, rows, g.live_of(rows), prices.fees)
+        together = netted(cost, rate, market * prices.traits.provider.size + book)
         better = together != cost
         odds[better] = 1.0 / together[better]
         changed = better.any(axis=1)
@@ -683,7 +683,7 @@ def _hash_shown(legs, fair, main, slot, has_moved, ends, sharers, out):
 def _on_main_lines(
     who, market, ladder, markets, segments, rows, book, net, reason, wanted, stamp, work, mains, no_counts, out
 ):
-    """Whether each case is on the main line of its ladder for its caller; cases of a ladder are adjacent.
+    """Whether each case is on the main line of its ladder for its user; cases of a ladder are adjacent.
 
     `stamp`, `work`, `mains` and `no_counts` are scratch arrays for `main_markets`; `out` (uint8 per case) is written.
 
@@ -700,12 +700,12 @@ def _on_main_lines(
 
 
 def on_main_lines(prices: FairPrices, who: Longs, market: Longs) -> Bytes:
-    """1 for each case on the main line of its ladder among the prices of its caller; cases are in order of market."""
-    g, (callers, books) = prices.groups, prices.wanted.shape
+    """1 for each case on the main line of its ladder among the prices of its user; cases are in order of market."""
+    g, (users, books) = prices.groups, prices.wanted.shape
     out = np.empty(market.size, np.uint8)
     _on_main_lines(
         who, market, g.ladder, g.markets, g.segments, g.rows, g.book, prices.net, prices.reason, prices.by_book,
-        np.full(books, -1, np.int64), np.empty((5, callers)), np.empty(callers, np.int64), np.empty(0, np.int32), out,
+        np.full(books, -1, np.int64), np.empty((5, users)), np.empty(users, np.int64), np.empty(0, np.int32), out,
     )  # fmt: skip
     return out
 
@@ -768,13 +768,13 @@ def _apart(
 
 @kernel
 def _edges(
-    who, candidates, segments, rows, book, feed, net, reason, wanted, seen, own, width, trusted, doubt, reference, fair,
-    weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit, least_worth,
-    equivalent, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
+    who, candidates, segments, rows, book, provider, net, reason, wanted, seen, own, width, trusted, doubt, reference,
+    fair, weight, member, counted, weighted, live, timed, live_limit, gap_live, gap_prematch, floor, width_limit,
+    least_worth, equivalent, market, out_who, out_row, out_fair, out_width, out_gap, out_seen, out_doubt, ids, fairs,
 ):  # fmt: skip
-    """Offers with an edge of at least the caller's `least_worth` - 1 in some markets.
+    """Offers with an edge of at least the user's `least_worth` - 1 in some markets.
 
-    For each: caller, row, fair probability, width, gap, oldest time, and whether it or its reference is doubtful.
+    For each: user, row, fair probability, width, gap, oldest time, and whether it or its reference is doubtful.
     """
     count = 0
     for c in range(candidates.size):
@@ -819,7 +819,7 @@ def _edges(
                     width_sum += w * width[i]
                     weight_sum += w
                     members += 1
-                # A wide reference is not trusted alone, whether the consensus is the catalog's or the caller's.
+                # A wide reference is not trusted alone, whether the consensus is the catalog's or the user's.
                 is_alone = ref < 0 and members < 2 and (not weighted or width_sum > width_limit * weight_sum)
                 if members == 0 or is_alone:
                     continue
@@ -848,10 +848,10 @@ def _edges(
                 n = 0
                 for i in range(rows[s], rows[s + 1]):
                     b = book[i]
-                    f = feed[b]
-                    if np.isnan(own[i]) or counted_books[b] == 0 or f == feed[book[r]]:
+                    f = provider[b]
+                    if np.isnan(own[i]) or counted_books[b] == 0 or f == provider[book[r]]:
                         continue
-                    if (ref >= 0 and f == feed[ref]) or (ref < 0 and member[b] != 0):
+                    if (ref >= 0 and f == provider[ref]) or (ref < 0 and member[b] != 0):
                         continue
                     k = 0
                     while k < n and ids[k] != f:
@@ -887,7 +887,7 @@ def _edges(
 
 
 class Edges(NamedTuple):
-    """Offers with an edge: caller, row, fair probability, width of the reference, gap to the other books, and so on."""
+    """Offers with an edge: user, row, fair probability, width of the reference, gap to the other books, and so on."""
 
     who: Longs
     row: Ints
@@ -904,7 +904,7 @@ def _close_edges(
     least_worth, equivalent, fair, width, flags, segment, out_who, out_row, out_fair, out_width, out_gap, out_seen,
     out_doubt,
 ):  # fmt: skip
-    """Offers in some markets whose edge over the estimator's fair price is at least the caller's `least_worth` - 1.
+    """Offers in some markets whose edge over the estimator's fair price is at least the user's `least_worth` - 1.
 
     - `outlier`: code of the guard whose pre-match prices `suspects` includes
     - `fair`, `width` (float64 per row), `flags` (uint16 per row), `segment` (float64 per segment): as `row`, `width`,
@@ -955,7 +955,7 @@ def _room(g: Groups, markets: Longs) -> Edges:
 
 
 def edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats) -> Edges:
-    """All offers of a caller in some markets with an edge of at least the caller's `least` (a fraction)."""
+    """All offers of a user in some markets with an edge of at least the user's `least` (a fraction)."""
     if prices.close is None:
         return sharp_edges(prices, who, markets, least)
     g, n = prices.groups, 0
@@ -972,13 +972,13 @@ def edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats) -> Edge
 
 @kernel
 def _close_candidates(scope, segments, rows, book, net, fair, wanted, least_worth, best_worth, out_who, out_market):
-    """Callers and markets in which the largest product of fair probability and price reaches `least_worth`.
+    """Users and markets in which the largest product of fair probability and price reaches `least_worth`.
 
-    `wanted` (books, callers) is 1.0 or 0.0. Returns their number, including those that do not fit in the arrays.
+    `wanted` (books, users) is 1.0 or 0.0. Returns their number, including those that do not fit in the arrays.
 
     - `scope` (uint8 per market): 1 if it is searched
     - `fair` (float64 per row): the estimator's
-    - `best_worth` (float64 per caller): scratch array
+    - `best_worth` (float64 per user): scratch array
     - `out_market` (int64): markets
     """
     count = 0
@@ -990,9 +990,9 @@ def _close_candidates(scope, segments, rows, book, net, fair, wanted, least_wort
             worth = fair[i] * net[i]
             if np.isnan(worth):
                 continue
-            book_callers = wanted[book[i]]
+            by_user = wanted[book[i]]
             for v in range(best_worth.size):
-                best_worth[v] = max(best_worth[v], worth * book_callers[v])
+                best_worth[v] = max(best_worth[v], worth * by_user[v])
         for v in range(best_worth.size):
             if best_worth[v] >= least_worth[v]:
                 if count < out_who.size:
@@ -1002,7 +1002,7 @@ def _close_candidates(scope, segments, rows, book, net, fair, wanted, least_wort
 
 
 def close_candidates(prices: FairPrices, least: Floats, markets: Bytes) -> tuple[Longs, Longs]:
-    """Pairs of a caller and one of some markets where a price may have an edge over the estimator's fair price."""
+    """Pairs of a user and one of some markets where a price may have an edge over the estimator's fair price."""
     g, room = prices.groups, 4096
     close = prices.close
     if close is None:
@@ -1027,13 +1027,13 @@ def sharp_edges(prices: FairPrices, who: Longs, markets: Longs, least: Floats, b
     out = _room(g, markets)
     reason = prices.reason
     if beside is not None:
-        is_judged = np.zeros((g.rows.size - 1, prices.traits.feed.size), bool)
+        is_judged = np.zeros((g.rows.size - 1, prices.traits.provider.size), bool)
         is_judged[g.segments[g.market[beside]] + g.side[beside], g.book[beside]] = True
         reason = np.where(is_judged[g.segments[g.market] + g.side, g.book], reason, _NOT_JUDGED)
     if out.row.size:
-        books = prices.traits.feed.size
+        books = prices.traits.provider.size
         n = _edges(
-            who, markets, g.segments, g.rows, g.book, prices.traits.feed, prices.net, reason, prices.wanted, g.seen,
+            who, markets, g.segments, g.rows, g.book, prices.traits.provider, prices.net, reason, prices.wanted, g.seen,
             prices.own, prices.width, prices.trusted, prices.doubt, prices.reference, prices.fair, prices.weight,
             prices.member, prices.counted, prices.weighted, prices.live, *timing(prices), limits.reference_floor,
             limits.reference_wide + limits.epsilon, 1.0 + least, g.equivalent, g.market, *out,
@@ -1100,7 +1100,7 @@ def _fairest(
 def market_fair(prices: FairPrices, markets: Longs, who: Longs | None = None) -> Floats:
     """Fair probabilities of some markets, (n, outcomes): the estimator's, the reference's, or those of the best prices.
 
-    `who` is the caller of each (None: the first). The probabilities of market -1 are nan.
+    `who` is the user of each (None: the first). The probabilities of market -1 are nan.
     """
     g, n = prices.groups, markets.size
     fair = np.empty((n, prices.widest))

@@ -12,12 +12,12 @@ Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `book`, `threshold`, `event`, `live`, `kind`: as in `Groups`
 - `net`, `reason`, `own`, `trusted`, `rank`, `reference`, `wanted`, `counted`: as in `FairPrices`, but `wanted` is
-  (books, callers), 1.0 or 0.0
-- `feed`: as in `Traits`
+  (books, users), 1.0 or 0.0
+- `provider`: as in `Traits`
 - `role`, `period`, `full`, `sport`, `shapes`, `scales`, `tables`: as in `Forms`; the plurals are its tables by kind and
   sport
 - `two`, `three`, `level`, `totals`: as in `Curves`
-- `who`, `ladder` (int64 per case), `points` (int64, cases by 4): caller, ladder and points of a case, hundredths,
+- `who`, `ladder` (int64 per case), `points` (int64, cases by 4): user, ladder and points of a case, hundredths,
   ascending
 - `tail` (float64, rows by 4), `source` (uint8 per row): as in `Tails`
 - `row_of_case` (int64 per case), `first_case` (int64 per row): the row of a case, and the first case of a row
@@ -221,17 +221,17 @@ def _fill(book_tails, j, segment, scale, shift, rows, book, own, trusted, ids, n
 
 @kernel
 def _read(
-    who, ladder, points, markets, segments, rows, book, own, trusted, rank, counted, feed, threshold, two, three, level,
-    tail, source, first_case, row_of_case, row_speakers, book_tails, ids, speakers, order, spread, column,
+    who, ladder, points, markets, segments, rows, book, own, trusted, rank, counted, provider, threshold, two, three,
+    level, tail, source, first_case, row_of_case, row_speakers, book_tails, ids, speakers, order, spread, column,
 ):  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has all four, else the books' median.
 
     A book's tail at a point is its half line there; at plus or minus one half of a margin also its moneyline, or its
-    half line on the other side of 0. `book_tails` must be nan on entry. Equal cases of several callers should be
+    half line on the other side of 0. `book_tails` must be nan on entry. Equal cases of several users should be
     adjacent: they share a row if the same books contribute, which `row_speakers` records. Returns the number of rows.
 
     Scratch arrays: `speakers` are the books of a ladder with all four tails, `row_speakers` (bits per row) those that
-    count for its callers, and `order` one book per feed, by the difference of its outer tails (`spread`).
+    count for its users, and `order` one book per provider, by the difference of its outer tails (`spread`).
     """
     n, n_rows, begin, n_speakers = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for c in range(ladder.size):
@@ -261,7 +261,7 @@ def _read(
                 for j in range(4):
                     tail[n_rows, j] = book_tails[_TRUSTED, column[j], best_book]
                 n_rows += 1
-        if n_rows > begin and source[begin] == LADDER:  # the same for all callers
+        if n_rows > begin and source[begin] == LADDER:  # the same for all users
             row_of_case[c] = begin
             continue
         bits, bit = np.uint64(0), np.uint64(1)
@@ -276,28 +276,28 @@ def _read(
             continue
         n_rows += 1
         row_speakers[row], source[row], first_case[row] = bits, NOWHERE, c
-        n_feeds = 0
+        n_providers = 0
         for k in range(n_speakers):
             b = speakers[k]
             is_skipped = counted[who[c], b] == 0
-            for x in range(n_feeds):
-                is_skipped = is_skipped or feed[order[x]] == feed[b]
+            for x in range(n_providers):
+                is_skipped = is_skipped or provider[order[x]] == provider[b]
             if is_skipped:
                 continue
             gap = book_tails[_ANY, column[0], b] - book_tails[_ANY, column[3], b]
-            x = n_feeds
+            x = n_providers
             while x > 0 and spread[x - 1] > gap:
                 spread[x] = spread[x - 1]
                 order[x] = order[x - 1]
                 x -= 1
             spread[x] = gap
             order[x] = b
-            n_feeds += 1
+            n_providers += 1
         for j in range(4):
             tail[row, j] = np.nan
-        if n_feeds > 0:
+        if n_providers > 0:
             source[row] = MEDIAN
-            low, high = order[(n_feeds - 1) // 2], order[n_feeds // 2]
+            low, high = order[(n_providers - 1) // 2], order[n_providers // 2]
             for j in range(4):
                 tail[row, j] = 0.5 * (book_tails[_ANY, column[j], low] + book_tails[_ANY, column[j], high])
     return n_rows
@@ -400,14 +400,14 @@ def _centre(ladder, points, markets, segments, threshold, two, three, level, clo
 
 def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, points: Longs) -> Tails:
     """Tails at four half points per case (hundredths, ascending), from ladders only; source 0 if no book has them."""
-    g, books, n = prices.groups, prices.traits.feed.size, ladder.size
+    g, books, n = prices.groups, prices.traits.provider.size, ladder.size
     tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
     first, of = np.empty((2, n), np.int64)
     made = _read(
         who, ladder, points, g.markets, g.segments, g.rows, g.book, prices.own, prices.trusted, prices.rank,
-        prices.counted, prices.traits.feed, g.threshold, links.two, links.three, links.level, tail, source, first, of,
-        np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(books, np.int32),
-        np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
+        prices.counted, prices.traits.provider, g.threshold, links.two, links.three, links.level, tail, source, first,
+        of, np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32),
+        np.empty(books, np.int32), np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
     )  # fmt: skip
     tail, source, first = tail[:made], source[:made], first[:made]
     if prices.close is not None:
@@ -419,10 +419,10 @@ def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, p
 
 
 @kernel
-def _feeds(ladder, markets, segments, rows, book, feed, reason, stamp, out):
-    """Number of feeds that quote each ladder.
+def _providers(ladder, markets, segments, rows, book, provider, reason, stamp, out):
+    """Number of providers that quote each ladder.
 
-    - `stamp` (int64 per feed): scratch array, `NONE` on entry
+    - `stamp` (int64 per provider): scratch array, `NONE` on entry
     - `out` (int64 per case): the numbers
     """
     for c in range(ladder.size):
@@ -431,39 +431,41 @@ def _feeds(ladder, markets, segments, rows, book, feed, reason, stamp, out):
             continue
         n = 0
         for i in range(rows[segments[markets[ladder[c]]]], rows[segments[markets[ladder[c] + 1]]]):
-            f = feed[book[i]]
+            f = provider[book[i]]
             if reason[i] == ACCEPTED and stamp[f] != c:
                 stamp[f] = c
                 n += 1
         out[c] = n
 
 
-def feeds(prices: FairPrices, ladder: Longs) -> Longs:
-    """Number of feeds that quote some ladders with accepted prices."""
-    g, feed = prices.groups, prices.traits.feed
+def providers(prices: FairPrices, ladder: Longs) -> Longs:
+    """Number of providers that quote some ladders with accepted prices."""
+    g, provider = prices.groups, prices.traits.provider
     out = np.empty(ladder.size, np.int64)
-    _feeds(ladder, g.markets, g.segments, g.rows, g.book, feed, prices.reason, np.full(feed.size + 1, -1), out)
+    _providers(
+        ladder, g.markets, g.segments, g.rows, g.book, provider, prices.reason, np.full(provider.size + 1, -1), out
+    )
     return out
 
 
 @kernel
 def _bases(
     who, ladder, markets, segments, rows, book, net, reason, wanted, reference, threshold, event, kind, totals,
-    ladder_level, sport, shapes, scales, tables, stamp, work, mains, total_mains, row_of, no_counts, caller, market,
+    ladder_level, sport, shapes, scales, tables, stamp, work, mains, total_mains, row_of, no_counts, user, market,
     line, shape, scale, level, table, total_of, row_of_case,
 ):  # fmt: skip
-    """List the fits that some callers' cases need; the cases of a ladder are adjacent.
+    """List the fits that some users' cases need; the cases of a ladder are adjacent.
 
-    One row per ladder and main line: the main market or `NONE`, its line, and the shape without the location. Callers
+    One row per ladder and main line: the main market or `NONE`, its line, and the shape without the location. Users
     share it if a reference or the estimator prices the main line; else each has its own, since best prices differ.
     Then follow the totals that scale Skellam margins; `total_of` is the row of a ladder's total, or `NONE`. Returns the
-    numbers of ladder rows and of all rows. `row_of` must be `NONE` for every caller on entry.
+    numbers of ladder rows and of all rows. `row_of` must be `NONE` for every user on entry.
 
     - `stamp`, `work`, `mains`, `total_mains`, `no_counts`: scratch arrays for `main_markets`; `total_mains` are the
       main lines of the total
     - `ladder_level` (float64 per ladder): as `level` of `Curves`
-    - `caller`, `market`, `line`, `shape`, `scale`, `level`, `table`, `total_of`: columns by row to write
-    - `row_of` (int64 per caller), `row_of_case`: the row of each caller's, and each case's, ladder
+    - `user`, `market`, `line`, `shape`, `scale`, `level`, `table`, `total_of`: columns by row to write
+    - `row_of` (int64 per user), `row_of_case`: the row of each user's, and each case's, ladder
     """
     n_ladders, begin, tick = 0, 0, np.int64(0)
     for c in range(ladder.size):
@@ -487,7 +489,7 @@ def _bases(
             while row < n_ladders and not (is_shared and market[row] == main and line[row] == total_market):
                 row += 1
             if row == n_ladders:
-                total_of[row], caller[row], market[row], line[row] = at, v, main, total_market
+                total_of[row], user[row], market[row], line[row] = at, v, main, total_market
                 n_ladders += 1
             row_of[v] = row
         row_of_case[c] = row_of[v]
@@ -503,7 +505,7 @@ def _bases(
             if totals[at] >= 0:
                 total_of[n] = n_all
                 total_of[n_all] = totals[at]
-                caller[n_all] = caller[n]
+                user[n_all] = user[n]
                 market[n_all] = total_market
                 n_all += 1
             else:
@@ -598,21 +600,21 @@ def _locate(
     The location is nan without a shape or a main line.
     """
     g, n = prices.groups, 2 * ladder.size
-    caller, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
+    user, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
     reference = prices.reference
-    if prices.close is not None:  # the estimate is the same for all callers, too
+    if prices.close is not None:  # the estimate is the same for all users, too
         reference = np.where(np.isnan(prices.close.segment[g.segments[:-1]]), reference, np.int32(0))
-    callers, books = prices.wanted.shape
+    users, books = prices.wanted.shape
     n, rows = _bases(
         who, ladder, g.markets, g.segments, g.rows, g.book, prices.net, prices.reason,
         prices.by_book, reference, g.threshold, g.event, g.kind, links.totals, links.level,
-        forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, callers)),
-        np.empty(callers, np.int64), np.empty(callers, np.int64), np.full(callers, -1, np.int64), np.empty(0, np.int32),
-        caller, market, line, shape, scale, level, table, total_of, of_case,
+        forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, users)),
+        np.empty(users, np.int64), np.empty(users, np.int64), np.full(users, -1, np.int64), np.empty(0, np.int32),
+        user, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)
-    anchor = market_fair(prices, market[:rows], caller[:rows])[:, 0].copy()
+    anchor = market_fair(prices, market[:rows], user[:rows])[:, 0].copy()
     if rows > n:
         mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
         margins = np.flatnonzero(total_of[:n] >= 0)
@@ -622,7 +624,7 @@ def _locate(
 
 
 def best_tails(prices: FairPrices, forms: Forms, ladder: Longs, points: Longs) -> Floats:
-    """Tails from the best available source for the first caller, nan without one."""
+    """Tails from the best available source for the first user, nan without one."""
     who = np.zeros(ladder.size, np.int64)
     links = curves(prices.groups, forms)
     known = ladder_tails(prices, links, who, ladder, points)

@@ -159,7 +159,7 @@ class KalshiMarkets:
         return self._fees.has(series)
 
     def add_fee_changes(self, of_series: Sequence[bytes], of_events: Sequence[bytes]) -> Payload:
-        """Parse the announced changes of fees of series and of events, in place of earlier ones; see `charge`.
+        """Parse the announced changes of fees of series and of events, in place of earlier ones; see `reprice`.
 
         Raises `FeedError` if a page is invalid; the state is unchanged.
         """
@@ -170,7 +170,7 @@ class KalshiMarkets:
         refused["a change of a fee without a time"] += self._fees.announce(changes)
         return Payload(refused=+refused)
 
-    def charge(self, now: datetime) -> Payload:
+    def reprice(self, now: datetime) -> Payload:
         """Return the prices of markets whose fee has changed by now, as was announced; usually none."""
         series, events = self._fees.advance(now)
         if not (series or events):

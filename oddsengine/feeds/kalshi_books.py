@@ -115,8 +115,11 @@ class KalshiBooks:
             self.ladders.pop(ticker, None)
             return []
         also: list[str] = []
-        as_sent, turned = {"yes": yes, "no": no}, {"yes": yes, "no": {ONE - price: size for price, size in no.items()}}
-        fits = not is_crossed(turned), not is_crossed(as_sent)
+        as_sent, mirrored = (
+            {"yes": yes, "no": no},
+            {"yes": yes, "no": {ONE - price: size for price, size in no.items()}},
+        )
+        fits = not is_crossed(mirrored), not is_crossed(as_sent)
         if no and fits[0] != fits[1]:
             self._shown.setdefault(ticker, fits[0])
             also = self._scaled(ticker)
@@ -124,7 +127,7 @@ class KalshiBooks:
             self._unclear[ticker] = None
             self.doubtful[ticker] = None
             return []
-        self.keep(ticker, as_sent if self._yes_scale is False else turned, refused)
+        self.keep(ticker, as_sent if self._yes_scale is False else mirrored, refused)
         return also
 
     def _scaled(self, ticker: str) -> list[str]:

@@ -85,8 +85,8 @@ class KalshiFees:
 
     def set_series(self, series: str, given: Series) -> None:
         """Take the fee of a series; the catalog's if the source has none."""
-        said = given.fee_type is not None
-        self._series[series] = FeeRule(given.fee_type, given.fee_multiplier) if said else _usual()
+        is_reported = given.fee_type is not None
+        self._series[series] = FeeRule(given.fee_type, given.fee_multiplier) if is_reported else _usual()
 
     def set_event(self, event: str, rule: FeeRule, now: datetime) -> None:
         """Take what an event has instead of its series from now on."""

@@ -299,13 +299,13 @@ def line_of(market: Market) -> float | None:
     """
     if market.strike_type == "between":
         return None
-    said = _AT_LEAST.search(f"{market.yes_sub_title or ''} {market.title or ''}")
+    match = _AT_LEAST.search(f"{market.yes_sub_title or ''} {market.title or ''}")
     floor = number(market.floor_strike)
     if floor is None:
-        return None if said is None else float(said[1]) - 0.5
-    if said is not None and floor in (float(said[1]), float(said[1]) - 0.5):
-        return float(said[1]) - 0.5
-    if said is not None or (market.strike_type or "").startswith("less"):
+        return None if match is None else float(match[1]) - 0.5
+    if match is not None and floor in (float(match[1]), float(match[1]) - 0.5):
+        return float(match[1]) - 0.5
+    if match is not None or (market.strike_type or "").startswith("less"):
         return None
     if floor % 1.0 == 0.5:
         return floor

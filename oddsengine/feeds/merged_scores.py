@@ -139,7 +139,7 @@ def _elapsed(sport: str, clock: str) -> float:
     return elapsed if sport in CLOCKS_UP else -elapsed
 
 
-def turned_round(reading: ScoreReading) -> ScoreReading:
+def swapped_sides(reading: ScoreReading) -> ScoreReading:
     """Swap home and away of a reading."""
     possession = {"home": "away", "away": "home"}.get(reading.possession, reading.possession)
     return reading._replace(home=reading.away, away=reading.home, possession=possession)

@@ -122,7 +122,7 @@ class PriceDelta(TypedDict, total=False):
     timestamp: datetime | None
 
 
-class _Gone(msgspec.Struct):
+class _Removed(msgspec.Struct):
     id: Name
 
 
@@ -134,7 +134,7 @@ class _Pagination(msgspec.Struct):
 
 class _Meta(msgspec.Struct):
     pagination: _Pagination | None = None
-    removed: list[Text | _Gone] = []
+    removed: list[Text | _Removed] = []
     server_time: str | None = None
     since_clamped: Any = None
     seen: Any = None
@@ -144,7 +144,7 @@ class _Page(msgspec.Struct):
     data: list[PublishedPrice]
     pagination: _Pagination | None = None
     meta: _Meta | None = None
-    removed: list[Text | _Gone] = []
+    removed: list[Text | _Removed] = []
 
 
 class _Prices(msgspec.Struct, Generic[T]):
@@ -168,7 +168,7 @@ _chunk = msgspec.json.Decoder(_Prices[PublishedPrice])
 _deltas = msgspec.json.Decoder(_Prices[PriceDelta])
 _renewed = msgspec.json.Decoder(_Prices[SeenTime])
 _removed = msgspec.json.Decoder(_RemovedIds)
-_said = msgspec.json.Decoder(_StreamMessage)
+_message = msgspec.json.Decoder(_StreamMessage)
 _rows = msgspec.json.Decoder(list[PublishedPrice])
 _NOTHING = Payload()
 _PRICE = ("odds_decimal", "odds_american", "line", "is_live")
@@ -194,8 +194,8 @@ def read_page(data: bytes) -> OddsPage:
     refused: Counter[str] = Counter()
     page = _read_page(data, refused)
     pagination = page.pagination or (page.meta and page.meta.pagination) or _Pagination()
-    gone = page.removed or (page.meta.removed if page.meta else [])
-    ids = [entry if isinstance(entry, str) else entry.id for entry in gone]
+    removed = page.removed or (page.meta.removed if page.meta else [])
+    ids = [entry if isinstance(entry, str) else entry.id for entry in removed]
     more = pagination.has_more and bool(page.data or pagination.next_offset)  # an empty page would never end
     payload, meta = _payload(_stamped(page.data), refused, removed=ids), page.meta or _Meta()
     return OddsPage(
@@ -308,18 +308,18 @@ class InterfaceStream:
         if event == "odds:removed":
             return self._remove(removed_ids(data))
         if event == "connected":
-            self.reports_seen = decode(_said, data, _SOURCE).seen
+            self.reports_seen = decode(_message, data, _SOURCE).seen
             self._before |= {id_: row.get("line") for id_, row in self._held.items()}
             self._held, self.ready = {}, False
         elif event == "snapshot:complete":
-            decode(_said, data, _SOURCE)
-            gone = list(self._before)
+            decode(_message, data, _SOURCE)
+            removed = list(self._before)
             self._before, self.ready = {}, True
-            return Payload(removed=gone)
+            return Payload(removed=removed)
         elif event == "heartbeat":
-            return Payload(moment=decode(_said, data, _SOURCE).timestamp)
+            return Payload(moment=decode(_message, data, _SOURCE).timestamp)
         elif event == "error":
-            self.errors[decode(_said, data, _SOURCE).code[:80]] += 1
+            self.errors[decode(_message, data, _SOURCE).code[:80]] += 1
         return _NOTHING
 
     def renew(self, rows: Iterable[Mapping[str, Any]], now: datetime | None = None) -> Payload:
@@ -406,11 +406,11 @@ class InterfaceStream:
         return {row["id"]: row for row in _stamped(valid)}
 
     def _remove(self, ids: Iterable[str]) -> Payload:
-        gone = list(dict.fromkeys(ids))
-        for id_ in gone:
+        removed = list(dict.fromkeys(ids))
+        for id_ in removed:
             self._held.pop(id_, None)
             self._before.pop(id_, None)
-        return Payload(removed=gone)
+        return Payload(removed=removed)
 
     def _keep(self, rows: Iterable[dict[str, Any]]) -> None:
         for row in rows:

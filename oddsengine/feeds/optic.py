@@ -148,7 +148,7 @@ class OpticOdds:
         removed: list[str] = []
         for game, now in listed.items():
             scope = frozenset() if game in partly else requested
-            removed += self._listed.gone(game, now, kinds, scope)
+            removed += self._listed.removed(game, now, kinds, scope)
             self._listed.replace(game, now, kinds, scope)
         self._held.drop(removed)
         self._held.put(quotes)

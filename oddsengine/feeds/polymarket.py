@@ -155,9 +155,9 @@ class PolymarketMarkets:
         listing = read_events(pages, league, kinds)
         far = {id_ for id_, game in listing.games.items() if game.start and (game.start - now).total_seconds() > within}
         listed = {id_: market for id_, market in listing.markets.items() if market.game.id not in far}
-        gone = self._listed.get(league.code, frozenset()) - listed.keys()
+        ended = self._listed.get(league.code, frozenset()) - listed.keys()
         self._listed[league.code] = frozenset(listed)
-        removed = [token for id_ in sorted(gone) for token in self._remove(id_)]
+        removed = [token for id_ in sorted(ended) for token in self._remove(id_)]
         refused = listing.refused.copy()
         for id_, market in listed.items():
             if any(self._market_of.get(token, id_) != id_ for token in market.tokens):

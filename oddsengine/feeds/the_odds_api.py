@@ -170,7 +170,7 @@ class TheOddsApi:
         removed: list[str] = []
         for event in sorted(covered):
             listed = reading.listed.get(event, {})
-            removed += self._listed.gone(event, listed, scope.markets, scope.books)
+            removed += self._listed.removed(event, listed, scope.markets, scope.books)
         complete: list[tuple[str, str | None]] = []
         if self._every is not None and scope.markets >= self._every:
             complete = [

@@ -28,7 +28,7 @@ class ListedIds:
     def __contains__(self, event: str) -> bool:
         return event in self._ids
 
-    def gone(self, event: str, now: Mapping[str, Pair], markets: Requested, books: Requested) -> list[str]:
+    def removed(self, event: str, now: Mapping[str, Pair], markets: Requested, books: Requested) -> list[str]:
         """Return the ids of an event that are no longer listed, among the requested markets and books."""
         before = self._ids.get(event, _NONE)
         return sorted(id_ for id_ in before.keys() - now.keys() if _covered(before[id_], markets, books))

@@ -73,7 +73,7 @@ class Turn:
         rows = self._best()
         within = "market_type" if events is None else "event_id"
         now = {id_: (row["sportsbook"], row[within]) for id_, row in rows.items()}
-        removed = listed.gone(part, now, events, None)
+        removed = listed.removed(part, now, events, None)
         listed.replace(part, now, events, None)
         return Payload(
             list(self.games.values()), list(rows.values()), (), removed, self.unmapped, +self.refused
@@ -109,6 +109,6 @@ class GamePieces:
         turn = Turn()
         turn.refused.update(listed.refused)
         turn.games.update(listed.games)
-        gone = self._events.get(part, set()) - set(listed.games)
+        unlisted = self._events.get(part, set()) - set(listed.games)
         self._events[part] = set(listed.games)
-        return turn.payload(self._listed, part, frozenset(gone))
+        return turn.payload(self._listed, part, frozenset(unlisted))

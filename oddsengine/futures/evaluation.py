@@ -5,7 +5,7 @@ d' is a price after commission, q = 1 / d', w the number of winners, n the conte
     a book's sum      S_b = sum of q over the field, if the book quotes every contestant
     its margin        S_b / w - 1
     fair              p_i from the reference's whole field (`winners.fair`), sum p_i = w
-    edge              p_i d' - 1, for prices of other feeds
+    edge              p_i d' - 1, for prices of other providers
 
 and over the books that can be bet at, with the best d' of each contestant:
 
@@ -20,7 +20,8 @@ and over the books that can be bet at, with the best d' of each contestant:
 2. `stale`: not seen for an hour; a price without a time counts as seen on arrival;
 3. `other_field`: an "any other" of a book that does not list exactly the contestants of the configured field;
 4. `book_sum`: all prices of a book whose own whole field sums to less than w (for an exchange, slightly less);
-5. `outlier`: a price more generous than the median of at least three other feeds, by more than the bound of games in
+5. `outlier`: a price more generous than the median of at least three other providers, by more than the bound of games
+   in
    log-odds. A price too low by the same bound disqualifies its book as the reference.
 
 A market is **complete** if its field is known, no book quotes anybody outside it, it has more contestants than winners,
@@ -28,8 +29,8 @@ and every contestant has a price left. Otherwise there is no fair price, hold or
 first sharp book whose own field is complete, whose margin is not too wide, and whose prices can be de-vigged. There is
 no consensus.
 
-An arbitrage needs at least two feeds and prices as fresh as those of games (ten minutes), and must be below the cap of
-games. Edges above the cap of games are not reported.
+An arbitrage needs at least two providers and prices as fresh as those of games (ten minutes), and must be below the cap
+of games. Edges above the cap of games are not reported.
 """
 
 from collections.abc import Collection, Sequence
@@ -47,7 +48,7 @@ from oddsengine.futures.identity import ANY_OTHER
 from oddsengine.futures.sheets import Sheet
 from oddsengine.futures.winners import fair
 from oddsengine.identity.groups import mix
-from oddsengine.identity.traits import book_charges, feeds
+from oddsengine.identity.traits import book_fees, providers
 from oddsengine.maths.odds import charged
 
 REASONS = ("", "unusable", "stale", "other_field", "book_sum", "outlier", "ev_cap")
@@ -119,8 +120,8 @@ def evaluate(
 
 
 def _after_commission(sheet: Sheet) -> Floats:
-    charges = book_charges(sheet.books)
-    return charged(sheet.odds, charges.commission, charges.fee)
+    fees = book_fees(sheet.books)
+    return charged(sheet.odds, fees.commission, fees.fee)
 
 
 def _rejected(sheet: Sheet, net: Floats, now: int, *, outliers: bool) -> tuple[npt.NDArray[np.int8], Bools]:
@@ -153,22 +154,22 @@ def _sums(sheet: Sheet, net: Floats, left: Bools) -> Floats:
 
 
 def _outliers(sheet: Sheet, net: Floats, left: Bools) -> tuple[Bools, Bools]:
-    """Flag prices too generous or too low compared with the median of the other feeds; one book per feed."""
+    """Flag prices too generous or too low compared with the median of the other providers; one book per provider."""
     limits = catalog.thresholds()
     generous, too_low = np.zeros(net.shape, np.bool_), np.zeros(net.shape, np.bool_)
-    feed = feeds(sheet.books)
+    provider = providers(sheet.books)
     q = np.where(left, 1.0 / net, np.nan)
     voices = np.full(net.shape, np.nan)
-    for j in range(feed.size - 1, -1, -1):
-        voices[left[:, j], feed[j]] = q[left[:, j], j]
-    for f in set(feed.tolist()):
+    for j in range(provider.size - 1, -1, -1):
+        voices[left[:, j], provider[j]] = q[left[:, j], j]
+    for f in set(provider.tolist()):
         others = np.delete(voices, f, axis=1)
         enough = (~np.isnan(others)).sum(axis=1) >= limits.outlier_others
         if not enough.any():
             continue
         middle = np.nanmedian(others[enough], axis=1)[:, None]
         bound = limits.outlier_other + limits.outlier_slope / (middle * (1.0 - middle)) + limits.epsilon
-        own = np.ix_(enough, feed == f)
+        own = np.ix_(enough, provider == f)
         gap = _logit(q[own]) - _logit(middle)
         generous[own], too_low[own] = gap < -bound, gap > bound
     return generous, too_low
@@ -210,11 +211,11 @@ def _reference(
 
 
 def _edges(sheet: Sheet, net: Floats, left: Bools, probs: Floats, reference: int) -> Floats:
-    """Compute the edge of each remaining price of feeds other than the reference's."""
+    """Compute the edge of each remaining price of providers other than the reference's."""
     if reference < 0:
         return np.full(net.shape, np.nan)
-    feed = feeds(sheet.books)
-    return np.asarray(np.where(left & (feed != feed[reference]), probs[:, None] * net - 1.0, np.nan))
+    provider = providers(sheet.books)
+    return np.asarray(np.where(left & (provider != provider[reference]), probs[:, None] * net - 1.0, np.nan))
 
 
 def _best(net: Floats, left: Bools) -> Longs:
@@ -238,7 +239,7 @@ def _arbitrage(sheet: Sheet, net: Floats, best: Longs) -> tuple[FieldArbitrage |
     book = best[sheet.place]
     profit = 1.0 / implied - 1.0
     capped = profit > limits.arbitrage_cap + limits.epsilon
-    if capped or np.unique(feeds(sheet.books)[book]).size < 2:
+    if capped or np.unique(providers(sheet.books)[book]).size < 2:
         return None, capped
     odds = net[sheet.place, book]
     share = 1.0 / odds / (implied * sheet.places)

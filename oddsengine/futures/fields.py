@@ -68,7 +68,7 @@ def fields_by_market(fields: Sequence[FuturesField]) -> Mapping[str, Field]:
         )  # fmt: skip
         try:
             market, _ = identify_price(words)
-            nobody_said, _ = identify_price(words._replace(places=None))
+            without_places, _ = identify_price(words._replace(places=None))
         except UnreadableError as error:
             raise FieldsError(f"{where} cannot be used: {error}") from None
         if market.type not in ("TEAM", "PLAYER"):
@@ -82,8 +82,8 @@ def fields_by_market(fields: Sequence[FuturesField]) -> Mapping[str, Field]:
         if twice is not None:
             raise FieldsError(f"{where} names {twice!r} twice, or it is not a valid name")
         by_market[market.id] = Field(names, field.places, "operator")
-        if nobody_said.places == 0:
-            by_market[nobody_said.id] = by_market[market.id]
+        if without_places.places == 0:
+            by_market[without_places.id] = by_market[market.id]
     return by_market
 
 

@@ -29,7 +29,7 @@ MARKETS_SCHEMA: dict[str, Any] = {
 PRICES_SCHEMA: dict[str, Any] = {
     "id": pl.String, "market_id": pl.String, "display_name": pl.String, "selection": pl.String, "sportsbook": pl.String,
     "odds_decimal": pl.Float64, "odds_american": pl.Float64, "line": pl.Float64, "is_active": pl.Boolean,
-    "last_seen_at": TIME, "odds_changed_at": TIME, "set_aside": pl.String, "fair_probability": pl.Float64,
+    "last_seen_at": TIME, "odds_changed_at": TIME, "rejected_because": pl.String, "fair_probability": pl.Float64,
     "ev_percentage": pl.Float64, "is_best": pl.Boolean,
 }  # fmt: skip
 LEG = {"selection": pl.String, "sportsbook": pl.String, "odds_decimal": pl.Float64, "stake_percent": pl.Float64}
@@ -70,7 +70,7 @@ def find_futures(
     now
         Time at which ages are evaluated; None is the newest time in the table.
     outliers
-        Whether to reject prices far from those of the other feeds.
+        Whether to reject prices far from those of the other providers.
 
     Examples
     --------
@@ -145,7 +145,9 @@ def prices_of(judged: Evaluation, board: FuturesBoard) -> pl.DataFrame:
             "odds_decimal": rows["odds_decimal"], "odds_american": rows["odds_american"],
             "line": pl.Series([sheet.market.line] * i.size, dtype=pl.Float64), "is_active": rows["is_active"],
             "last_seen_at": rows["last_seen_at"], "odds_changed_at": rows["odds_changed_at"],
-            "set_aside": pl.Series([REASONS[at] or None for at in judged.rejected[i, j].tolist()], dtype=pl.String),
+            "rejected_because": pl.Series(
+                [REASONS[code] or None for code in judged.rejected[i, j].tolist()], dtype=pl.String
+            ),
             "fair_probability": pl.Series(judged.fair[i]).fill_nan(None),
             "ev_percentage": pl.Series(100.0 * judged.edge[i, j]).fill_nan(None),
             "is_best": judged.best[i] == j,

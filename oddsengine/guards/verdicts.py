@@ -3,7 +3,7 @@
 The guards run in the documented order. Each guard sees the prices that the guards before it accepted, judges all of
 them, and only then rejects any, so the order of rows cannot matter. A verdict depends only on the quoted prices of all
 books in the ladders of one event, live flag, period and family. q = 1 / odds; the logit of q is -log(odds - 1). Books
-of one feed count once in medians and counts. The thresholds are in `catalog/guards.toml`.
+of one provider count once in medians and counts. The thresholds are in `catalog/guards.toml`.
 
 `_survey` reads every price once. It rejects prices that are wrong by themselves, and lists the few places where another
 guard could reject something. For that it compares the lowest and highest prices of whole segments; rejecting prices
@@ -12,14 +12,14 @@ only narrows these ranges, so no place is missed. The other guards visit only th
 A row is rejected if `reason` is the code of a guard; `measure` is the value that guard measured, else nan.
 
 Witnesses: a price that `stale` rejected still counts in medians for a while, with `witness_weight` up to twice the
-age at which it became stale and `witness_weight_old` after that. Medians are weighted; counts are of feeds. A feed is
-represented by a fresh price if it has one.
+age at which it became stale and `witness_weight_old` after that. Medians are weighted; counts are of providers. A
+provider is represented by a fresh price if it has one.
 
 Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `market`, `ladder`, `subject`, `threshold`, `event`, `live`, `kind`, `book`, `name`,
   `odds`, `seen`: as in `Groups`
-- `lined`, `prop`, `team`, `full`, `feed`, `mid`, `parlay`: as in `Traits`; the last three per book, the others per
+- `lined`, `prop`, `team`, `full`, `provider`, `mid`, `parlay`: as in `Traits`; the last three per book, the others per
   kind
 - `start` (int64 per row): start of the row's event, microseconds or `NO_TIME`
 - `flap`, `confirmed` (uint8 per row): as in `judge`
@@ -33,10 +33,10 @@ Columns of the kernels:
 - `candidates`, `ladders`, `contests`, `repeats`, `spread` (int64): the markets, ladders or segments that `_survey`
   listed for a guard
 - `main` (uint8 per market): 1 for the main line of its ladder
-- `others`, `least_lines`, `least_subjects`: numbers of feeds, lines and subjects that a guard asks for
+- `others`, `least_lines`, `least_subjects`: numbers of providers, lines and subjects that a guard asks for
 - `gap`, `bound_main`, `bound_other`, `slope`, `agreement`: thresholds, differences of logits
-- `ids`, `owners` (int32 per feed), `prices`, `weights` (float64 per feed): scratch arrays for `_voices`: the feeds
-  that quote a segment, by price, their books, prices and weights
+- `ids`, `owners` (int32 per provider), `prices`, `weights` (float64 per provider): scratch arrays for `_voices`: the
+  providers that quote a segment, by price, their books, prices and weights
 - `stale_code`, `started_code`, `mid_price_code`, `parlay_only_code`: codes of guards, 0 if disabled
 - `seen_limit`, `seen_limit_live`: times before which a price is stale, pre-match and in play
 - `start_limit`: time before which an event has started, or `NO_TIME`
@@ -59,7 +59,7 @@ from oddsengine.tables.schema import OddsTable
 
 SECOND = 1_000_000
 _BOTH_TEAMS = 3  # bits of the subjects home and away
-_FEEDS_THAT_AGREE = 3  # a price is doubted if at least two other feeds agree
+_PROVIDERS_THAT_AGREE = 3  # a price is doubted if at least two other providers agree
 _NO_SEGMENT = -2  # not next to any segment, not even the first
 # Lists of places that `_survey` fills.
 _LISTS = 10
@@ -395,10 +395,10 @@ def _ladders(ladders, markets, segments, rows, book, odds, gap, code, reason, me
 
 
 @kernel
-def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights):
-    """One price per feed among rows a..b, sorted ascending, and its weight. Returns the number of feeds.
+def _voices(a, b, book, provider, odds, reason, witness, ids, owners, prices, weights):
+    """One price per provider among rows a..b, sorted ascending, and its weight. Returns the number of providers.
 
-    A feed's fresh prices have priority over witnesses, then its book of the lowest rank, then the lowest price.
+    A provider's fresh prices have priority over witnesses, then its book of the lowest rank, then the lowest price.
 
     `a` and `b` are the first row and the end of the rows.
     """
@@ -408,7 +408,7 @@ def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weight
         w = 1.0 if is_fresh else witness[i]
         if w == 0.0:
             continue
-        f = feed[book[i]]
+        f = provider[book[i]]
         at = 0
         while at < count and ids[at] != f:
             at += 1
@@ -434,32 +434,32 @@ def _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weight
 
 @kernel
 def _rest(f, count, ids, prices, weights):
-    """Weighted median probability without feed f, which is one of at least two.
+    """Weighted median probability without provider f, which is one of at least two.
 
-    `f` is its number; `count` is the number of feeds.
+    `f` is its number; `count` is the number of providers.
     """
     total = 0.0
     for k in range(count):
         if ids[k] != f:
             total += weights[k]
     weight_below = 0.0
-    lower_feed = NONE
+    lower_provider = NONE
     for k in range(count):
         if ids[k] == f:
             continue
-        if lower_feed >= 0:
-            return 0.5 * (1.0 / prices[lower_feed] + 1.0 / prices[k])
+        if lower_provider >= 0:
+            return 0.5 * (1.0 / prices[lower_provider] + 1.0 / prices[k])
         weight_below += weights[k]
         if 2.0 * weight_below > total:
             return 1.0 / prices[k]
         if 2.0 * weight_below == total:
-            lower_feed = k
+            lower_provider = k
     return np.nan
 
 
 @kernel
 def _conflicts(
-    repeats, ladder, markets, segments, rows, market, book, name, feed, odds, gap, others, code, reason, measure,
+    repeats, ladder, markets, segments, rows, market, book, name, provider, odds, gap, others, code, reason, measure,
     witness, ids, owners, prices, weights,
 ):  # fmt: skip
     """If a book's market names price one outcome too differently, reject those not nearest the other books' median.
@@ -485,9 +485,9 @@ def _conflicts(
             difference = np.log(highest - 1.0) - np.log(lowest - 1.0) if names > 1 else 0.0
             if difference > gap:
                 middle, nearest = 0.0, np.inf
-                count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights) - 1
+                count = _voices(a, b, book, provider, odds, reason, witness, ids, owners, prices, weights) - 1
                 if count >= others:
-                    m = _rest(feed[book[i]], count + 1, ids, prices, weights)
+                    m = _rest(provider[book[i]], count + 1, ids, prices, weights)
                     middle = np.log(m / (1.0 - m))
                     for k in range(i, j):
                         if reason[k] == ACCEPTED:
@@ -613,33 +613,34 @@ def _one_team(
 
 
 @kernel
-def _speaks(row, start, book, feed, reason):
-    """1 if no row before this one in its segment (from `start`) is an accepted price of the same feed, else 0.
+def _speaks(row, start, book, provider, reason):
+    """1 if no row before this one in its segment (from `start`) is an accepted price of the same provider, else 0.
 
     `row` is a row of the segment.
     """
     for k in range(start, row):
-        if feed[book[k]] == feed[book[row]] and reason[k] == ACCEPTED:
+        if provider[book[k]] == provider[book[row]] and reason[k] == ACCEPTED:
             return 0
     return 1
 
 
 @kernel
 def _crossed(
-    ladders, markets, segments, rows, book, feed, odds, points, code, reason, measure, conflicts, pairs, feeds
+    ladders, markets, segments, rows, book, provider, odds, points, code, reason, measure, conflicts, pairs, providers
 ):
-    """Reject the book that contradicts most other feeds across a ladder's lines, until no two contradict.
+    """Reject the book that contradicts most other providers across a ladder's lines, until no two contradict.
 
-    `conflicts` is 1, per book and feed, if they contradict; `feeds` and `pairs` count the feeds and the prices that do.
+    `conflicts` is 1, per book and provider, if they contradict; `providers` and `pairs` count the providers and the
+    prices that do.
 
     `points` is the difference in probability that is a contradiction.
     """
     for at in ladders:
         low, high = markets[at], markets[at + 1]
         while True:
-            for k in range(feed.size):
-                pairs[k], feeds[k] = 0, 0
-                for f in range(feed.size):
+            for k in range(provider.size):
+                pairs[k], providers[k] = 0, 0
+                for f in range(provider.size):
                     conflicts[k, f] = 0
             for m in range(low + 1, high):
                 for e in range(low, m):
@@ -656,29 +657,29 @@ def _crossed(
                             k, q = book[i], 1.0 / odds[i]
                             for j in range(rows[easy_segment], rows[easy_segment + 1]):
                                 o = book[j]
-                                if reason[j] == ACCEPTED and q - 1.0 / odds[j] > points and feed[k] != feed[o]:
-                                    pairs[k] += _speaks(j, rows[easy_segment], book, feed, reason)
-                                    pairs[o] += _speaks(i, rows[hard_segment], book, feed, reason)
-                                    conflicts[k, feed[o]] = 1
-                                    conflicts[o, feed[k]] = 1
+                                if reason[j] == ACCEPTED and q - 1.0 / odds[j] > points and provider[k] != provider[o]:
+                                    pairs[k] += _speaks(j, rows[easy_segment], book, provider, reason)
+                                    pairs[o] += _speaks(i, rows[hard_segment], book, provider, reason)
+                                    conflicts[k, provider[o]] = 1
+                                    conflicts[o, provider[k]] = 1
             worst = 0
-            for k in range(feed.size):
-                for f in range(feed.size):
-                    feeds[k] += conflicts[k, f]
-                if feeds[k] > feeds[worst] or (feeds[k] == feeds[worst] and pairs[k] > pairs[worst]):
+            for k in range(provider.size):
+                for f in range(provider.size):
+                    providers[k] += conflicts[k, f]
+                if providers[k] > providers[worst] or (providers[k] == providers[worst] and pairs[k] > pairs[worst]):
                     worst = k
-            if feeds[worst] == 0:
+            if providers[worst] == 0:
                 break
             for i in range(rows[segments[low]], rows[segments[high]]):
                 k = book[i]
-                if reason[i] == ACCEPTED and feeds[k] == feeds[worst] and pairs[k] == pairs[worst]:
+                if reason[i] == ACCEPTED and providers[k] == providers[worst] and pairs[k] == pairs[worst]:
                     reason[i] = code
-                    measure[i] = feeds[k]
+                    measure[i] = providers[k]
 
 
 @kernel
 def _biased(
-    ladders, contest, markets, segments, rows, ladder, book, feed, odds, spread_ratio, gap, least_subjects, code,
+    ladders, contest, markets, segments, rows, ladder, book, provider, odds, spread_ratio, gap, least_subjects, code,
     reason, measure, witness, ids, owners, prices, weights, median, gaps, last_ladder, subjects, n_compared, n_low,
 ):  # fmt: skip
     """Reject a book's prices of one side of a contest's props if, over enough subjects, the median gap is below -gap.
@@ -700,9 +701,9 @@ def _biased(
         if end - begin < least_subjects:
             continue
         for side in range(segments[markets[at] + 1] - segments[markets[at]]):
-            for k in range(feed.size):
+            for k in range(provider.size):
                 last_ladder[k], subjects[k], n_compared[k], n_low[k], median[k] = NONE, 0, 0, 0, np.nan
-            for judged_book in range(NONE, feed.size):
+            for judged_book in range(NONE, provider.size):
                 if judged_book >= 0 and (
                     subjects[judged_book] < least_subjects or 2 * n_low[judged_book] < n_compared[judged_book]
                 ):
@@ -717,20 +718,20 @@ def _biased(
                         if reason[i] == ACCEPTED or witness[i] > 0.0:
                             bottom = min(bottom, odds[i])
                             top = max(top, odds[i])
-                            has_others |= f >= 0 and feed[book[i]] != f
-                            f = feed[book[i]]
+                            has_others |= f >= 0 and provider[book[i]] != f
+                            f = provider[book[i]]
                     if not has_others:
                         continue
                     count = 0
                     if judged_book >= 0 or top - 1.0 >= spread_ratio * (bottom - 1.0):
-                        count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
+                        count = _voices(a, b, book, provider, odds, reason, witness, ids, owners, prices, weights)
                     for i in range(a, b):
                         k = book[i]
                         if reason[i] != ACCEPTED or (judged_book >= 0 and k != judged_book):
                             continue
                         x = 0.0  # all prices are close, so any value above -gap will do
                         if count > 0:
-                            q = _rest(feed[k], count, ids, prices, weights)
+                            q = _rest(provider[k], count, ids, prices, weights)
                             x = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
                         if judged_book < 0:
                             n_compared[k] += 1
@@ -756,43 +757,43 @@ def _biased(
 
 @kernel
 def main_markets(at, markets, segments, rows, book, odds, reason, wanted, stamp, tick, work, main_line, book_counts):
-    """The main line of a ladder for each caller, among the accepted prices of the caller's books.
+    """The main line of a ladder for each user, among the accepted prices of the user's books.
 
     The line with the most books, then the best balanced, then the lowest; `main_line` is set to it, or to `NONE`.
-    `wanted` (books, callers) is 1.0 or 0.0; `work` is (5, callers). `book_counts`, unless empty, is set to the number
-    of the first caller's books per market. `stamp` must be below `tick` on entry; returns the next tick.
+    `wanted` (books, users) is 1.0 or 0.0; `work` is (5, users). `book_counts`, unless empty, is set to the number
+    of the first user's books per market. `stamp` must be below `tick` on entry; returns the next tick.
 
     - `at`: the ladder
     - `tick`: mark of the market in `stamp`
     """
     most, least, count, first, top = work[0], work[1], work[2], work[3], work[4]
-    callers = main_line.size
-    for v in range(callers):
+    users = main_line.size
+    for v in range(users):
         main_line[v], most[v], least[v] = NONE, 0.0, np.inf
     for m in range(markets[at], markets[at + 1]):
-        for v in range(callers):
+        for v in range(users):
             count[v] = first[v] = 0.0
         for s in range(segments[m], segments[m + 1]):
-            for v in range(callers):
+            for v in range(users):
                 top[v] = 0.0
             for i in range(rows[s], rows[s + 1]):
                 if reason[i] != ACCEPTED:
                     continue
-                book_callers, x = wanted[book[i]], odds[i]
-                for v in range(callers):
-                    y = x * book_callers[v]
+                by_user, x = wanted[book[i]], odds[i]
+                for v in range(users):
+                    y = x * by_user[v]
                     top[v] = y if y > top[v] else top[v]
                 if stamp[book[i]] != tick:
                     stamp[book[i]] = tick
-                    for v in range(callers):
-                        count[v] += book_callers[v]
+                    for v in range(users):
+                        count[v] += by_user[v]
             if s == segments[m]:
-                for v in range(callers):
+                for v in range(users):
                     first[v] = top[v]
         tick += 1
         if book_counts.size:
             book_counts[m] = count[0]
-        for v in range(callers):
+        for v in range(users):
             imbalance = abs(1.0 / first[v] - 1.0 / top[v]) if first[v] > 0.0 and top[v] > 0.0 else np.inf
             if count[v] > most[v] or (count[v] == most[v] and count[v] > 0.0 and imbalance < least[v]):
                 most[v], least[v], main_line[v] = count[v], imbalance, m
@@ -818,15 +819,15 @@ def _main_lines(
 
 @kernel
 def _outliers(
-    spread, segments, rows, market, book, feed, odds, main, others, bound_main, bound_other, slope, code, reason,
+    spread, segments, rows, market, book, provider, odds, main, others, bound_main, bound_other, slope, code, reason,
     measure, not_reference, witness, ids, owners, prices, weights,
 ):  # fmt: skip
-    """Reject a book's market with a price far above the other feeds; set `not_reference` for one far below them."""
+    """Reject a book's market with a price far above the other providers; set `not_reference` for one far below them."""
     for s in spread:
         a, b = rows[s], rows[s + 1]
         if b - a <= others:
             continue
-        count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
+        count = _voices(a, b, book, provider, odds, reason, witness, ids, owners, prices, weights)
         if count <= others:
             continue
         m = market[a]
@@ -834,7 +835,7 @@ def _outliers(
         for i in range(a, b):
             if reason[i] != ACCEPTED:
                 continue
-            q = _rest(feed[book[i]], count, ids, prices, weights)
+            q = _rest(provider[book[i]], count, ids, prices, weights)
             gap = -np.log(odds[i] - 1.0) - np.log(q / (1.0 - q))
             bound = base + slope / (q * (1.0 - q))
             if gap < -bound:
@@ -861,26 +862,26 @@ def _outliers(
 
 @kernel
 def _doubts(
-    spread, segments, rows, market, book, feed, odds, main, others, agreement, bound_main, bound_other, slope,
+    spread, segments, rows, market, book, provider, odds, main, others, agreement, bound_main, bound_other, slope,
     confirmed, reason, doubt, witness, ids, owners, prices, weights,
 ):  # fmt: skip
-    """Mark a book's market doubtful if a price is far above the other feeds, which agree but are at most `others`.
+    """Mark a book's market doubtful if a price is far above the other providers, which agree but are at most `others`.
 
     A price confirmed by a second observation is not doubtful.
     """
     for s in spread:
         a, b = rows[s], rows[s + 1]
-        if b - a < _FEEDS_THAT_AGREE:
+        if b - a < _PROVIDERS_THAT_AGREE:
             continue
-        count = _voices(a, b, book, feed, odds, reason, witness, ids, owners, prices, weights)
-        if count < _FEEDS_THAT_AGREE or count > others:
+        count = _voices(a, b, book, provider, odds, reason, witness, ids, owners, prices, weights)
+        if count < _PROVIDERS_THAT_AGREE or count > others:
             continue
         m = market[a]
         base = bound_main if main[m] != 0 else bound_other
         for i in range(a, b):
             if reason[i] != ACCEPTED or confirmed[i] != 0:
                 continue
-            f = feed[book[i]]
+            f = provider[book[i]]
             low, high = np.inf, 0.0
             for k in range(count):
                 if ids[k] != f:
@@ -980,7 +981,7 @@ def _judge(
 ) -> Verdicts:  # fmt: skip
     """Run the guards; `everywhere` also calls kernels with empty lists of places."""
     markets, segments, rows, book, odds = g.markets, g.segments, g.rows, g.book, g.odds
-    n, books, feed = odds.size, facts.feed.size, facts.feed
+    n, books, provider = odds.size, facts.provider.size, facts.provider
     reason, measure, witness = np.empty(n, np.uint8), np.empty(n), np.empty(n)
     not_reference, doubt = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
     contest, notes = np.empty(markets.size, np.int64), np.empty((_LISTS, rows.size), np.int64)
@@ -1024,7 +1025,7 @@ def _judge(
         )  # fmt: skip
     if everywhere or (on.internal_conflict and twice):
         _conflicts(
-            notes[_TWICE, :twice], g.ladder, markets, segments, rows, g.market, book, g.name, feed, odds,
+            notes[_TWICE, :twice], g.ladder, markets, segments, rows, g.market, book, g.name, provider, odds,
             limit.conflict_gap, limit.conflict_others, on.internal_conflict, reason, measure, *voices,
         )  # fmt: skip
     if everywhere or (on.book_sum and summed):
@@ -1039,12 +1040,12 @@ def _judge(
         )  # fmt: skip
     if everywhere or (on.ladder_cross and crossed):
         _crossed(
-            notes[_CROSSED, :crossed], markets, segments, rows, book, feed, odds, limit.cross_points, on.ladder_cross,
-            reason, measure, np.empty((books, books), np.uint8), *np.empty((2, books), np.int64),
+            notes[_CROSSED, :crossed], markets, segments, rows, book, provider, odds, limit.cross_points,
+            on.ladder_cross, reason, measure, np.empty((books, books), np.uint8), *np.empty((2, books), np.int64),
         )  # fmt: skip
     if everywhere or (on.bias and props):
         _biased(
-            notes[_PROPS, :props], contest, markets, segments, rows, g.ladder, book, feed, odds,
+            notes[_PROPS, :props], contest, markets, segments, rows, g.ladder, book, provider, odds,
             math.exp(limit.bias_gap + slack), limit.bias_gap, limit.bias_subjects, on.bias, reason, measure,
             *(*voices, np.empty(books), np.empty(n), *np.empty((4, books), np.int64)),
         )  # fmt: skip
@@ -1052,13 +1053,13 @@ def _judge(
     if everywhere or (on.outlier and spread):
         main, _ = main_lines(g, odds, reason, books, notes[_PLAIN, :plain])
         _outliers(
-            notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
+            notes[_SPREAD, :spread], segments, rows, g.market, book, provider, odds, main, limit.outlier_others,
             *bounds, on.outlier, reason, measure, not_reference, *voices,
         )  # fmt: skip
     if everywhere or (on.few_witnesses and spread):
         main, _ = main_lines(g, odds, reason, books, notes[_PLAIN, :plain])
         _doubts(
-            notes[_SPREAD, :spread], segments, rows, g.market, book, feed, odds, main, limit.outlier_others,
+            notes[_SPREAD, :spread], segments, rows, g.market, book, provider, odds, main, limit.outlier_others,
             limit.few_witnesses_agree + limit.epsilon, *bounds, confirmed, reason, doubt, *voices,
         )  # fmt: skip
     if everywhere or (on.flap and flapping):

@@ -134,12 +134,12 @@ def compact(dest: str | Path, keep_hours: float = 168.0, options: Mapping[str, s
                 ["event_id"], [("day", "=", str(day)), ("sport", "=", sport or "")], writer_properties=properties
             )
             after += made["numFilesAdded"]
-        gone = table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
+        removed = table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
     except delta.exceptions.TableNotFoundError:
         raise ArchiveError(f"{dest} is not an archive: it has no Delta table") from None
     except (delta.exceptions.DeltaError, OSError) as error:
         raise ArchiveError(f"{dest}: {error}") from error
-    return CompactionResult(many.height, int(many["len"].sum()), after, len(gone))
+    return CompactionResult(many.height, int(many["len"].sum()), after, len(removed))
 
 
 def _delta() -> Any:

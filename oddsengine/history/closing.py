@@ -173,20 +173,20 @@ class ClosingRecorder:
             self._mirror.room_for(rows.key.size)
             look = update.moment != self._moment or names is not self._names
             if look:
-                status, told = board.statuses()
-                begins = self._last_starts(names, told)
-                off = self._put_off(names, status, told)
+                status, reported = board.statuses()
+                begins = self._last_starts(names, reported)
+                off = self._put_off(names, status, reported)
                 self._moment, self._names, self._begins = update.moment, names, begins
             elif self._begins.size < len(names.events.values):
                 more = np.full(len(names.events.values) - self._begins.size, NO_TIME)
                 self._begins = np.concatenate((self._begins, more))
             if self._begun:
                 again = rows.find_ids(update.again)
-                slots = np.concatenate((update.facts.slot[update.rows], again[again >= 0], update.gone.slot))
+                slots = np.concatenate((update.facts.slot[update.rows], again[again >= 0], update.removed_rows.slot))
             else:
                 slots = board.on()
             self._mirror.update(board, slots.astype(np.int32), self._begins, update.now)
-            due, unpriced = self._due(board, status, told, off) if look else ([], [])
+            due, unpriced = self._due(board, status, reported, off) if look else ([], [])
             hits = self._shown(update)
             bets = self._bets(board, update, hits) if hits.size else None
             self._begun = True
@@ -199,16 +199,16 @@ class ClosingRecorder:
 
     # ---- closes ----
 
-    def _last_starts(self, names: Names, told: Longs) -> Longs:
+    def _last_starts(self, names: Names, reported: Longs) -> Longs:
         """Return the starts of events; of those whose prices have all left, the last one that was known."""
-        before = np.full(told.size, NO_TIME)
+        before = np.full(reported.size, NO_TIME)
         if names is self._names:
             before[: self._begins.size] = self._begins
         elif self._names is not None:
             for event, start in zip(self._names.events.values, self._begins.tolist(), strict=False):
                 if event in names.events.codes:
                     before[names.events.codes[event]] = start
-        return np.where(told == NO_TIME, before, told)
+        return np.where(reported == NO_TIME, before, reported)
 
     def _put_off(self, names: Names, status: Any, begins: Longs) -> Any:
         """Return postponed events without a new start."""
@@ -222,15 +222,15 @@ class ClosingRecorder:
             off[code] = begins[code] <= old
         return off
 
-    def _due(self, board: Board, status: Any, told: Longs, off: Any) -> tuple[list[_Due], list[Close]]:
+    def _due(self, board: Board, status: Any, reported: Longs, off: Any) -> tuple[list[_Due], list[Close]]:
         """Return events that close now, and the closes of those without prices; closes of others are deleted.
 
-        `told` has the starts by the prices on the board. An event whose prices have all left closes at the last one.
+        `reported` has the starts by prices on the board. An event whose prices have all left closes at the last one.
         """
         names, moment, begins = board.names, self._moment, self._begins
         begun = (begins != NO_TIME) & (begins <= moment)
         # Without a start nothing says that it did not begin: its last price may have left the board after the match.
-        waits = ~begun & (((status == UPCOMING) & (told != NO_TIME)) | (status == POSTPONED))
+        waits = ~begun & (((status == UPCOMING) & (reported != NO_TIME)) | (status == POSTPONED))
         codes = names.events.codes
         for id_ in [id_ for id_ in self._closed if id_ in codes and waits[codes[id_]]]:
             del self._closed[id_]
@@ -244,8 +244,8 @@ class ClosingRecorder:
                 continue
             at = int(begins[code]) if begun[code] else moment
             self._closed[id_] = at
-            units = np.array(names.units.of_event[code], np.int64)
-            slots = self._mirror.last(board, board.units.slots_of(units), at - LAST_S * SECOND)
+            partitions = np.array(names.partitions.of_event[code], np.int64)
+            slots = self._mirror.last(board, board.partitions.slots_of(partitions), at - LAST_S * SECOND)
             if slots.size:
                 batches.setdefault(at, []).append((id_, int(begins[code]), slots))
             else:
@@ -269,7 +269,7 @@ class ClosingRecorder:
 
     def _close(self, due: _Due) -> None:
         lines, outcome, event_of, fair = closing_lines(due.facts, due.at, self._view.wanted.method, self.engine.fair)
-        ends = due.facts.frame().with_columns(look=pl.lit(due.at))
+        ends = due.facts.frame().with_columns(snapshot_at=pl.lit(due.at))
         for id_, start in due.events.items():
             of_event = lines.filter(pl.col("event_id") == id_)
             about = of_event.row(0, named=True)
@@ -297,7 +297,7 @@ class ClosingRecorder:
         return Hits(
             table.id[at],
             table.kind[at],
-            table.unit[at],
+            table.partition[at],
             table.legs[at],
             table.figures[at],
             table.shown[at],
@@ -315,7 +315,7 @@ class ClosingRecorder:
         leagues = [league_id(text[2], sport) if text[2] else "" for text, sport in zip(texts, sports, strict=True)]
         begins = self._begins[board.names.terms.event.values[facts.key >> BOOK_BITS]]
         ev, fair, _, price, _ = hits.figures.T
-        gathered = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
+        gathered = board.gather(np.unique(board.rows.partition[slots]).astype(np.int64))
         order = np.argsort(gathered.groups.row)
         at = order[np.searchsorted(gathered.groups.row[order], slots)]
         return Bets(

@@ -1,4 +1,4 @@
-"""The other books' close: the fair price of an outcome at the start by all books of other feeds than the judged one.
+"""The other books' close: the fair price of an outcome at the start by all books of providers other than its own.
 
 The close of an event is its last snapshot, at most half an hour before the start. A book has one vote, by complete
 prices that are at most 15 minutes old, on the judged line or else on its nearest one: de-vigged with `power`, moved to
@@ -19,7 +19,7 @@ from oddsengine import catalog
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.question import hashes, prepare
-from oddsengine.identity.layout import UnitColumns
+from oddsengine.identity.layout import PartitionColumns
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission
 from oddsengine.pricing.one_sided import completed, quoted
@@ -33,7 +33,7 @@ class Vote(NamedTuple):
 
     threshold: int
     logits: list[float]
-    feed: str
+    provider: str
     alone: bool  # whether it is enough as the only reference
     book: str
 
@@ -42,18 +42,18 @@ Votes = dict[int, list[Vote]]
 
 
 def fresh(closes: pl.DataFrame) -> pl.DataFrame:
-    """Return the prices that count at the close: those seen shortly before the last snapshot (`look`)."""
-    return closes.filter(pl.col("last_seen_at").to_physical() > pl.col("look") - _VOTE_S * 1_000_000)
+    """Return the prices that count at the close: those seen shortly before the last snapshot (`snapshot_at`)."""
+    return closes.filter(pl.col("last_seen_at").to_physical() > pl.col("snapshot_at") - _VOTE_S * 1_000_000)
 
 
 def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided: bool = False) -> Votes:
-    """Return the books' closing logits by ladder; `closes` are prices with the time of the last snapshot (`look`).
+    """Return the books' closing logits by ladder; `closes` are prices with the last snapshot's time (`snapshot_at`).
 
     `one_sided`: also of the books that quote one side only.
     """
     if closes is None or not closes.height:
         return {}
-    prepared = prepare(fresh(closes).drop("look"), [])
+    prepared = prepare(fresh(closes).drop("snapshot_at"), [])
     identity, g = prepared.identity, prepared.identity.groups
     none, reason = np.full(g.row.size, NO_TIME), prepared.guarded.reason
     net = after_commission(g, identity.traits)
@@ -68,25 +68,25 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided
     key = hashes(prepared).ladder
     market = np.repeat(np.arange(g.threshold.size), np.diff(book_logits.start))
     out: Votes = {}
-    feeds = [catalog.book(b).provider for b in identity.books]
+    providers = [catalog.book(b).provider for b in identity.books]
     alone = of.lines.alone[g.kind, of.lines.sport[g.event]]
     for m, b, x in zip(market.tolist(), book_logits.book.tolist(), book_logits.x, strict=True):
         ladder = g.ladder[m]
         is_enough = bool(of.voters.alone[b] & alone[ladder])
         out.setdefault(int(key[ladder]), []).append(
-            Vote(int(g.threshold[m]), x.tolist(), feeds[b], is_enough, identity.books[b])
+            Vote(int(g.threshold[m]), x.tolist(), providers[b], is_enough, identity.books[b])
         )
     return out
 
 
 def close_logit(
-    votes: list[Vote], feed: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
+    votes: list[Vote], provider: str, threshold: int, side: int, outcomes: int, slope: float, reach: int
 ) -> tuple[float, str]:
     """Return the other books' close of an outcome and its source; nan and empty if there is none."""
     nearest: dict[str, tuple[int, list[float], bool]] = {}  # by book: distance, its logits there, whether it is enough
     for vote in votes:
         away = abs(vote.threshold - threshold)
-        if vote.feed == feed or (away and (outcomes > 2 or np.isnan(slope) or away > reach)):
+        if vote.provider == provider or (away and (outcomes > 2 or np.isnan(slope) or away > reach)):
             continue
         if outcomes > 2:
             x = float(vote.logits[side])
@@ -110,7 +110,7 @@ def close_logit(
     return np.nan, ""
 
 
-def located(board: Board, gathered: UnitColumns, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
+def located(board: Board, gathered: PartitionColumns, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
     """Return the position of rows: key of the ladder, line, outcome, and the slope of the line."""
     g, names = gathered.groups, board.names
     of = names.tables.estimator(table)
@@ -137,18 +137,18 @@ def located(board: Board, gathered: UnitColumns, at: Longs, table: catalog.FairT
 def closing_logits(prices: pl.DataFrame, votes: Votes) -> pl.DataFrame:
     """Return the close of located prices, `x` in logits of their outcome (nan if unknown), and its source `who`."""
     columns = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-    feeds = {name: catalog.book(name).provider for name in prices["sportsbook"].unique()}
+    providers = {name: catalog.book(name).provider for name in prices["sportsbook"].unique()}
     keys = prices.select("sportsbook", *columns).with_columns(
-        feed=pl.col("sportsbook").replace_strict(feeds, return_dtype=pl.String) if feeds else pl.lit("")
+        provider=pl.col("sportsbook").replace_strict(providers, return_dtype=pl.String) if providers else pl.lit("")
     )
-    alike = keys.unique(("feed", *columns), maintain_order=True)
+    alike = keys.unique(("provider", *columns), maintain_order=True)
     results = [
-        close_logit(votes.get(ladder, []), feed, *where)
-        for feed, ladder, *where in alike.select("feed", *columns).iter_rows()
+        close_logit(votes.get(ladder, []), provider, *where)
+        for provider, ladder, *where in alike.select("provider", *columns).iter_rows()
     ]
     made = pl.DataFrame(results, schema={"x": pl.Float64, "who": pl.String}, orient="row")
     made = alike.hstack(made.with_columns(who=pl.col("who").replace("", None)))
-    on = ["feed", *columns]
+    on = ["provider", *columns]
     return keys.join(made.select(*on, "x", "who"), on=on, how="left", nulls_equal=True, maintain_order="left").select(
         "x", "who"
     )

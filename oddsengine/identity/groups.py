@@ -179,13 +179,13 @@ def settle(groups: Groups, table: pl.DataFrame, raw_label: Sequence[str]) -> Non
     at = np.flatnonzero(member)
     run = np.cumsum(~np.concatenate(([False], same)))[at]
     tied = table[g.row[at]]
-    said = np.array([checksum(texts) for texts in tied.select(raw_label).iter_rows()], np.uint32)
-    g.row[at] = g.row[at][np.lexsort((tied.drop("row").hash_rows().to_numpy(), said, run))]
+    label = np.array([checksum(texts) for texts in tied.select(raw_label).iter_rows()], np.uint32)
+    g.row[at] = g.row[at][np.lexsort((tied.drop("row").hash_rows().to_numpy(), label, run))]
 
 
 def checksum(texts: Iterable[Any]) -> int:
     """Checksum of a raw label and its line, which orders equal prices of one bet."""
-    return zlib.crc32("\x1f".join("" if said is None else str(said) for said in texts).encode("utf-8", "replace"))
+    return zlib.crc32("\x1f".join("" if label is None else str(label) for label in texts).encode("utf-8", "replace"))
 
 
 __all__ = [

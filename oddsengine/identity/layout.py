@@ -1,19 +1,19 @@
-"""The layout: rows of some units, sorted into `Groups`.
+"""The layout: rows of some partitions, sorted into `Groups`.
 
 A table and a live board use the same sort. Each row has a *term* (a raw label with its line) and a book; `pack` encodes
-what a term means as sort keys, and `gather` sorts the rows of units by them. On the board, terms and units are kept
-(`board.names`, `board.units`); for a table they are made once (`identity.table_identity`).
+what a term means as sort keys, and `gather` sorts the rows of partitions by them. On the board, terms and partitions
+are kept (`board.names`, `board.partitions`); for a table they are made once (`identity.table_identity`).
 
-A unit contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads of
-one period (with its totals if the distribution of the margin depends on them), or one other kind of market.
+A partition contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads
+of one period (with its totals if the distribution of the margin depends on them), or one other kind of market.
 
 Columns of the kernels:
 
 - `slots`, `slot`: rows
 - `key`, `odds`, `seen`, `start`, `state`, `flags`, `same` (per slot): as in `PriceColumns`
 - `place`, `tie`, `book_rank`, `name_rank`, `outcomes`: as in `TermColumns`
-- `order` (int32), `high` (int64, n by 2), `low` (int64): rows of a unit in order, and their sort keys: ladder, line
-  and outcome; book and market name
+- `order` (int32), `high` (int64, n by 2), `low` (int64): rows of a partition in order, and their sort keys: ladder,
+  line and outcome; book and market name
 """
 
 from collections.abc import Hashable, Sequence
@@ -33,7 +33,7 @@ from oddsengine.identity.traits import MarketKind
 
 BOOK_BITS = 16
 BOOK_MASK = (1 << BOOK_BITS) - 1
-FREE, ON, GONE = 0, 1, 2  # states of a row
+FREE, ON, REMOVED = 0, 1, 2  # states of a row
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8  # flags of a row
 MOST_SUBJECTS = 1 << 24
 UNREAD = 15  # side of a term whose outcome is not recognised
@@ -44,7 +44,7 @@ OTHER_GAME = 1 << 16  # bit of the last number: the term names another game than
 _SUBJECT_MASK, SIDE_MASK, _BYTE = MOST_SUBJECTS - 1, (1 << _SIDE) - 1, 255
 _ZERO = 1 << 30  # added to thresholds, which may be negative
 _BOOK, _NAME_MASK = 32, (1 << 32) - 1  # bits below the rank of the book, and those of the name's
-_MOVES, _MOVES_OF_ROW = 64, 16  # rows moved by insertion, of a unit and for each row, before it is given up
+_MOVES, _MOVES_OF_ROW = 64, 16  # rows moved by insertion, of a partition and for each row, before it is given up
 _LINE = 31 + _SIDE  # bits of threshold and side
 
 _MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
@@ -55,8 +55,8 @@ def too_many(what: str, name: str, most: int) -> OverflowError:
     return OverflowError(f"too many {what}: {name!r} is number {most + 1:,}, a board takes up to {most:,}")
 
 
-def unit_of(kind: MarketKind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:
-    """Name of the unit of a term within its event and live flag; None if the term belongs to no market."""
+def partition_of(kind: MarketKind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:
+    """Name of the partition of a term within its event and live flag; None if the term belongs to no market."""
     together = kind.family in _MARGIN or (not verdict and kind.family in catalog.with_equivalents(sport))
     if kind.family == "total":  # a Skellam margin is scaled by the total
         shape = catalog.shape("spread", sport, league)
@@ -122,7 +122,7 @@ class TermColumns(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Slots of the rows of each unit, and its event and live flag."""
+    """Slots of the rows of each partition, and its event and live flag."""
 
     start: Longs
     size: Ints
@@ -131,12 +131,12 @@ class Lists(NamedTuple):
     live: Bytes
 
 
-class UnitColumns(NamedTuple):
-    """Some units sorted as a board of their own; `groups.row` is the slot."""
+class PartitionColumns(NamedTuple):
+    """Some partitions sorted as a board of their own; `groups.row` is the slot."""
 
     groups: Groups
-    units: Longs
-    ladder_unit: Ints  # per ladder: index into `units`
+    partitions: Longs
+    ladder_partition: Ints  # per ladder: index into `partitions`
     start: Longs  # per row: start of the event
     flap: Bytes  # per row
     confirmed: Bytes  # per row
@@ -145,22 +145,22 @@ class UnitColumns(NamedTuple):
 
 
 @kernel
-def enrol(slots, unit, start, size, pool):
-    """Append each slot to its unit's list, which has enough room.
+def enrol(slots, partition, start, size, pool):
+    """Append each slot to its partition's list, which has enough room.
 
-    `unit` (per slot) is the unit of each row; `start`, `size` (per unit) and `pool` are as in `Lists`.
+    `partition` (per slot) is the partition of each row; `start`, `size` (per partition) and `pool` are as in `Lists`.
     """
     for i in range(slots.size):
-        u = unit[slots[i]]
+        u = partition[slots[i]]
         pool[start[u] + size[u]] = slots[i]
         size[u] += 1
 
 
-def listed(slots: Ints, unit: npt.NDArray[np.integer], units: int = 0) -> tuple[Ints, Longs, Ints]:
-    """List slots by unit, in their order; returns all lists, and where each starts and its size."""
-    sizes = np.bincount(unit, minlength=units)
+def listed(slots: Ints, partition: npt.NDArray[np.integer], partitions: int = 0) -> tuple[Ints, Longs, Ints]:
+    """List slots by partition, in their order; returns all lists, and where each starts and its size."""
+    sizes = np.bincount(partition, minlength=partitions)
     start, size, pool = np.cumsum(sizes) - sizes, np.zeros(sizes.size, np.int32), np.empty(slots.size, np.int32)
-    enrol(slots, unit, start, size, pool)
+    enrol(slots, partition, start, size, pool)
     return pool, start, size
 
 
@@ -187,7 +187,7 @@ def _before(slot, h, lo, names, at, high, low, order, odds, seen, tie, key):
 
 @kernel
 def _sort(count, high, low, order, odds, seen, tie, key):
-    """Sort the rows of a unit by Shell's method.
+    """Sort the rows of a partition by Shell's method.
 
     `count` is the number of rows.
     """
@@ -211,15 +211,16 @@ def _sort(count, high, low, order, odds, seen, tie, key):
 
 @kernel
 def _gather(
-    units, u_start, u_size, pool, unit_event, unit_live, key, odds, seen, start, state, flags, same, place, tie,
-    book_rank, name_rank, outcomes, least_same, mismatch_code, other_game_code, suspended_code, ambiguous_code,
-    no_line_code, high, low, order, draws, draw_books, row, book, name, price, time, market, side, begin, flap,
-    confirmed, rows, segments, markets, threshold, event, live, kind, subject, ladder, ladder_unit, out, why,
+    partitions, p_start, p_size, pool, partition_event, partition_live, key, odds, seen, start, state, flags, same,
+    place, tie, book_rank, name_rank, outcomes, least_same, mismatch_code, other_game_code, suspended_code,
+    ambiguous_code, no_line_code, high, low, order, draws, draw_books, row, book, name, price, time, market, side,
+    begin, flap, confirmed, rows, segments, markets, threshold, event, live, kind, subject, ladder, ladder_partition,
+    out, why,
 ):  # fmt: skip
-    """Sort rows of units into flat columns with offsets. Returns counts of rows, segments, markets, ladders, out.
+    """Sort rows of partitions into flat columns with offsets. Returns counts of rows, segments, markets, ladders, out.
 
-    - `units`: the units
-    - `u_start`, `u_size`, `pool`, `unit_event`, `unit_live`: the columns of `Lists`
+    - `partitions`: the partitions
+    - `p_start`, `p_size`, `pool`, `partition_event`, `partition_live`: the columns of `Lists`
     - `least_same`: observations of a price that confirm it
     - `mismatch_code`, `other_game_code`, `suspended_code`, `ambiguous_code`, `no_line_code`: codes of verdicts; the
       first is 0 if mismatches are accepted
@@ -227,16 +228,16 @@ def _gather(
       and the books that quote either
     - `row`, `book`, `name`, `price`, `time`, `market`, `side`, `rows`, `segments`, `markets`, `threshold`, `event`,
       `live`, `kind`, `subject`, `ladder`: the columns of `Groups` to write
-    - `begin`, `flap`, `confirmed`, `ladder_unit`, `out`, `why`: the other columns of `UnitColumns` to write; `begin`
-      is its `start`
+    - `begin`, `flap`, `confirmed`, `ladder_partition`, `out`, `why`: the other columns of `PartitionColumns` to write;
+      `begin` is its `start`
     """
     n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
     rows[0] = 0
     segments[0] = 0
     markets[0] = 0
-    for at in range(units.size):
-        u = units[at]
-        a, n = u_start[u], u_size[u]
+    for at in range(partitions.size):
+        u = partitions[at]
+        a, n = p_start[u], p_size[u]
         # Books whose moneyline quotes the draw, or an outcome that is not recognised and may be the draw.
         n_draw_books = 0
         for k in range(n):
@@ -306,7 +307,7 @@ def _gather(
             _sort(count, high, low, order, odds, seen, tie, key)
         for k in range(n_draw_books):
             draws[draw_books[k]] = 0
-        # Store this order in the unit's list; rows that are left out go to its end.
+        # Store this order in the partition's list; rows that are left out go to its end.
         for k in range(count):
             pool[a + k] = order[k]
         for k in range(n - count):
@@ -320,11 +321,11 @@ def _gather(
             if k == 0 or h != last_ladder:
                 last_ladder = h
                 last_market = NONE
-                event[n_ladders] = unit_event[u]
-                live[n_ladders] = unit_live[u]
+                event[n_ladders] = partition_event[u]
+                live[n_ladders] = partition_live[u]
                 kind[n_ladders] = np.int32(h >> _KIND)
                 subject[n_ladders] = np.int32((h >> _SUBJECT) & _SUBJECT_MASK)
-                ladder_unit[n_ladders] = at
+                ladder_partition[n_ladders] = at
                 n_ladders += 1
                 markets[n_ladders] = n_markets
             if (lo >> _SIDE) != last_market:
@@ -361,18 +362,18 @@ def gather(
     meaning: TermColumns,
     equivalents: Rules,
     held: Lists,
-    units: Longs,
+    partitions: Longs,
     *,
     mismatch: bool,
     agree: int = 0,
-) -> UnitColumns:
-    """Sort some units into a board of their own, and their lists in place.
+) -> PartitionColumns:
+    """Sort some partitions into a board of their own, and their lists in place.
 
     `mismatch`: reject rows whose decimal and American prices differ. `agree`: consecutive observations that confirm a
     price.
     """
-    n = int(held.size[units].sum())
-    most = int(held.size[units].max(initial=0)) + 1
+    n = int(held.size[partitions].sum())
+    most = int(held.size[partitions].max(initial=0)) + 1
     width = int(meaning.outcomes.max(initial=2))
     ints = np.empty((8, n + 1), np.int32)
     per_market = np.empty((7, n + 1), np.int32)
@@ -380,16 +381,16 @@ def gather(
     flap, confirmed, why, live = np.empty((4, n + 1), np.uint8)
     offsets, segments, markets = np.empty(n * width + 2, np.int64), np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
     row, book, name, market, side, out = ints[:6]
-    threshold, event, kind, subject, ladder, ladder_unit = per_market[:6]
+    threshold, event, kind, subject, ladder, ladder_partition = per_market[:6]
     books = meaning.book_rank.size
     n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
-        units, *held, *prices, *meaning, agree,
+        partitions, *held, *prices, *meaning, agree,
         CODES["price_mismatch"] * mismatch, CODES["other_game"], CODES["suspended"], CODES["ambiguous_moneyline"],
         CODES["no_line"],
         np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
         np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
         row, book, name, price, time, market, side, begin, flap, confirmed, offsets, segments, markets, threshold,
-        event, live, kind, subject, ladder, ladder_unit, out, why,
+        event, live, kind, subject, ladder, ladder_partition, out, why,
     )  # fmt: skip
     groups = Groups(
         row=row[:n_rows],
@@ -409,7 +410,7 @@ def gather(
         subject=subject[:n_ladders],
         ladder=ladder[:n_markets],
     )
-    return UnitColumns(
-        linked(groups, equivalents), units, ladder_unit[:n_ladders], begin[:n_rows], flap[:n_rows], confirmed[:n_rows],
-        out[:n_out], why[:n_out],
+    return PartitionColumns(
+        linked(groups, equivalents), partitions, ladder_partition[:n_ladders], begin[:n_rows], flap[:n_rows],
+        confirmed[:n_rows], out[:n_out], why[:n_out],
     )  # fmt: skip

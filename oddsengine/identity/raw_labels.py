@@ -7,7 +7,7 @@ of whole raw labels is then assembled by columns. `read_raw_labels` does so for 
 What depends on other rows is left to the caller:
 
 - Which team of an event is at home: `leading` chooses a pair, `crossed` flags the rows that name it the other way
-  round. `TermMeanings` has both readings, straight and turned.
+  round. `TermMeanings` has both readings, straight and swapped.
 - The sport and league of an event: `leading_league` chooses them. A raw label itself is read in its own.
 - Which rows are of another game than their event: `other_games` decides, by the teams that the books name.
 - Whether a moneyline (`two_way`) is three-way: its book then quotes a draw (side 1) in that event, live flag and
@@ -302,7 +302,7 @@ def distinct(frame: pl.DataFrame) -> tuple[Ints, Ints]:
 
 
 class TermMeanings(NamedTuple):
-    """The meaning of raw labels, by column; `_turned` for rows that name the event's teams the other way round.
+    """The meaning of raw labels, by column; `_swapped` for rows that name the event's teams the other way round.
 
     Names are numbered by `names`, which is sorted and starts with the empty one. A subject below `SUBJECTS` is none,
     home or away; otherwise it is a name's number plus `SUBJECTS`.
@@ -314,9 +314,9 @@ class TermMeanings(NamedTuple):
     with_draw: Ints
     two_way: Bytes
     side: Sides  # outcome within `with_draw`, -1 if it cannot be parsed
-    side_turned: Sides
+    side_swapped: Sides
     subject: Ints
-    subject_turned: Ints
+    subject_swapped: Ints
     fixed: Ints
     verdict: Bytes  # 0, or the code of a reason that depends on the texts alone
     home: Ints
@@ -455,9 +455,9 @@ def read_raw_labels(parts: Parts, off: frozenset[int] = frozenset()) -> TermMean
         with_draw=per_market(lambda m: code[m.with_draw], np.int32),
         two_way=per_market(lambda m: m.two_way, np.uint8),
         side=side,
-        side_turned=place[of, _other(meant)],
+        side_swapped=place[of, _other(meant)],
         subject=subject(owner),
-        subject_turned=subject(_other(owner)),
+        subject_swapped=subject(_other(owner)),
         fixed=per_market(lambda m: m.fixed, np.int32),
         verdict=verdict,
         home=home,
@@ -575,14 +575,14 @@ def other_games(votes: Sequence[Mapping[Game, int]]) -> frozenset[Game]:
     """Return the games whose rows are rejected, because most books, or as many, name another game for the event.
 
     Two games exclude each other if they have three teams or more between them; a team that is not known may be any. A
-    game is supported by the games that exclude all those that it excludes. A feed is for a game if more of its rows
-    support than exclude it, against it if fewer do; a game that another excludes needs more feeds for it than against.
-    So no two games that remain exclude each other, and of two with equally many feeds neither remains.
+    game is supported by the games that exclude all those that it excludes. A provider is for a game if more of its rows
+    support than exclude it, against it if fewer do; a game that another excludes needs more providers for it than
+    against. So no two games that remain exclude each other, and of two with equally many providers neither remains.
 
     Parameters
     ----------
     votes
-        By feed: the number of rows that name each game.
+        By provider: the number of rows that name each game.
 
     Examples
     --------

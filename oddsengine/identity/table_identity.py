@@ -31,9 +31,9 @@ from oddsengine.identity.layout import (
     gather,
     listed,
     pack,
+    partition_of,
     ranks,
     too_many,
-    unit_of,
 )
 from oddsengine.identity.linked_outcomes import rules
 from oddsengine.identity.raw_labels import (
@@ -62,7 +62,7 @@ class Identity(NamedTuple):
     kinds: tuple[MarketKind, ...]
     books: tuple[str, ...]  # sorted; books are indices
     verdict: Bytes  # per table row: 0, or the code of an identity or row guard
-    turned: npt.NDArray[np.bool_]  # per table row: names the event's teams the other way round
+    swapped: npt.NDArray[np.bool_]  # per table row: names the event's teams the other way round
     sports: tuple[tuple[catalog.Sport, str], ...]  # per event: sport and league
     names: pl.Series  # sorted distinct names; the name of a subject from 3 on is at subject - 3
     traits: Traits  # of the kinds and books
@@ -125,21 +125,21 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     )
     other = np.zeros(texts.height, bool)
     if CODES["other_game"] not in off:
-        other = _of_other_games(read_, event, pair, league, _RowLabels(raw_label, term, book), facts.feed)
+        other = _of_other_games(read_, event, pair, league, _RowLabels(raw_label, term, book), facts.provider)
         weight = _without(weight, other, event)
-    flip = _turned(read_, event, pair, weight)
+    flip = _swapped(read_, event, pair, weight)
     sports = _sports(read_, event, league, weight)
 
     # By term: a raw label with its line.
     terms, event, flip = read_.take(raw_label), event[raw_label], flip[raw_label]
-    side = np.where(flip, terms.side_turned, terms.side)
+    side = np.where(flip, terms.side_swapped, terms.side)
     line = worded["line"].to_numpy()
     threshold, fits = thresholds(terms, line, side)
     stray = ~fits & ((facts.lined[terms.kind] != 0) | (CODES["no_line"] not in off)) & (terms.verdict == 0)
     verdict = np.where(stray, CODES["no_line"], terms.verdict)
     place = pack(
         *(column.astype(np.int64) for column in (
-            terms.kind, terms.with_draw, np.where(flip, terms.subject_turned, terms.subject), threshold,
+            terms.kind, terms.with_draw, np.where(flip, terms.subject_swapped, terms.subject), threshold,
             np.where(side < 0, UNREAD, side), market_name[raw_label], terms.two_way, verdict, other[raw_label],
         ))
     )  # fmt: skip
@@ -152,11 +152,11 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     flags[priced:] |= SUSPENDED
     live = rows["is_live"].to_numpy()
     prematch = event.astype(np.uint64) * np.uint64(2 * groups) + group
-    unit_key = prematch[term] + np.uint64(groups) * live.astype(np.uint64)
-    unit, unit_first = intern(unit_key)
-    # Slots in the order of units and terms, nearly that of the layout, so that rows that are sorted together are close.
+    partition_key = prematch[term] + np.uint64(groups) * live.astype(np.uint64)
+    partition, partition_first = intern(partition_key)
+    # Slots in the order of partitions and terms, nearly that of the layout: rows that are sorted together are close.
     by_term, _, _ = listed(np.arange(n, dtype=np.int32), ranks(place)[term])
-    row, start, size = listed(by_term, unit)
+    row, start, size = listed(by_term, partition)
     seen, unused = times(rows, "last_seen_at")[row], np.zeros(n, np.uint8)
     some = gather(
         PriceColumns(
@@ -169,9 +169,10 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
         ),
         rules(terms.kinds, sports),
         Lists(
-            start, size, np.arange(n, dtype=np.int32), event[term[unit_first]], live[unit_first].view(np.uint8)
+            start, size, np.arange(n, dtype=np.int32), event[term[partition_first]],
+            live[partition_first].view(np.uint8),
         ),
-        np.argsort(unit_key[unit_first]),
+        np.argsort(partition_key[partition_first]),
         mismatch=CODES["price_mismatch"] not in off,
     )  # fmt: skip
     sorted_ = some.groups._replace(row=row[some.groups.row])
@@ -185,7 +186,7 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
 def _groups(
     terms: TermMeanings, verdict: Bytes, event: Ints, sports: Sequence[tuple[catalog.Sport, str]]
 ) -> tuple[Words, int]:
-    """Number the units of terms within their events, and return their number."""
+    """Number the partitions of terms within their events, and return their number."""
     leagues: dict[tuple[str, str], int] = {}
     league = np.array([leagues.setdefault((sport.id, name), len(leagues)) for sport, name in sports], np.int64)
     case, first = intern(mix(league[event], terms.kind, verdict != 0, terms.two_way))
@@ -193,8 +194,8 @@ def _groups(
     of_case: list[int] = []
     for at in first.tolist():
         sport, name = sports[event[at]]
-        unit = unit_of(terms.kinds[terms.kind[at]], sport.id, name, int(verdict[at]), int(terms.two_way[at]))
-        of_case.append(codes.setdefault(unit, len(codes)))
+        partition = partition_of(terms.kinds[terms.kind[at]], sport.id, name, int(verdict[at]), int(terms.two_way[at]))
+        of_case.append(codes.setdefault(partition, len(codes)))
     return np.array(of_case, np.uint64)[case], max(1, len(codes))
 
 
@@ -225,9 +226,9 @@ class _RowLabels(NamedTuple):
 
 
 def _of_other_games(
-    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowLabels, feed: Ints
+    terms: TermMeanings, event: Ints, pair: _Claims, league: _Claims, rows: _RowLabels, provider: Ints
 ) -> Bools:  # fmt: skip
-    """Flag the raw labels of other games than their event; `feed` is by book."""
+    """Flag the raw labels of other games than their event; `provider` is by book."""
     out = np.zeros(event.size, bool)
     many = (np.bincount(event[pair.first]) > 1) | (np.bincount(event[league.first]) > 1)
     among = np.flatnonzero(many[event])
@@ -248,14 +249,14 @@ def _of_other_games(
     some = np.flatnonzero(disputed[event[rows.raw_label]][rows.term])
     claims = np.zeros(event.size, np.int64)
     claims[among] = claim
-    width = int(feed.max()) + 1
+    width = int(provider.max()) + 1
     codes, counts = np.unique(
-        claims[rows.raw_label[rows.term[some]]] * width + feed[rows.book[some]], return_counts=True
+        claims[rows.raw_label[rows.term[some]]] * width + provider[rows.book[some]], return_counts=True
     )
     votes: dict[int, dict[int, Counter[Game]]] = {}
     for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        at, provider = divmod(code, width)
-        votes.setdefault(int(of[at]), {}).setdefault(provider, Counter())[games[at]] += count
+        at, named_by = divmod(code, width)
+        votes.setdefault(int(of[at]), {}).setdefault(named_by, Counter())[games[at]] += count
     rejected = {at: other_games(list(named.values())) for at, named in votes.items()}
     others = [named in rejected.get(at, ()) for at, named in zip(of.tolist(), games, strict=True)]
     out[among] = np.array(others, bool)[claim]
@@ -270,7 +271,7 @@ def _without(weight: Longs, other: Bools, event: Ints) -> Longs:
     return np.where(np.bincount(event, weights=kept)[event] > 0, kept, weight)
 
 
-def _turned(terms: TermMeanings, event: Ints, pair: _Claims, weight: Longs) -> Bools:
+def _swapped(terms: TermMeanings, event: Ints, pair: _Claims, weight: Longs) -> Bools:
     """Flag the raw labels that name the teams in the opposite order to that chosen for their event."""
     first, rows = pair.counted(weight)
     events = int(event.max(initial=-1)) + 1

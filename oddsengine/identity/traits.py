@@ -27,15 +27,15 @@ class MarketKind(NamedTuple):
     stat: str
 
 
-class BookCharges(NamedTuple):
-    """What books charge, per book."""
+class BookFees(NamedTuple):
+    """Commissions and fees of contracts, per book."""
 
     commission: Floats  # on winnings
     fee: Floats  # F of the fee F p (1 - p) per contract before the start
     live_fee: Floats  # and in play
     fee_step: Floats  # amount to whose multiples the fee of an order is rounded up
 
-    def fees(self, book: Ints | Longs, live: Bytes | Bools) -> Floats:
+    def contract_fees(self, book: Ints | Longs, live: Bytes | Bools) -> Floats:
         """F of some prices."""
         return np.where(live, self.live_fee[book], self.fee[book])
 
@@ -57,25 +57,25 @@ class Traits(NamedTuple):
     team: Bytes  # belongs to one team
     full: Bytes  # full game
     order: Ints  # place of the kind among all, by family and period: codes depend on what a board has seen first
-    feed: Ints  # per book: the first book with the same odds provider
+    provider: Ints  # per book: the first book with the same odds provider
     exchange: Bytes
     mid: Bytes  # publishes mid prices
     parlay: Bytes  # accepts parlays only
-    charges: BookCharges
+    fees: BookFees
     consensus: Bytes  # sharp or an exchange: part of the catalog's consensus
 
 
-def feeds(books: Sequence[str]) -> Ints:
-    """Return the feed of each book: the first book with the same odds provider."""
+def providers(books: Sequence[str]) -> Ints:
+    """Return the provider of each book: the first book with the same odds provider."""
     first: dict[str, int] = {}
     entries = [catalog.book(b) for b in books]
     return np.array([first.setdefault(b.provider, at) for at, b in enumerate(entries)], np.int32)
 
 
-def book_charges(books: Sequence[str]) -> BookCharges:
-    """What books charge by the catalog."""
+def book_fees(books: Sequence[str]) -> BookFees:
+    """The fees of books by the catalog."""
     entries = [catalog.book(b) for b in books]
-    return BookCharges(
+    return BookFees(
         commission=np.array([b.commission for b in entries], np.float64),
         fee=np.array([b.fee for b in entries], np.float64),
         live_fee=np.array([b.contract_fee(live=True) for b in entries], np.float64),
@@ -101,10 +101,10 @@ def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
         team=flags([k.subject == "team" for k in kinds]),
         full=flags([k.period == catalog.FULL_GAME for k in kinds]),
         order=np.argsort(in_order).astype(np.int32),
-        feed=feeds(books),
+        provider=providers(books),
         exchange=flags([b.exchange for b in entries]),
         mid=flags([b.mid_price for b in entries]),
         parlay=flags([b.parlay_only for b in entries]),
-        charges=book_charges(books),
+        fees=book_fees(books),
         consensus=flags([b.sharp or b.exchange for b in entries]),
     )

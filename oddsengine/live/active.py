@@ -29,7 +29,7 @@ class PendingView(NamedTuple):
     """A view for which a part of the board is still to be searched; steps keep the searched part up to date."""
 
     view: View
-    units: Longs  # not yet searched
+    partitions: Longs  # not yet searched
     names: Names  # the names that these codes belong to
     table: OpenTable
 
@@ -101,7 +101,7 @@ class ActiveViews:
         return [view for view in self.active.values() if view.read_at < last and not self._kept(view)]
 
     def _kept(self, view: View) -> bool:
-        """Whether somebody keeps a view active: a caller, or a delayed board that shows it."""
+        """Whether somebody keeps a view active: a user, or a delayed board that shows it."""
         return view.kept > 0 or any(until > self._now for until in tuple(view.needed.values()))
 
     def _let_go(self, view: View) -> None:
@@ -169,12 +169,12 @@ class ActiveViews:
             part = _PART if state.samples or self._searcher.judges else board.rows.top
             if pending is None or pending.names is not board.names or pending.table is not state.opened:
                 pending = self._begin(view)
-            units = pending.units
-            some = 1 + int(np.searchsorted(np.cumsum(board.units.size[units]), part))
-            if units.size:
-                self._searcher.keep(self._searcher.whole(units[:some], view))
-            if some < units.size:
-                self._pending[view.wanted] = pending._replace(units=units[some:])
+            partitions = pending.partitions
+            some = 1 + int(np.searchsorted(np.cumsum(board.partitions.size[partitions]), part))
+            if partitions.size:
+                self._searcher.keep(self._searcher.whole(partitions[:some], view))
+            if some < partitions.size:
+                self._pending[view.wanted] = pending._replace(partitions=partitions[some:])
                 return False
             self._show(view, self._dated(view))
             self._pending.pop(view.wanted, None)
@@ -193,8 +193,8 @@ class ActiveViews:
         self._drop(view)
         view.open = state.opened.add()
         self._copies.repeat(writes.added(view.open.row))
-        units = np.flatnonzero(state.board.units.size[: state.board.names.units.size])
-        return PendingView(view, units, state.board.names, state.opened)
+        partitions = np.flatnonzero(state.board.partitions.size[: state.board.names.partitions.size])
+        return PendingView(view, partitions, state.board.names, state.opened)
 
     def redate(self, view: View, detected_at: Callable[[int, int], int | None]) -> None:
         """Set when what a view has open was detected, by id and kind; None leaves it."""

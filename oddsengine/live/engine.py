@@ -61,7 +61,8 @@ class Engine(Readable):
     fair
         Constants of the fair price at the close; None is the catalog's table.
     threads
-        How many threads search the units of a large step, of a thousand changes or more. Results do not depend on it.
+        How many threads search the partitions of a large step, of a thousand changes or more. Results do not depend on
+        it.
 
     Examples
     --------
@@ -161,12 +162,12 @@ class Engine(Readable):
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock, self._copies.undone():
             board, before, number = self.state.board, self.state.board.moment, self.state.board.number
-            names, units = board.names, board.names.units.size
+            names, partitions = board.names, board.names.partitions.size
             try:
                 applied = board.apply(batch)
                 self._copies.repeat(writes.applied(batch))
                 if applied.regrouped:
-                    self.state.opened.rehome(board.rows.unit)
+                    self.state.opened.rehome(board.rows.partition)
                 idle = self._active.idle()
                 views = [view for view in self._active.searched() if view not in idle]
                 findings = self._searcher.step(views, before)
@@ -182,8 +183,8 @@ class Engine(Readable):
                 if board.number == number:
                     board.undo()
                     self._mend()
-                    if board.names is not names or names.units.size > units:
-                        self._copies.reset()  # units that the copies lack: they would give their numbers to others
+                    if board.names is not names or names.partitions.size > partitions:
+                        self._copies.reset()  # partitions that the copies lack: they would give their numbers to others
                 else:
                     board.keep()  # if it was interrupted before that
                     self._recompute()
@@ -203,7 +204,7 @@ class Engine(Readable):
         for view in idle:
             self._active.suspend(view)
         if renumbered := board.compact():
-            self.state.opened.rehome(board.rows.unit)
+            self.state.opened.rehome(board.rows.partition)
         self._copies.repeat(writes.completed(board.number, board.names.terms.raw_labels, renumbered=renumbered))
         self._copies.published = len(board.names.terms.raw_labels), len(board.names.books.values)
 
@@ -212,7 +213,7 @@ class Engine(Readable):
         board = self.state.board
         names = board.names
         board.mend()
-        self.state.opened.rehome(board.rows.unit)
+        self.state.opened.rehome(board.rows.partition)
         if board.names is not names:
             self._copies.reset()
 

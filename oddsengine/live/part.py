@@ -20,7 +20,7 @@ from oddsengine.detection.sweep import Candidates, Scope, Thresholds
 from oddsengine.detection.tails import Forms, curves
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups, distinct
-from oddsengine.identity.layout import BOOK_BITS, UnitColumns
+from oddsengine.identity.layout import BOOK_BITS, PartitionColumns
 from oddsengine.identity.table_identity import Identity
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState
@@ -49,7 +49,7 @@ class BoardRows:
 
 
 class Found(NamedTuple):
-    """What a view has open in some units: kinds and legs, as rows of their groups."""
+    """What a view has open in some partitions: kinds and legs, as rows of their groups."""
 
     kind: Bytes
     legs: Ints  # (n, LEGS), -1 beyond
@@ -67,7 +67,7 @@ class Found(NamedTuple):
         legs: Ints = self.legs[np.array([which(kind) for kind in KINDS.values()])[self.kind]]
         return legs
 
-    def scope(self, some: UnitColumns, shapes: Forms, *, one_sided: bool) -> Scope:
+    def scope(self, some: PartitionColumns, shapes: Forms, *, one_sided: bool) -> Scope:
         """The markets and ladders that they are in, and those whose fair probabilities their rows show."""
         g, changed = some.groups, np.zeros(some.groups.threshold.size, np.uint8)
         changed[g.market[self.legs[self.legs >= 0]]] = 1
@@ -76,7 +76,7 @@ class Found(NamedTuple):
     def shown(self, g: Groups, *, whole: bool) -> Longs:
         """The rows of which their rows say something: the legs, and prices beside those of kinds that are hashed.
 
-        With `whole`, prices beside single bets too, whose rows name the books of one feed.
+        With `whole`, prices beside single bets too, whose rows name the books of one provider.
         """
         beside = self.of(lambda kind: kind.hashed or (whole and kind.single)).ravel()
         beside = beside[beside >= 0]
@@ -99,7 +99,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BoardPart:
-    """The units of some open opportunities."""
+    """The partitions of some open opportunities."""
 
     identity: Identity
     extra: Mapping[str, Any]  # columns of prices of exchanges
@@ -120,7 +120,7 @@ class BoardPart:
         """What the board says of some places of its open table; `beside`: and of prices beside single bets."""
         board, held = shown.board, shown.opened
         names, rows = board.names, board.rows
-        some = board.gather(np.unique(held.unit[places]).astype(np.int64))
+        some = board.gather(np.unique(held.partition[places]).astype(np.int64))
         slots = some.groups.row
         some = some._replace(groups=some.groups._replace(row=np.arange(slots.size, dtype=np.int32)))
         g, found = some.groups, Found.at(held, places, slots)
@@ -129,9 +129,9 @@ class BoardPart:
         if wanted.method == CLOSE:
             estimated, _ = board.estimated(some, guarded.reason, slots, shown.fair, ladders_with(g, where.fair))
             estimated = estimated._replace(needed=np.where(where.markets != 0, np.uint8(EVERY_ROW), where.fair))
-        turned = names.terms.turned.values[rows.key[slots] >> BOOK_BITS] != 0
+        swapped = names.terms.swapped.values[rows.key[slots] >> BOOK_BITS] != 0
         identity = Identity(
-            g, tuple(names.kinds.values), names.books.ranked(), np.empty(0, np.uint8), turned,
+            g, tuple(names.kinds.values), names.books.ranked(), np.empty(0, np.uint8), swapped,
             tuple(names.events.sports), pl.Series(dtype=pl.String), names.tables.traits,
         )  # fmt: skip
         return cls(

@@ -15,7 +15,7 @@ from oddsengine.columns import Floats, Ints
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.groups import mix
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, REMOVED
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState
 from oddsengine.live.view import View
@@ -89,8 +89,8 @@ class Readable(ABC):
         """Rows removed within the last ten minutes: id, book, event, time."""
         with self.shown(judged=False) as shown:
             rows = shown.board.rows
-            gone = np.flatnonzero(rows.state[: rows.top] == GONE).astype(np.int32)
-            facts = shown.board.facts(gone)
+            removed = np.flatnonzero(rows.state[: rows.top] == REMOVED).astype(np.int32)
+            facts = shown.board.facts(removed)
         frame = facts.frame().select("sportsbook", "event_id")
         return frame.with_columns(
             id=pl.Series(hexadecimal(facts.id), dtype=pl.String), removed_at=moments_of(facts.moved)
@@ -193,7 +193,7 @@ class Readable(ABC):
 def _momentum(shown: ReadState, slots: Ints) -> Floats:
     """Momentum of some rows' outcomes, 0 if unknown."""
     board = shown.board
-    some = board.gather(np.flatnonzero(board.units.size[: board.names.units.size]))
+    some = board.gather(np.flatnonzero(board.partitions.size[: board.names.partitions.size]))
     g = some.groups
     read, _ = board.estimated(some, board.rows.reason[g.row], g.row, shown.fair)
     out = np.zeros(board.rows.top)

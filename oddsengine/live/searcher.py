@@ -1,6 +1,6 @@
 """The search of an engine: it judges what a batch changed, and finds what its views have open there.
 
-Units do not depend on each other, so several threads may search.
+Partitions do not depend on each other, so several threads may search.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ import numpy.typing as npt
 from oddsengine.board.changed_markets import REPRICED, at_close, loosen, remember, scope, since_last_search, voting
 from oddsengine.board.names import Names
 from oddsengine.board.open import Difference, Hits
+from oddsengine.board.partitions import LOOSE
 from oddsengine.board.rows import REJECTED
-from oddsengine.board.units import LOOSE
 from oddsengine.catalog.reasons import CODES, NAMES, UNCOMPARED
 from oddsengine.columns import Bytes, Ints, Longs
 from oddsengine.detection import tails
@@ -25,7 +25,7 @@ from oddsengine.detection.search import FIGURES, LEGS, Opened, Search, own_legs
 from oddsengine.detection.sweep import Scope, Thresholds
 from oddsengine.guards.verdicts import Verdicts, alone, apply_rejections, judge
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.layout import BOOK_MASK, LIVE, UnitColumns
+from oddsengine.identity.layout import BOOK_MASK, LIVE, PartitionColumns
 from oddsengine.live import writes
 from oddsengine.live.copies import Copies
 from oddsengine.live.part import common
@@ -34,7 +34,7 @@ from oddsengine.live.view import Together, View
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.momentum import LadderSamples
-from oddsengine.pricing.references import CLOSE, Callers, FairPrices, fair_prices
+from oddsengine.pricing.references import CLOSE, FairPrices, Users, fair_prices
 
 MOST_THREADS = 64
 _LEAST_ROWS = 20_000  # of a part that is worth a thread
@@ -51,9 +51,9 @@ class SearchResult(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """Findings of a search over some units, and state to store for the next one."""
+    """Findings of a search over some partitions, and state to store for the next one."""
 
-    some: UnitColumns
+    some: PartitionColumns
     searched: list[SearchResult]
     fresh: bool  # what had changed was searched, and not everything for a new view
     sampled: LadderSamples | None  # momentum of the markets
@@ -79,27 +79,27 @@ class Searcher:
             return []
         closing = any(view.wanted.method == CLOSE for view in views)
         due = board.due(before, self._state.fair) if closing else None
-        units = np.flatnonzero(board.units.dirty[: board.names.units.size])
-        findings = self._everywhere(units, views, due)
-        board.units.dirty[units] = 0
+        partitions = np.flatnonzero(board.partitions.dirty[: board.names.partitions.size])
+        findings = self._everywhere(partitions, views, due)
+        board.partitions.dirty[partitions] = 0
         return findings
 
     def settle(self, views: Sequence[View]) -> None:
         """Judge and search what was postponed while no view was active."""
         board = self._state.board
-        dirty = board.units.dirty[: board.names.units.size]
+        dirty = board.partitions.dirty[: board.names.partitions.size]
         if np.count_nonzero(dirty):
-            units = np.flatnonzero(dirty)
+            partitions = np.flatnonzero(dirty)
             with self._copies.repeated():
-                for findings in self._everywhere(units, views, None):
+                for findings in self._everywhere(partitions, views, None):
                     self.keep(findings)
-                board.units.dirty[units] = 0
+                board.partitions.dirty[partitions] = 0
 
     def keep(self, found: Findings) -> None:
         """Apply the result of a search to the open sets."""
         board, write = self._state.board, self._copies.write
         for searched in found.searched:
-            write(writes.searched(searched.rows, found.some.units, searched.hits, searched.difference, board.now))
+            write(writes.searched(searched.rows, found.some.partitions, searched.hits, searched.difference, board.now))
         if found.fresh:
             remember(found.some, board.rows)
         if found.sampled is not None:
@@ -108,18 +108,18 @@ class Searcher:
         if found.estimates is not None:
             fair_close.remember(*found.estimates, board.rows.close)
 
-    def _everywhere(self, units: Longs, views: Sequence[View], due: Bytes | None) -> list[Findings]:
-        """Judge and search some units, ascending: many of them in parts, by several threads.
+    def _everywhere(self, partitions: Longs, views: Sequence[View], due: Bytes | None) -> list[Findings]:
+        """Judge and search some partitions, ascending: many of them in parts, by several threads.
 
         Kernels do not hold the interpreter's lock.
         """
-        rows = np.cumsum(self._state.board.units.size[units])
-        count = min(self._threads, int(rows[-1]) // _LEAST_ROWS) if units.size else 0
+        rows = np.cumsum(self._state.board.partitions.size[partitions])
+        count = min(self._threads, int(rows[-1]) // _LEAST_ROWS) if partitions.size else 0
         if count <= 1:
-            return [self._changed(units, views, due)] if units.size else []
-        self._prepare(units)
+            return [self._changed(partitions, views, due)] if partitions.size else []
+        self._prepare(partitions)
         ends = np.searchsorted(rows, [rows[-1] * part // count for part in range(1, count)])
-        parts = [part for part in np.split(units, ends) if part.size]
+        parts = [part for part in np.split(partitions, ends) if part.size]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._threads - 1, thread_name_prefix="search")
         jobs = [self._pool.submit(self._changed, part, views, due) for part in parts[1:]]
@@ -129,27 +129,27 @@ class Searcher:
             wait(jobs)  # whatever happened, they write verdicts
         return [first, *(job.result() for job in jobs)]
 
-    def _prepare(self, units: Longs) -> None:
+    def _prepare(self, partitions: Longs) -> None:
         """Make what searches share and would otherwise make when they first need it."""
         board, names = self._state.board, self._state.board.names
         _ = names.tables.traits, names.tables.forms, names.tables.equivalents, names.books.rank, names.market_names.rank
         if self._state.samples:
             board.momentum.learn(names.tables.estimator(self._state.fair).books)
         board.prepare_reach()
-        self._state.opened.prepare(units)
+        self._state.opened.prepare(partitions)
 
-    def whole(self, units: Longs, view: View) -> Findings:
-        """Search everything in some units for one view."""
-        return self._search(units, [view], fresh=False, due=None)
+    def whole(self, partitions: Longs, view: View) -> Findings:
+        """Search everything in some partitions for one view."""
+        return self._search(partitions, [view], fresh=False, due=None)
 
-    def _changed(self, units: Longs, views: Sequence[View], due: Bytes | None) -> Findings:
-        """Judge some units, and search what that changes."""
-        return self._search(units, views, fresh=True, due=due)
+    def _changed(self, partitions: Longs, views: Sequence[View], due: Bytes | None) -> Findings:
+        """Judge some partitions, and search what that changes."""
+        return self._search(partitions, views, fresh=True, due=due)
 
-    def _search(self, units: Longs, views: Sequence[View], *, fresh: bool, due: Bytes | None) -> Findings:
-        """Search some units for some views; `fresh` judges them first, and searches only what that changes."""
+    def _search(self, partitions: Longs, views: Sequence[View], *, fresh: bool, due: Bytes | None) -> Findings:
+        """Search some partitions for some views; `fresh` judges them first, and searches only what that changes."""
         state, board = self._state, self._state.board
-        some = board.gather(units)
+        some = board.gather(partitions)
         g, rows, names = some.groups, board.rows, board.names
         guarded = self._judge(some) if fresh else board.verdicts(g.row)
         alike: dict[Any, list[View]] = {}
@@ -159,9 +159,9 @@ class Searcher:
         changed, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
         if fresh:
             if state.samples and due is None:
-                due = np.zeros(names.units.size, np.uint8)  # nothing is due between steps
+                due = np.zeros(names.partitions.size, np.uint8)  # nothing is due between steps
             curves = tails.curves(g, names.tables.forms)
-            changed = since_last_search(some, board.units.dirty[units] // np.uint8(LOOSE), rows, due)
+            changed = since_last_search(some, board.partitions.dirty[partitions] // np.uint8(LOOSE), rows, due)
             if any(view.wanted.one_sided for view in views):
                 changed = loosen(some, changed)
             if state.samples:
@@ -192,12 +192,12 @@ class Searcher:
                     estimates = g, where.fair, seen.close
                 who, hits = _find(some, seen, shared, where, names, self._off, moved)
                 of = np.array([view.open.row for view in shared], np.int64)
-                difference = state.opened.compare(of, who, units, hits, there)
+                difference = state.opened.compare(of, who, partitions, hits, there)
                 searched.append(SearchResult(shared, of, hits, difference))
         return Findings(some, searched, fresh, sampled, estimates)
 
-    def _judge(self, some: UnitColumns) -> Verdicts:
-        """Run the guards over some units, and store their verdicts on the board."""
+    def _judge(self, some: PartitionColumns) -> Verdicts:
+        """Run the guards over some partitions, and store their verdicts on the board."""
         board, g = self._state.board, some.groups
         rows = board.rows
         guarded = judge(
@@ -225,15 +225,15 @@ class Searcher:
 
 
 def _find(
-    some: UnitColumns, prices: FairPrices, views: Sequence[View], scope: Scope, names: Names, off: frozenset[int],
+    some: PartitionColumns, prices: FairPrices, views: Sequence[View], scope: Scope, names: Names, off: frozenset[int],
     moved: npt.NDArray[np.bool_],
 ) -> tuple[Longs, Hits]:  # fmt: skip
-    """Find what views that share fair prices hold open within a scope of some units; the view of each hit first.
+    """Find what views that share fair prices hold open within a scope of some partitions; the view of each hit first.
 
     `moved` says which rows of the groups have changed since the last search.
     """
     together = _together(views, names)
-    seen = replace(prices, callers=together.callers)
+    seen = replace(prices, users=together.users)
     shared = Search(**common(seen, together.thresholds, scope, names.hashes(some.groups), names.tables.forms, off))
     # Rows show the fair prices of a reference even if the search has none.
     moved = moved if views[0].wanted.referred else np.ones_like(moved)
@@ -250,13 +250,13 @@ def _together(views: Sequence[View], names: Names) -> Together:
     specs = [view.spec(names) for view in views]
     found = views[0].together
     if found is None or len(found.specs) != len(specs) or any(map(is_not, found.specs, specs)):
-        found = Together(specs, Callers.of(specs), Thresholds.stack([view.thresholds for view in views]))
+        found = Together(specs, Users.of(specs), Thresholds.stack([view.thresholds for view in views]))
         views[0].together = found
     return found
 
 
-def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hits]:
-    """All kinds together, by code, sorted by view and unit."""
+def _hits(some: PartitionColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hits]:
+    """All kinds together, by code, sorted by view and partition."""
     if not parts:
         return np.empty(0, np.int64), Hits.none()
     g = some.groups
@@ -264,7 +264,7 @@ def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hi
     n = sum(sizes)
     kind = np.repeat(np.array([code for code, _ in parts], np.uint8), sizes)
     who = np.concatenate([part.who for _, part in parts])
-    unit = some.units[some.ladder_unit[g.ladder[np.concatenate([part.market for _, part in parts])]]]
+    partition = some.partitions[some.ladder_partition[g.ladder[np.concatenate([part.market for _, part in parts])]]]
     legs, shown, own = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64), np.zeros(n, np.uint8)
     for code, part in parts:
         if part.figures.shape[1] != FIGURES:
@@ -280,6 +280,6 @@ def _hits(some: UnitColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hi
             shown[start : start + size] = part.shown
         start += size
     ident = np.concatenate([part.id for _, part in parts])
-    hits = Hits(ident, kind, unit.astype(np.int32), legs, figures, shown, own)
-    order = np.argsort(who << 32 | unit, kind="stable")
+    hits = Hits(ident, kind, partition.astype(np.int32), legs, figures, shown, own)
+    order = np.argsort(who << 32 | partition, kind="stable")
     return who[order], hits.take(order)

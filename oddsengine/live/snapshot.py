@@ -1,7 +1,7 @@
 """Snapshots of an engine: its board and open views as plain data, from which another engine can continue.
 
 Given the same batches, a restored engine produces the same updates, ids and detection times. Derived state (tables,
-units, verdicts) is recomputed, so a snapshot only has prices, names and history.
+partitions, verdicts) is recomputed, so a snapshot only has prices, names and history.
 
 >>> from datetime import UTC, datetime
 >>> engine, copy = Engine(), Engine()

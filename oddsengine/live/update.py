@@ -63,7 +63,7 @@ class ViewChange:
 
     @classmethod
     def joined(cls, parts: Sequence["ViewChange"]) -> "ViewChange":
-        """The changes of one view that were found in parts of the board, in order of unit."""
+        """The changes of one view that were found in parts of the board, in order of partition."""
         columns = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("status", "detected_at", "expired", "expired_kind", "affected")
@@ -85,7 +85,7 @@ class ViewChange:
         which = (self.hits.kind == KINDS.code(kind)) & ((self.status == OPENED) == new)
         return hexadecimal(self.hits.id[which])
 
-    def gone(self, kind: str) -> list[str]:
+    def expired_ids(self, kind: str) -> list[str]:
         """Ids of one kind that have expired."""
         return hexadecimal(self.expired[self.expired_kind == KINDS.code(kind)])
 
@@ -105,9 +105,9 @@ class Update:
     what: Bytes  # effects per row; see `board.rows`
     judged: Longs  # indices in `facts` of rows on the board whose rejection changed
     before: Before  # all of these, in order of index, before the step
-    line_moved: Mapping[int, int]  # index in `rows` of a new row -> index in `gone` of the row whose line moved to it
-    gone: Facts
-    gone_shown: npt.NDArray[np.bool_]  # which of these were shown before the step
+    line_moved: Mapping[int, int]  # index in `rows` of a new row -> index in `removed_rows` of the one it replaces
+    removed_rows: Facts
+    removed_shown: npt.NDArray[np.bool_]  # which of these were shown before the step
     views: Mapping[View, ViewChange]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, including suspended quotes without a price for unknown rows
     late: int
@@ -141,7 +141,7 @@ class Update:
 
     def __repr__(self) -> str:
         new = int(((self.what & NEW) != 0).sum())
-        parts = [f"{new:,} new, {self.what.size - new:,} changed, {self.gone.slot.size:,} removed"]
+        parts = [f"{new:,} new, {self.what.size - new:,} changed, {self.removed_rows.slot.size:,} removed"]
         for view, change in self.views.items():
             new = int((change.status == OPENED).sum())
             counts = f"{new:,} new, {change.hits.size - new:,} changed, {change.expired.size:,} expired"
@@ -169,18 +169,19 @@ class Update:
     @cached_property
     def removed(self) -> pl.DataFrame:
         """Removed rows: id, book, event and time."""
-        frame = self.gone.frame().select("sportsbook", "event_id", "market_type", "selection", "line")
+        frame = self.removed_rows.frame().select("sportsbook", "event_id", "market_type", "selection", "line")
         return frame.with_columns(
-            pl.Series("id", hexadecimal(self.gone.id), dtype=pl.String), moments_of(self.gone.moved).alias("removed_at")
+            pl.Series("id", hexadecimal(self.removed_rows.id), dtype=pl.String),
+            moments_of(self.removed_rows.moved).alias("removed_at"),
         ).select("id", "sportsbook", "event_id", "market_type", "selection", "line", "removed_at")
 
     def json(self, view: View | None = None) -> bytes:
         """The update as JSON: changed rows, removals, and the changes of one view."""
-        return _encoder.encode(self._told(self._encoded, view))
+        return _encoder.encode(self._contents(self._encoded, view))
 
     def plain(self, view: View | None = None) -> dict[str, Any]:
         """The update as plain lists and mappings: full rows if new, else the fields that can change."""
-        found: dict[str, Any] = msgspec.to_builtins(self._told(self._rows, view))
+        found: dict[str, Any] = msgspec.to_builtins(self._contents(self._rows, view))
         return found
 
     @cached_property
@@ -190,7 +191,7 @@ class Update:
         return {
             "new": _full(self.facts.take(self.rows[new])),
             "changed": self._moves(~new),
-            "removed": hexadecimal(self.gone.id),
+            "removed": hexadecimal(self.removed_rows.id),
         }
 
     @cached_property
@@ -198,7 +199,7 @@ class Update:
         """`_rows` as JSON, encoded once for all views."""
         return {name: msgspec.Raw(_encoder.encode(rows)) for name, rows in self._rows.items()}
 
-    def _told(self, rows: dict[str, Any], view: View | None) -> dict[str, Any]:
+    def _contents(self, rows: dict[str, Any], view: View | None) -> dict[str, Any]:
         out: dict[str, Any] = {"number": self.number, "now": timestamp(self.now), **rows}
         if view is not None and view in self.views:
             change = self.views[view]
@@ -321,7 +322,7 @@ def update_of(
     every = distinct(np.concatenate(legs))
     facts = board.facts(every)
     again = applied.slots[applied.what == SEEN]
-    gone = board.facts(distinct(applied.gone))
+    removed = board.facts(distinct(applied.removed))
     new = applied.slots[(applied.what & NEW) != 0]
     return Update(
         number=board.number + 1,
@@ -332,9 +333,9 @@ def update_of(
         what=what,
         judged=facts.places(rejudged),
         before=board.before(distinct(np.concatenate((slots, rejudged))), new),
-        line_moved=_line_moved(board, slots, what, gone),
-        gone=gone,
-        gone_shown=board.before(gone.slot, new).shown,
+        line_moved=_line_moved(board, slots, what, removed),
+        removed_rows=removed,
+        removed_shown=board.before(removed.slot, new).shown,
         views=changes,
         rejected=_refused(applied, read),
         late=applied.late,
@@ -366,13 +367,14 @@ def _changes(table: OpenTable, searched: SearchResult, now: int) -> tuple[dict[V
     return changes, hits
 
 
-def _line_moved(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, int]:
+def _line_moved(board: Board, slots: Ints, what: Any, removed: Facts) -> dict[int, int]:
     """New rows that replace removed rows with another line: index of the new row -> index of the removed one."""
-    if not gone.slot.size or not (what & NEW).any():
+    if not removed.slot.size or not (what & NEW).any():
         return {}
     stem, key = board.names.terms.stem.values, board.rows.key
     lost = {
-        (int(s), b): at for at, (s, b) in enumerate(zip(stem[gone.key >> BOOK_BITS], gone.key & BOOK_MASK, strict=True))
+        (int(s), b): at
+        for at, (s, b) in enumerate(zip(stem[removed.key >> BOOK_BITS], removed.key & BOOK_MASK, strict=True))
     }
     new = np.flatnonzero(what & NEW)
     named = zip(
@@ -384,7 +386,7 @@ def _line_moved(board: Board, slots: Ints, what: Any, gone: Facts) -> dict[int, 
     moves = {at: lost[s, b] for at, s, b in named if (s, b) in lost}
     words = board.names.terms.raw_labels
     lines = {at: words[int(key[slots[at]]) >> BOOK_BITS][-1] for at in moves}
-    return {at: to for at, to in moves.items() if words[int(gone.key[to]) >> BOOK_BITS][-1] != lines[at]}
+    return {at: to for at, to in moves.items() if words[int(removed.key[to]) >> BOOK_BITS][-1] != lines[at]}
 
 
 def _refused(applied: AppliedBatch, read: Quotes | None) -> pl.DataFrame:

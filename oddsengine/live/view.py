@@ -1,7 +1,7 @@
 """Views: the opportunities of the live board for one set of books, references and thresholds.
 
 The engine keeps a view's open set up to date while the view is active. A view reads from it the state of exactly one
-update. The frames are made by the same finders as those of `find_all`, over the units with open opportunities.
+update. The frames are made by the same finders as those of `find_all`, over the partitions with open opportunities.
 """
 
 from collections.abc import Hashable, Iterable
@@ -24,7 +24,7 @@ from oddsengine.detection.sweep import Thresholds
 from oddsengine.live.key import ViewKey
 from oddsengine.live.part import BoardPart
 from oddsengine.live.replica import ReadState
-from oddsengine.pricing.references import Callers, ViewSpec, view_spec
+from oddsengine.pricing.references import Users, ViewSpec, view_spec
 
 IDLE_S = 300  # a view that is not read for this long is suspended
 
@@ -56,7 +56,7 @@ class Together(NamedTuple):
     """The books and thresholds of views that are searched together."""
 
     specs: list[ViewSpec]  # of each view
-    callers: Callers
+    users: Users
     thresholds: Thresholds
 
 
@@ -69,7 +69,7 @@ class View:
         self.thresholds = wanted.thresholds()
         self.open = OpenSet()
         self.active = False
-        self.kept = 0  # how many callers keep it active
+        self.kept = 0  # how many users keep it active
         self.restored = False  # kept by a snapshot until somebody keeps it
         self.read_at = 0
         self.resumed_at = 0  # board time

@@ -16,7 +16,7 @@ def applied(batch: Batch) -> Write:
 
     def write(shown: ReadState) -> None:
         if shown.board.repeat(batch).regrouped:
-            shown.opened.rehome(shown.board.rows.unit)
+            shown.opened.rehome(shown.board.rows.partition)
 
     return write
 
@@ -26,9 +26,9 @@ def judged(slots: Ints, guarded: Verdicts, verdicts: Bytes, rejected: Bytes) -> 
     return lambda shown: shown.board.judge(slots, guarded, verdicts, rejected)
 
 
-def searched(rows: Longs, units: Longs, hits: Hits, difference: Difference, now: int) -> Write:
+def searched(rows: Longs, partitions: Longs, hits: Hits, difference: Difference, now: int) -> Write:
     """Views were searched."""
-    return lambda shown: shown.opened.commit(rows, units, hits, difference, now)
+    return lambda shown: shown.opened.commit(rows, partitions, hits, difference, now)
 
 
 def sampled(found: LadderSamples, memory: Memory) -> Write:
@@ -95,7 +95,7 @@ def completed(number: int, numbering: list[RawLabel], *, renumbered: bool) -> Wr
         board.number = number
         if renumbered:
             board.renumber()
-            shown.opened.rehome(board.rows.unit)
+            shown.opened.rehome(board.rows.partition)
         board.names.numbering = numbering
 
     return write

@@ -42,7 +42,7 @@ class GameEntry:
     first: datetime | None
     event: str | None = None
     override: str = ""  # an operator's: an event id, `NEW` or `NEVER`
-    touched: bool = True
+    is_recent: bool = True  # came since the last `Matcher.forget`
     hidden: bool = False  # not found around other games
     leader: "GameEntry | None" = None  # the entry that stands for this one
     followers: dict[Key, "GameEntry"] = field(default_factory=dict)

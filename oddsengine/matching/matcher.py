@@ -35,7 +35,7 @@ class Match(NamedTuple):
     event_id: str | None
     score: float
     reason: str
-    turned: bool = False  # home and away are swapped in the source
+    swapped: bool = False  # home and away are swapped in the source
     candidates: tuple[str, ...] = ()  # event ids, or `source:id` of quarantined games
     new: bool = False  # first game of its event
 
@@ -71,7 +71,7 @@ class Matcher:
     >>> matcher.match("one", first).event_id
     'nba_celtics_lakers_2026-02-08'
     >>> again = matcher.match("two", Game("a", "basketball", "nba", "BOS Celtics", "LA Lakers", start))
-    >>> again.event_id == matcher.match("one", first).event_id, again.turned
+    >>> again.event_id == matcher.match("one", first).event_id, again.swapped
     (True, True)
     """
 
@@ -88,7 +88,7 @@ class Matcher:
         key = source, game.id
         entry = self._index.entries.get(key)
         if entry is not None and entry.game[1:6] == game[1:6]:
-            entry.touched = True
+            entry.is_recent = True
             return self._match_of(entry)
         entry = self._enter(key, game) if entry is None else self._renew(entry, game)
         if entry.leader is None:
@@ -132,8 +132,8 @@ class Matcher:
         """Replace the overrides; returns the games that changed."""
         before, self._overrides = self._overrides, overrides
         entries = self._index.entries
-        touched = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
-        released = [entries[key] for key in touched if key in entries]
+        affected = [key for key in sorted({*before, *overrides}) if before.get(key) != overrides.get(key)]
+        released = [entries[key] for key in affected if key in entries]
         matches = {entry.key: self._match_of(entry) for entry in released}
         for entry in released:
             self._remove(entry)
@@ -159,22 +159,22 @@ class Matcher:
         source lists under another id, too.
         """
         before = to_utc(before)
-        index, gone = self._index, []
+        index, dropped = self._index, []
         latest: dict[str, datetime] = {}
         for entry in index.entries.values():
             if entry.event and entry.start:
                 latest[entry.event] = max(latest.get(entry.event, entry.start), entry.start)
         for entry in index.entries.values():
             end = latest.get(entry.head.event or "") or entry.start
-            if (end is not None and end < before) or not (entry.touched or (end and entry.leader is None)):
-                gone.append(entry)
-            entry.touched = False
-        for entry in sorted(gone, key=lambda e: e.leader is None):
+            if (end is not None and end < before) or not (entry.is_recent or (end and entry.leader is None)):
+                dropped.append(entry)
+            entry.is_recent = False
+        for entry in sorted(dropped, key=lambda e: e.leader is None):
             self._remove(entry)
         self._retry()
         index.used = {id_: at for id_, at in index.used.items() if id_ in index.events or at >= before - _RESERVED}
         self._numbers = {stem: number for stem, number in self._numbers.items() if stem in index.used}
-        return len(gone)
+        return len(dropped)
 
     def drop(self, source: str, game: str) -> None:
         """Drop a feed's game; the id of its event is free if it was the last one."""
@@ -316,8 +316,8 @@ class Matcher:
         else:
             event = self._index.events.get(entry.override) or self._create(entry, entry.override)
             self._index.join(entry, event)
-            turned = fit(entry.league, (event.home, event.away), entry.spelling)[1]
-            self._set(entry, Match(event.id, 1.0, "override", turned))
+            swapped = fit(entry.league, (event.home, event.away), entry.spelling)[1]
+            self._set(entry, Match(event.id, 1.0, "override", swapped))
 
     def _follow(self, entry: GameEntry, near: Sequence[tuple[float, GameEntry]]) -> bool:
         """Fast path: no game nearby, or a single event at about this time, without doubts."""
@@ -480,9 +480,9 @@ class Matcher:
         event = index.events[entry.event or ""]
         others = [index.entries[key] for key in event.members if key != entry.key]
         first = min(event.members, key=lambda key: index.entries[key].number)
-        turned = self._turned(entry, event, others)
+        swapped = self._swapped(entry, event, others)
         if not others:
-            self._set(entry, Match(event.id, 1.0, "new event", turned, new=True))
+            self._set(entry, Match(event.id, 1.0, "new event", swapped, new=True))
             return
         scores = [(fit(entry.league, other.spelling, entry.spelling)[0], other) for other in others]
         score, nearest = max(scores, key=lambda scored: (scored[0], scored[1].key))
@@ -490,17 +490,17 @@ class Matcher:
         words = "the same names" if score == 1.0 else "names alike"
         if score < self._threshold:
             words = "a shortened name that fits no other game"
-        swapped = ", home and away swapped" if turned else ""
-        match = Match(event.id, score, f"{words}, {apart}{swapped}", turned, new=entry.key == first)
+        note = ", home and away swapped" if swapped else ""
+        match = Match(event.id, score, f"{words}, {apart}{note}", swapped, new=entry.key == first)
         self._set(entry, match)
 
-    def _turned(self, entry: GameEntry, event: MatchedEvent, others: list[GameEntry]) -> bool:
-        score, turned = fit(entry.league, (event.home, event.away), entry.spelling)
+    def _swapped(self, entry: GameEntry, event: MatchedEvent, others: list[GameEntry]) -> bool:
+        score, swapped = fit(entry.league, (event.home, event.away), entry.spelling)
         if score >= DOUBT or not others:
-            return turned and score > 0.0
+            return swapped and score > 0.0
         fits = ((fit(entry.league, o.spelling, entry.spelling), o) for o in others if o.key in self._matches)
-        (_, turned), by = max(fits, key=lambda scored: (scored[0][0], scored[1].key), default=((0.0, False), entry))
-        return turned != (by.key in self._matches and self._matches[by.key].turned)
+        (_, swapped), by = max(fits, key=lambda scored: (scored[0][0], scored[1].key), default=((0.0, False), entry))
+        return swapped != (by.key in self._matches and self._matches[by.key].swapped)
 
     def _wait(self, entry: GameEntry, score: float, reason: str, near: Iterable[tuple[float, GameEntry]] = ()) -> None:
         self._index.leave(entry)
@@ -526,7 +526,7 @@ def _league(game: Game) -> League:
 
 
 def _differ(one: Match, other: Match) -> bool:
-    return (one.event_id, one.turned) != (other.event_id, other.turned)
+    return (one.event_id, one.swapped) != (other.event_id, other.swapped)
 
 
 def _minutes(one: GameEntry, other: GameEntry) -> int:

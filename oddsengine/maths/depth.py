@@ -191,8 +191,8 @@ def largest_arbitrage(
     if len(ladders) < 2:
         raise ValueError(f"an arbitrage needs at least two ladders, got {len(ladders)}")
     n = len(ladders)
-    charges = [_by_ladder("commissions", commissions, n), _by_ladder("fees", fees, n)]
-    sides = [_best_first(ladder, c, f) for ladder, c, f in zip(ladders, *charges, strict=True)]
+    rates = [_by_ladder("commissions", commissions, n), _by_ladder("fees", fees, n)]
+    sides = [_best_first(ladder, c, f) for ladder, c, f in zip(ladders, *rates, strict=True)]
     at, left = [0] * n, [units.copy() for _, units in sides]
     stakes, payout, profit = [0.0] * n, 0.0, 0.0
     while True:

@@ -3,20 +3,20 @@
 For the judged book j, on one line of a market, with x = ln(p / (1 - p)) of the first outcome after power de-vig of a
 book's own prices (a market of three outcomes has one x per outcome):
 
-    c     = median of the other feeds on the line
-    m     = mean of clip(x_i, c - clip, c + clip); feeds on neighbouring lines have a smaller weight
+    c     = median of the other providers on the line
+    m     = mean of clip(x_i, c - clip, c + clip); providers on neighbouring lines have a smaller weight
     f     = sum w_i (x_i - m) / (1 + sum w_i),  w_i = weight_i exp(-age of i's last change / fade): fresh movers
-    M     = momentum: the mean of the feeds' moves, with a half-life of two hours
+    M     = momentum: the mean of the providers' moves, with a half-life of two hours
     fair  = m + share (sharp - m) + own clip(x_j - m) + kappa clip(M) + phi clip(f)
-    own   = b_j weight / (base + number of other feeds on the line)
+    own   = b_j weight / (base + number of other providers on the line)
     kappa = between `far` and `near`, by the hours left
     se    = scale sigma hours^(1/3): of fair as an estimate of the close, whose error has Student's t distribution with
             four degrees of freedom; sigma depends on the league and the hours left
 
 `m` is the mean of the books that are not sharp; if only sharp books quote the line, it is theirs. Beside a sharp kappa
-and phi shrink by its weight. Books of one feed share one vote, and the feed of the judged book has none. At least two
-feeds are needed on the line, or a sharp that was measured alone on that kind of market. Any other sharp alone makes a
-price `suspect`, and no fair price of the market. The constants are in `catalog/fair.toml`.
+and phi shrink by its weight. Books of one provider share one vote, and the provider of the judged book has none. At
+least two providers are needed on the line, or a sharp that was measured alone on that kind of market. Any other sharp
+alone makes a price `suspect`, and no fair price of the market. The constants are in `catalog/fair.toml`.
 
 **Updates.** Prices take effect at once, time once a minute: M, the ages of votes and changes and the hours left are
 evaluated at the event's own minute, whose offset within the minute is derived from its id. So each second only a
@@ -28,7 +28,7 @@ Columns of the kernels:
 
 - `markets`, `segments`, `rows`, `row`, `market`, `threshold`, `live`, `book`, `side`, `outcomes`: as in `Groups`
 - `row_book`, `row_seen`: as `book` and `seen` of `Groups`
-- `feed`, `exchange`: as in `Traits`
+- `provider`, `exchange`: as in `Traits`
 - `net`, `reason` (per row): price after commission, and the guards' verdict
 - `needed` (uint8): per market, as in `estimate`; in `complete`, 1 for a market whose entries are needed; in
   `_starts`, per ladder
@@ -37,15 +37,15 @@ Columns of the kernels:
 - `c`: the constants of `catalog/fair.toml`
 - `v_start`, `v_book`, `v_x`, `v_total`, `v_seen`, `v_latest`, `v_changed`: the votes of a board, the columns of
   `BookLogits`
-- `b_from`, `b_feed`, `b_x`, `b_total`, `b_seen`, `b_weight`, `b_fresh`, `b_sharp`: the votes on one market, one per
-  feed: the market the vote is from, the feed, its logits, the sum of 1/odds, when it was last seen, its weight, its
-  weight as a fresh mover, and its weight as a sharp
-- `place` (int32 per feed): index of the feed's vote, or `NONE`
+- `b_from`, `b_provider`, `b_x`, `b_total`, `b_seen`, `b_weight`, `b_fresh`, `b_sharp`: the votes on one market, one per
+  provider: the market the vote is from, the provider, its logits, the sum of 1/odds, when it was last seen, its weight,
+  its weight as a fresh mover, and its weight as a sharp
+- `place` (int32 per provider): index of the provider's vote, or `NONE`
 - `k`: component of the logits: 0 if there are two outcomes, else the outcome
 - `comps`: number of components
-- `same`, `n`: number of feeds' votes from the market's own line, which come first, and of all
-- `v`, `left_out`: the feed's vote to leave out, or `NONE`
-- `earliest`: time before which feeds' votes do not count
+- `same`, `n`: number of providers' votes from the market's own line, which come first, and of all
+- `v`, `left_out`: the provider's vote to leave out, or `NONE`
+- `earliest`: time before which providers' votes do not count
 - `oldest`: time before which votes are too old
 - `neighbour_distance`: largest distance of a neighbouring line, hundredths
 - `weight`: weight of a neighbouring line
@@ -70,7 +70,7 @@ from oddsengine.catalog.fair_constants import FLAGS, OTHER, FairTable
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.traits import BookCharges, MarketKind, Traits
+from oddsengine.identity.traits import BookFees, MarketKind, Traits
 from oddsengine.maths.devig import devig_groups
 
 SECOND = 1_000_000
@@ -86,7 +86,7 @@ _THIN, _NO_SHARP, _EARLY, _LONG, _, _UNMEASURED, SUSPECT, _LIVE, _ONE_REFERENCE,
 _PROP = np.uint16(1 << 15)  # of a kind of market; not stored with prices
 _LIVE_BIT = FLAGS.index("live")
 SKIP, MARKET, EVERY_ROW = 0, 1, 2  # what is needed of a market, see `estimate`
-_CENTRES = 4  # values that the median can have with at most one feed left out
+_CENTRES = 4  # values that the median can have with at most one provider left out
 _DIRECT = 4  # tally of a mean that is computed directly
 _TOTALS = frozenset({"total"})
 _OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
@@ -130,7 +130,7 @@ class Fair(NamedTuple):
 
     row: Floats  # per row, of the row's outcome for the row's book; scaled by its flags
     flags: npt.NDArray[np.uint16]  # per row, `BITS`
-    others: Ints  # per row: feeds on the line other than the book's own
+    others: Ints  # per row: providers on the line other than the book's own
     width: Floats  # per row: overround of the votes, or of the sharp
     se: Floats  # per ladder, logits; nan in play and if the start is unknown. Of a model: per row
     segment: Floats  # per segment: the estimate in which all books vote
@@ -373,17 +373,17 @@ def insert(values, n, value):
 
 @inlined
 def _add(
-    at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed,
-    sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+    at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, provider,
+    sharp, place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
 ):  # fmt: skip
-    """Add the votes of one line to those on the market, one per feed.
+    """Add the votes of one line to those on the market, one per provider.
 
     Votes from `mark` on come from a line at the same distance; `mark` is `NONE` for the market's own line.
 
     `at` is the market; `shift` moves its logits to the market in question.
     """
     for v in range(v_start[at], v_start[at + 1]):
-        f, s = feed[v_book[v]], sharp[v_book[v]]
+        f, s = provider[v_book[v]], sharp[v_book[v]]
         if (mark >= 0 and s > 0.0) or (v_seen[v] < oldest and v_seen[v] != NO_TIME):
             continue
         i = place[f]
@@ -394,12 +394,12 @@ def _add(
             e = np.exp(-max(since - v_changed[v], np.int64(0)) / fade)
         if i < 0:
             place[f] = n
-            b_from[n], b_feed[n], b_total[n], b_seen[n] = at, f, v_total[v], v_seen[v]
+            b_from[n], b_provider[n], b_total[n], b_seen[n] = at, f, v_total[v], v_seen[v]
             b_weight[n], b_fresh[n], b_sharp[n] = weight, weight * e, s
             for k in range(comps):
                 b_x[n, k] = v_x[v, k] + shift
             n += 1
-        else:  # two lines at the same distance: the mean of the feed's votes there
+        else:  # two lines at the same distance: the mean of the provider's votes there
             b_from[i], b_seen[i] = at, min(b_seen[i], v_seen[v])
             b_fresh[i] = 0.5 * (b_fresh[i] + weight * e)
             for k in range(comps):
@@ -408,11 +408,12 @@ def _add(
 
 
 @inlined
-def _feed_votes(
+def _provider_votes(
     m, first, last, threshold, slope, neighbour_distance, weight, since, fade, oldest, comps, v_start, v_book, v_x,
-    v_total, v_seen, v_changed, feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+    v_total, v_seen, v_changed, provider, sharp, place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh,
+    b_sharp,
 ):  # fmt: skip
-    """The votes on a market, one per feed: on its own line, else on its nearest line.
+    """The votes on a market, one per provider: on its own line, else on its nearest line.
 
     Returns the number on the market's own line and the total.
 
@@ -423,7 +424,7 @@ def _feed_votes(
     while True:
         n = _add(
             at, shift, share, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
-            feed, sharp, place, b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+            provider, sharp, place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
         )  # fmt: skip
         if at == m:
             same = n
@@ -458,7 +459,7 @@ def clip(x, limit):
 
 @kernel
 def _tally(centre, limit, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
-    """Sums of weight, weighted clipped logit, freshness and fresh logit over the feeds that are not sharp.
+    """Sums of weight, weighted clipped logit, freshness and fresh logit over the providers that are not sharp.
 
     `centre` is the median, from which logits are clipped by `limit`; the sums are written to `out`.
     """
@@ -475,7 +476,7 @@ def _tally(centre, limit, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_see
 
 @inlined
 def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
-    """Median logit of the first n feeds that are not sharp, leaving out one; and the number of feeds it is from."""
+    """Median logit of the first n providers that are not sharp, leaving out one; and the number it is of."""
     count = 0
     for i in range(n):
         if i != left_out and b_sharp[i] == 0.0 and b_seen[i] >= earliest:
@@ -486,7 +487,7 @@ def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
 
 @kernel
 def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
-    """The mean without vote v, computed directly. Returns the mean, the fresh movers' part, and feeds on the line.
+    """The mean without vote v, computed directly. Returns the mean, the fresh movers' part, and providers on the line.
 
     `sums` is a scratch array for `_tally`.
     """
@@ -505,11 +506,11 @@ def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, o
 
 
 @kernel
-def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen, b_feed, alone, market_alone):
+def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen, b_provider, alone, market_alone):
     """Mean logit of the sharps without vote v (nan if there is none), their largest weight, and their number.
 
-    Also returns whether one of them is enough as the only reference: its feed shares a bit of `alone` with the market's
-    ladder, whose bits are `market_alone`.
+    Also returns whether one of them is enough as the only reference: its provider shares a bit of `alone` with the
+    market's ladder, whose bits are `market_alone`.
     """
     weight, x, most, count, is_enough = 0.0, 0.0, 0.0, 0, False
     for i in range(same):
@@ -518,7 +519,7 @@ def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen, b_feed, alone, market_al
             x += b_sharp[i] * b_x[i, k]
             most = max(most, b_sharp[i])
             count += 1
-            is_enough |= (alone[b_feed[i]] & market_alone) != 0
+            is_enough |= (alone[b_provider[i]] & market_alone) != 0
     return (x / weight if weight > 0.0 else np.nan), most, count, is_enough
 
 
@@ -527,7 +528,7 @@ def _posterior(m, f, others, sharp_x, sharp_weight, sharps, is_enough, own_x, ow
     """Combine the parts, in logits; nan if too few books vote.
 
     - `m`, `f`: the mean and the fresh movers' part
-    - `others`: number of feeds on the line
+    - `others`: number of providers on the line
     - `sharp_x`, `sharp_weight`, `sharps`: the sharps' mean, their largest weight and their number
     - `is_enough`: whether one book may be the only reference
     - `own_x`, `own`: logit of the judged book (nan: none) and its weight
@@ -579,8 +580,8 @@ def standard_errors(
 def _estimate(
     needed, estimates, row, segments, rows, markets, row_book, row_seen, net, reason, live, threshold, slope,
     neighbour_distance, minute, start, momentum, base_flags, ladder_alone, v_start, v_book, v_x, v_total, v_seen,
-    v_latest, v_changed, feed, own, sharp, alone, exchange, barred, scale, c, outlier, place, b_from, b_feed, b_x,
-    b_total, b_seen, b_weight, b_fresh, b_sharp, ordered, sorted_x, tallies, centres, sharp_parts, post, stamp,
+    v_latest, v_changed, provider, own, sharp, alone, exchange, barred, scale, c, outlier, place, b_from, b_provider,
+    b_x, b_total, b_seen, b_weight, b_fresh, b_sharp, ordered, sorted_x, tallies, centres, sharp_parts, post, stamp,
     own_vote, fair, flags, counts, width, segment,
 ):  # fmt: skip
     """Fair probabilities of the needed prices; the module docstring has the formula.
@@ -591,8 +592,8 @@ def _estimate(
     - `slope` (float64 per ladder): as in `KindParameters`
     - `momentum` (float64, ladders by components), `base_flags` (uint16 per ladder): momentum, and flags of the
       ladder's kind
-    - `ladder_alone` (uint64 per ladder), `alone` (uint64 per feed): as in `KindParameters` and `Voters`; a feed that
-      shares a bit with a ladder is enough as the only reference
+    - `ladder_alone` (uint64 per ladder), `alone` (uint64 per provider): as in `KindParameters` and `Voters`; a provider
+      that shares a bit with a ladder is enough as the only reference
     - `barred` (uint8 per book): 1 if its prices are not judged
     - `scale` (float64 per flag): factor of an edge
     - `outlier`: code of the guard whose prices are judged too
@@ -630,10 +631,10 @@ def _estimate(
             if v_start[markets[at]] == v_start[markets[at + 1]]:
                 continue
             comps = 1 if size == 2 else size
-            same, n = _feed_votes(
+            same, n = _provider_votes(
                 m, markets[at], markets[at + 1], threshold, slope[at], neighbour_distance, c.vote_neighbour_weight,
-                minute[at], fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, feed, sharp, place,
-                b_from, b_feed, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+                minute[at], fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, provider, sharp,
+                place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
             )  # fmt: skip
             if n == 0:
                 continue
@@ -668,7 +669,7 @@ def _estimate(
                     tallies[k, _DIRECT],
                 )  # fmt: skip
                 x, sharp_weight, sharps, is_enough = _sharps(
-                    same, k, no_vote, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
+                    same, k, no_vote, earliest, b_x, b_sharp, b_seen, b_provider, alone, ladder_alone[at]
                 )
                 sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2] = x, sharp_weight, sharps
                 sharp_parts[k, 3] = is_enough
@@ -688,7 +689,7 @@ def _estimate(
                     b = row_book[i]
                     if (reason[i] != ACCEPTED and reason[i] != outlier) or barred[b] != 0:
                         continue
-                    vote = np.int64(place[feed[b]])
+                    vote = np.int64(place[provider[b]])
                     if is_live or stamp[b] != m:
                         stamp[b] = m
                         judged_seen = v_latest[own_vote[b]] if own_vote[b] >= 0 else row_seen[i]
@@ -726,7 +727,7 @@ def _estimate(
                                 )  # fmt: skip
                             if is_live or (vote >= 0 and b_sharp[vote] > 0.0):
                                 x, sharp_weight, sharps, is_enough = _sharps(
-                                    same, k, vote, earliest, b_x, b_sharp, b_seen, b_feed, alone, ladder_alone[at]
+                                    same, k, vote, earliest, b_x, b_sharp, b_seen, b_provider, alone, ladder_alone[at]
                                 )
                             else:
                                 x, sharp_weight, sharps = sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2]
@@ -785,7 +786,7 @@ def _estimate(
             for v in range(v_start[m], v_start[m + 1]):
                 own_vote[v_book[v]] = NONE
             for i in range(n):
-                place[b_feed[i]] = NONE
+                place[b_provider[i]] = NONE
 
 
 def minutes(event: Words, now: int, table: FairTable) -> Longs:
@@ -822,7 +823,7 @@ class Times(NamedTuple):
 
 
 class CloseInput(NamedTuple):
-    """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all callers."""
+    """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all users."""
 
     of: Estimator
     times: Times
@@ -833,9 +834,9 @@ class CloseInput(NamedTuple):
     known: Floats = _NOTHING  # per slot, see `estimate`
 
 
-def gross(traits: Traits, charges: BookCharges) -> Bytes:
+def gross(traits: Traits, fees: BookFees) -> Bytes:
     """Exchanges whose commission is unknown, so that their prices cannot be judged."""
-    return np.asarray((traits.exchange != 0) & (charges.charging == 0)).view(np.uint8)
+    return np.asarray((traits.exchange != 0) & (fees.charging == 0)).view(np.uint8)
 
 
 def estimate(
@@ -869,9 +870,9 @@ def estimate(
     needed = np.full(groups.threshold.size, EVERY_ROW, np.uint8) if needed is None else needed
     g, c = groups, of.table.constants
     n, ladders = g.row.size, g.event.size
-    widest, most = logits.x.shape[1], traits.feed.size + 1
+    widest, most = logits.x.shape[1], traits.provider.size + 1
     alone = np.zeros(most, np.uint64)
-    np.bitwise_or.at(alone, traits.feed, of.voters.alone)
+    np.bitwise_or.at(alone, traits.provider, of.voters.alone)
     sport = of.lines.sport[g.event]
     hours = np.where((times.start != NO_TIME) & (g.live == 0), (times.start - times.minute) / 3.6e9, np.nan)
     se = _standard_errors(hours, of.lines.sigma[sport], of.table)
@@ -883,8 +884,8 @@ def estimate(
         needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, reason, g.live, g.threshold,
         of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
         of.lines.flags[g.kind, sport] | flag, of.lines.alone[g.kind, sport], logits.start, logits.book, logits.x,
-        logits.total, logits.seen, logits.latest, logits.changed, traits.feed, of.voters.own, of.voters.sharp, alone,
-        traits.exchange, barred, np.array(of.table.scale), c, _OUTLIER, np.full(most, -1, np.int32),
+        logits.total, logits.seen, logits.latest, logits.changed, traits.provider, of.voters.own, of.voters.sharp,
+        alone, traits.exchange, barred, np.array(of.table.scale), c, _OUTLIER, np.full(most, -1, np.int32),
         np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)), np.empty(most),
         np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
         np.empty((widest, most)), np.empty((widest, 5, 4)), np.empty((widest, 4)), np.empty((widest, 4)),
@@ -938,8 +939,8 @@ def starts(groups: Groups, start: Longs, reason: Bytes, voting: Bytes | None = N
 
 
 @kernel
-def _sharpest(market, book, start, voter, feed, sharp, out):
-    """The sharp with the largest weight among the votes on markets, without the judged book's feed.
+def _sharpest(market, book, start, voter, provider, sharp, out):
+    """The sharp with the largest weight among the votes on markets, without the judged book's provider.
 
     - `market`, `book` (per price): the judged prices' markets and books
     - `start`, `voter`: votes, as `v_start` and `v_book`
@@ -950,33 +951,35 @@ def _sharpest(market, book, start, voter, feed, sharp, out):
         largest_weight = 0.0
         for v in range(start[market[i]], start[market[i] + 1]):
             b = voter[v]
-            if sharp[b] > largest_weight and feed[b] != feed[book[i]]:
+            if sharp[b] > largest_weight and provider[b] != provider[book[i]]:
                 out[i], largest_weight = b, sharp[b]
 
 
 def sharpest(of: Estimator, logits: BookLogits, traits: Traits, market: Longs, book: Ints) -> Ints:
     """The sharp with the most influence on a fair probability: a book's code, or -2 for a consensus without one."""
     out = np.empty(market.size, np.int32)
-    _sharpest(market, book, logits.start, logits.book, traits.feed, of.voters.sharp, out)
+    _sharpest(market, book, logits.start, logits.book, traits.provider, of.voters.sharp, out)
     return out
 
 
 @inlined
-def is_independent(v, begin, own, voter, feed):
-    """Whether vote `v` is not of the feed `own`, and the first of its feed on a market whose votes start at `begin`.
+def is_independent(v, begin, own, voter, provider):
+    """Whether vote `v` is not of the provider `own`, and the first of its provider on a market.
 
-    `voter` has the book of each vote, `feed` the feed of each book.
+    The market's votes start at `begin`.
+
+    `voter` has the book of each vote, `provider` the provider of each book.
     """
-    f = feed[voter[v]]
+    f = provider[voter[v]]
     is_new = f != own
     for u in range(begin, v):
-        is_new = is_new and feed[voter[u]] != f
+        is_new = is_new and provider[voter[u]] != f
     return is_new
 
 
 @kernel
-def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, agree):
-    """Count the feeds other than the judged book's that vote on markets, and those at which the price has an edge.
+def _agreeing(market, book, side, net, outcomes, start, voter, x, provider, others, agree):
+    """Count the providers other than the judged book's that vote on markets, and those at which the price has an edge.
 
     - `market`, `book`, `side`, `net` (per price): the judged prices
     - `start`, `voter`, `x`: votes, as `v_start`, `v_book` and `v_x`
@@ -985,7 +988,7 @@ def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, 
     for i in range(market.size):
         m, others[i], agree[i] = market[i], 0, 0
         for v in range(start[m], start[m + 1]):
-            if is_independent(v, start[m], feed[book[i]], voter, feed):
+            if is_independent(v, start[m], provider[book[i]], voter, provider):
                 logit = x[v, side[i]] if outcomes[m] > 2 else x[v, 0] if side[i] == 0 else -x[v, 0]
                 others[i] += 1
                 agree[i] += net[i] > (1.0 + np.exp(-logit)) * (1.0 + _ROUNDING)
@@ -994,13 +997,13 @@ def _agreeing(market, book, side, net, outcomes, start, voter, x, feed, others, 
 def agreeing(groups: Groups, logits: BookLogits, traits: Traits, row: Ints, net: Floats) -> tuple[Longs, Longs]:
     """Count the independent books on the line of some prices, and those whose own prices imply a positive EV.
 
-    Books of one feed count once, and a price's own feed does not count.
+    Books of one provider count once, and a price's own provider does not count.
     """
     g = groups
     others, agree = np.empty(row.size, np.int64), np.empty(row.size, np.int64)
     _agreeing(
-        g.market[row], g.book[row], g.side[row], net[row], g.outcomes, logits.start, logits.book, logits.x, traits.feed,
-        others, agree,
+        g.market[row], g.book[row], g.side[row], net[row], g.outcomes, logits.start, logits.book, logits.x,
+        traits.provider, others, agree,
     )  # fmt: skip
     return others, agree
 

@@ -2,11 +2,11 @@
 
 A book with the commission c on winnings turns decimal odds d into 1 + (d - 1) (1 - c). A fee F p (1 - p) per contract,
 with the price p = 1 / d, turns them into 1 / (p + F p (1 - p)); this is how prediction markets charge, some of them in
-play only. Rates and fees are in the catalog (`books.toml`), and callers may replace the commission of a book.
+play only. Rates and fees are in the catalog (`books.toml`), and users may replace the commission of a book.
 
-A price may have charges of its own, such as those of its market, and levels (`PriceDepth`). What it offers is after its
-own charges, and for the caller's stake if there is one; the fee of that order is rounded up, mostly to a cent. Fair
-prices are estimated from the best levels, after the charges of the books: a charge is the same on all sides of a
+A price may have fees of its own, such as those of its market, and levels (`PriceDepth`). What it offers is after its
+own fees, and for the user's stake if there is one; the fee of that order is rounded up, mostly to a cent. Fair
+prices are estimated from the best levels, after the fees of the books: a fee is the same on all sides of a
 market, and the fair price does not depend on the stake.
 
 Commission is due on the net winnings of a market: several bets of one arbitrage in one market of an exchange pay less
@@ -22,16 +22,16 @@ import polars as pl
 from oddsengine._jit import kernel
 from oddsengine.columns import Bytes, Floats, Ints, Longs
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.traits import BookCharges, Traits
+from oddsengine.identity.traits import BookFees, Traits
 from oddsengine.maths.depth import fee_per_unit, rounded_fee, walk
 from oddsengine.maths.odds import charged
 from oddsengine.tables.levels import COMMISSION, FEE, LEVELS, FlatLevels
 
 
 class PriceDepth(NamedTuple):
-    """Charges and levels of single prices, of those that have some; rows are places among all prices."""
+    """Fees and levels of single prices, of those that have some; rows are places among all prices."""
 
-    charged: Longs  # rows with charges other than their book's
+    charged: Longs  # rows with fees other than their book's
     commission: Floats  # of these; nan: that of the book
     fee: Floats  # likewise
     levels: FlatLevels  # of rows with levels, by row
@@ -51,11 +51,11 @@ class PriceDepth(NamedTuple):
         return cls(at, own[0][at], own[1][at], levels)
 
 
-class Charges(NamedTuple):
+class Fees(NamedTuple):
     """What bets cost: by book, and of single prices."""
 
-    of_book: BookCharges
-    replaced: Bytes  # per book: 1 if they are the caller's, and apply to all its prices
+    of_book: BookFees
+    replaced: Bytes  # per book: 1 if they are the user's, and apply to all its prices
     depth: PriceDepth | None
 
     @property
@@ -66,19 +66,19 @@ class Charges(NamedTuple):
 
 
 def offered(
-    odds: Floats, book: Ints | Longs, live: Bytes, net: Floats, charges: Charges, stake: float | None = None
+    odds: Floats, book: Ints | Longs, live: Bytes, net: Floats, fees: Fees, stake: float | None = None
 ) -> Floats:  # fmt: skip
-    """Prices after the charges of each, and for a stake; never better than at the best level.
+    """Prices after the fees of each, and for a stake; never better than at the best level.
 
     - `odds`, `book`, `live` (per price): prices, the codes of their books, and 1 in play
-    - `net` (per price): prices after the charges of the books
+    - `net` (per price): prices after the fees of the books
     - `stake`: None is the best level
     """
-    net, depth, of_book = net.copy(), charges.depth, charges.of_book
-    of_row, fee_of_row = of_book.commission[book], of_book.fees(book, live)
+    net, depth, of_book = net.copy(), fees.depth, fees.of_book
+    of_row, fee_of_row = of_book.commission[book], of_book.contract_fees(book, live)
     if depth is not None:
-        at = depth.charged[charges.replaced[book[depth.charged]] == 0]
-        of_row[at], fee_of_row[at] = _charges_of(book, at, live[at], charges)
+        at = depth.charged[fees.replaced[book[depth.charged]] == 0]
+        of_row[at], fee_of_row[at] = _fees_of(book, at, live[at], fees)
         net[at] = charged(odds[at], of_row[at], fee_of_row[at])
     if stake is None:
         return net
@@ -94,23 +94,23 @@ def offered(
     return net
 
 
-def on_winnings(book: Ints, rows: Ints | Longs, live: Bytes, charges: Charges) -> Floats:
+def on_winnings(book: Ints, rows: Ints | Longs, live: Bytes, fees: Fees) -> Floats:
     """Commission on the winnings of some rows, of which `book` has the book of all; 0 of those with a fee instead.
 
     `live` is 1 for those of the rows that are in play.
     """
-    rate, fee = _charges_of(book, rows, live, charges)
+    rate, fee = _fees_of(book, rows, live, fees)
     return np.where(fee == 0.0, rate, 0.0)
 
 
-def _charges_of(book: Ints | Longs, rows: Ints | Longs, live: Bytes, charges: Charges) -> tuple[Floats, Floats]:
+def _fees_of(book: Ints | Longs, rows: Ints | Longs, live: Bytes, fees: Fees) -> tuple[Floats, Floats]:
     """Commission and fee of some rows: their own, or those of their books."""
-    of_book, depth = charges.of_book, charges.depth
-    rate, fee = of_book.commission[book[rows]], of_book.fees(book[rows], live)
+    of_book, depth = fees.of_book, fees.depth
+    rate, fee = of_book.commission[book[rows]], of_book.contract_fees(book[rows], live)
     if depth is None or not depth.charged.size:
         return rate, fee
     at = np.minimum(np.searchsorted(depth.charged, rows), depth.charged.size - 1)
-    own = (depth.charged[at] == rows) & (charges.replaced[book[rows]] == 0)
+    own = (depth.charged[at] == rows) & (fees.replaced[book[rows]] == 0)
     return (
         np.where(own & ~np.isnan(depth.commission[at]), depth.commission[at], rate),
         np.where(own & ~np.isnan(depth.fee[at]), depth.fee[at], fee),
@@ -163,11 +163,11 @@ def netted(cost: Floats, rate: Floats, market: Longs) -> Floats:
 
 
 @kernel
-def _charge(odds, book, live, commission, fee, live_fee, net):
+def _after_fees(odds, book, live, commission, fee, live_fee, net):
     """Prices of some books after a commission on winnings, and a fee of F p (1 - p) per contract.
 
     - `odds`, `book`, `live` (per price): prices, the codes of their books, and 1 in play
-    - `commission`, `fee`, `live_fee` (per book): as in `BookCharges`
+    - `commission`, `fee`, `live_fee` (per book): as in `BookFees`
     - `net` (per price): to write
     """
     for i in range(odds.size):
@@ -183,15 +183,15 @@ def _charge(odds, book, live, commission, fee, live_fee, net):
         net[i] = x
 
 
-def charge(odds: Floats, book: Ints | Longs, live: Bytes, charges: BookCharges) -> Floats:
-    """Prices after the charges of their books; `live` is 1 in play."""
+def after_fees(odds: Floats, book: Ints | Longs, live: Bytes, fees: BookFees) -> Floats:
+    """Prices after the fees of their books; `live` is 1 in play."""
     net = np.empty(odds.size)
-    _charge(odds, book.astype(np.int32, copy=False), live, charges.commission, charges.fee, charges.live_fee, net)
+    _after_fees(odds, book.astype(np.int32, copy=False), live, fees.commission, fees.fee, fees.live_fee, net)
     return net
 
 
 def after_commission(groups: Groups, traits: Traits) -> Floats:
     """Prices of a board after the commissions of the catalog."""
-    if not traits.charges.charging.any():
+    if not traits.fees.charging.any():
         return groups.odds
-    return charge(groups.odds, groups.book, groups.live_of(slice(None)), traits.charges)
+    return after_fees(groups.odds, groups.book, groups.live_of(slice(None)), traits.fees)

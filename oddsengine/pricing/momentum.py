@@ -11,7 +11,7 @@ Columns of the kernels:
 - `markets`, `threshold`: as in `Groups`
 - `outcomes` (int64 per ladder): number of outcomes; two have one logit, more have one each
 - `minute` (int64 per ladder): the beginning of the event's minute, microseconds
-- `feed` (int32 per book): as in `Traits`
+- `provider` (int32 per book): as in `Traits`
 - `momentum`, `slots`, `changed`, `base`, `sampled`, `start`, `n_book`, `n_line`, `n_x`: the columns of
   `LadderSamples`; `base` is the momentum at the last sample, `sampled` its minute, and `start` the offset of the
   ladder's books in the last three, whose second index is `_SAMPLE` or `_LATEST`
@@ -52,7 +52,7 @@ def _find(key, keys, size):
 
 @kernel
 def _sample(
-    needed, keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, feed, index, c, s_keys,
+    needed, keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, provider, index, c, s_keys,
     s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, p_book, p_line, p_x, line_vote, first_entry,
     is_previous, lines, momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
 ):  # fmt: skip
@@ -113,7 +113,7 @@ def _sample(
             base[at, k] = 0.0 if is_new else (s_value[slot, k] if state == _LATEST else s_base[slot, k])
             momentum[at, k] = 0.0
         is_changed = is_new
-        feeds = 0
+        providers = 0
         for i in range(end, end + count):
             b = n_book[i]
             v, line, e = line_vote[b], lines[b], first_entry[index[b]]
@@ -130,10 +130,10 @@ def _sample(
                 is_changed = True
             is_counted = False
             for j in range(end, i):
-                is_counted |= feed[n_book[j]] == feed[b]
+                is_counted |= provider[n_book[j]] == provider[b]
             if is_counted:
                 continue
-            feeds += 1
+            providers += 1
             shift = 0.0
             if line != n_line[i, _SAMPLE]:
                 if np.isnan(slope[at]) or abs(line - n_line[i, _SAMPLE]) > reach[at]:
@@ -144,7 +144,7 @@ def _sample(
                 if not np.isnan(d):
                     momentum[at, k] += clip(d, c.momentum_move_clip)
         for k in range(momentum.shape[1]):
-            momentum[at, k] = base[at, k] * decay + momentum[at, k] / max(feeds, 1)
+            momentum[at, k] = base[at, k] * decay + momentum[at, k] / max(providers, 1)
         for i in range(end, end + count):
             line_vote[n_book[i]] = NONE
             is_previous[n_book[i]] = 0
@@ -262,7 +262,7 @@ class Memory:
 
     def refresh(
         self, keys: Words, groups: Groups, logits: BookLogits, minute: Longs, begins: Longs, slope: Floats,
-        reach: Longs, feed: Ints, books: tuple[str, ...], table: FairTable, needed: Bytes | None = None,
+        reach: Longs, provider: Ints, books: tuple[str, ...], table: FairTable, needed: Bytes | None = None,
     ) -> LadderSamples:  # fmt: skip
         """Momentum of the ladders of some groups, each at its minute.
 
@@ -276,8 +276,8 @@ class Memory:
             Per ladder; see `Times`.
         slope, reach
             Per ladder; see `KindParameters`.
-        feed, books
-            Feeds and ids of the books, by code.
+        provider, books
+            Providers and ids of the books, by code.
         needed
             Per ladder: 1 to compute it, 0 to skip it and keep its stored state; None means all.
         """
@@ -296,11 +296,11 @@ class Memory:
             raise ValueError(f"momentum needs markets of up to {_WIDEST} outcomes, got {width}")
         _sample(
             np.ones(ladders, np.uint8) if needed is None else needed, keys, g.markets, outcomes, minute, g.threshold,
-            slope, reach, logits.start, logits.book, logits.x, feed, index, table.constants,
+            slope, reach, logits.start, logits.book, logits.x, provider, index, table.constants,
             self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
             self._book, self._line, self._x,
-            np.full(feed.size, -1, np.int32), np.full(len(self._books) + 1, -1, np.int32),
-            np.zeros(feed.size, np.uint8), np.empty(feed.size, np.int32),
+            np.full(provider.size, -1, np.int32), np.full(len(self._books) + 1, -1, np.int32),
+            np.zeros(provider.size, np.uint8), np.empty(provider.size, np.int32),
             made.momentum, made.slots, made.changed, made.base, made.sampled, made.start, made.book, made.line, made.x,
         )  # fmt: skip
         return made

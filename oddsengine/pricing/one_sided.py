@@ -8,7 +8,7 @@ missing side is priced so that the two sum to the learnt book sum, which complet
     B     = book sum, learnt from samples B_i at levels u_i on the same side, with weights
             w_i = 1 / (1 + ((u - u_i) / like)^2)^2
     all   : B0 = sum w B / sum w over the books that quote both sides; V0 = their variance + error^2
-    feed  : B1 = (sum w B + k B0) / (sum w + k) over those of the price's odds provider
+    provider  : B1 = (sum w B + k B0) / (sum w + k) over those of the price's odds provider
     own   : B2 likewise around B1, over that provider's one-sided prices where other providers quote both sides: with p
             their median probability, a price whose margin the power method removes to p has a book sum of
             q + (1 - p)^(ln q / ln p)
@@ -30,7 +30,7 @@ If the start is unknown, se(close) is that of `confidence`. In play nothing is e
 Columns of the kernels:
 
 - `segments`, `rows`, `live`, `event`, `kind`, `ladder`, `ladders`, `book`: as in `Groups`; `ladders` is its `markets`
-- `feed`: as in `Traits`
+- `provider`: as in `Traits`
 - `v_start`, `v_book`, `v_x`, `v_total`: votes, columns of `BookLogits`
 """
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
@@ -67,7 +67,7 @@ class Samples(NamedTuple):
 
     market: Longs
     side: Longs
-    feed: Longs
+    provider: Longs
     level: Floats  # logit of 1/odds
     total: Floats
     compared: Longs  # 1: a one-sided price
@@ -91,14 +91,14 @@ def groups_of(g: Groups) -> Longs:
 
 
 @inlined
-def _median_of_others(m, own_feed, v_start, v_book, v_x, feed, ordered):
-    """Median logit of the votes on a market from feeds other than one, nan if there is none; one vote per feed.
+def _median_of_others(m, own_provider, v_start, v_book, v_x, provider, ordered):
+    """Median logit of the votes on a market from providers other than one, nan if there is none; one vote per provider.
 
-    `m` is the market, `own_feed` the feed; `ordered` is a scratch array.
+    `m` is the market, `own_provider` the provider; `ordered` is a scratch array.
     """
     n = 0
     for v in range(v_start[m], v_start[m + 1]):
-        if is_independent(v, v_start[m], own_feed, v_book, feed):
+        if is_independent(v, v_start[m], own_provider, v_book, provider):
             insert(ordered, n, v_x[v, 0])
             n += 1
     return middle(ordered, n) if n > 0 else np.nan
@@ -106,8 +106,8 @@ def _median_of_others(m, own_feed, v_start, v_book, v_x, feed, ordered):
 
 @kernel
 def _collect(
-    needed, segments, rows, live, ladder, book, net, reason, feed, v_start, v_book, v_x, v_total, low, high, ordered,
-    p_row, p_market, p_side, s_market, s_side, s_feed, s_level, s_total, s_compared,
+    needed, segments, rows, live, ladder, book, net, reason, provider, v_start, v_book, v_x, v_total, low, high,
+    ordered, p_row, p_market, p_side, s_market, s_side, s_provider, s_level, s_total, s_compared,
 ):  # fmt: skip
     """Find one-sided prices, and the book sums of prices to learn from. Returns the numbers of both.
 
@@ -115,7 +115,7 @@ def _collect(
     - `net`, `reason` (per row): price after commission, and the guards' verdict
     - `low`, `high`: limits of a compared sum; `ordered` (float64) is a scratch array
     - `p_row`, `p_market`, `p_side`: columns of `OneSided` to write
-    - `s_market`, `s_side`, `s_feed`, `s_level`, `s_total`, `s_compared`: columns of `Samples` to write
+    - `s_market`, `s_side`, `s_provider`, `s_level`, `s_total`, `s_compared`: columns of `Samples` to write
     """
     prices, samples = 0, 0
     for m in range(segments.size - 1):
@@ -144,7 +144,7 @@ def _collect(
                 if best_i >= 0 and best_j >= 0 and v < v_start[m + 1]:
                     for side in range(2):
                         odds = net[best_i] if side == 0 else net[best_j]
-                        s_market[samples], s_side[samples], s_feed[samples] = m, side, feed[b]
+                        s_market[samples], s_side[samples], s_provider[samples] = m, side, provider[b]
                         s_level[samples], s_total[samples], s_compared[samples] = -np.log(odds - 1.0), v_total[v], _BOTH
                         samples += 1
                 continue
@@ -154,13 +154,13 @@ def _collect(
                 continue
             p_row[prices], p_market[prices], p_side[prices] = r, m, side
             prices += 1
-            x = _median_of_others(m, feed[b], v_start, v_book, v_x, feed, ordered)
+            x = _median_of_others(m, provider[b], v_start, v_book, v_x, provider, ordered)
             if np.isnan(x):
                 continue
             p = 1.0 / (1.0 + np.exp(-x if side == 0 else x))
             q = 1.0 / net[r]
             total = q + (1.0 - p) ** (np.log(q) / np.log(p))
-            s_market[samples], s_side[samples], s_feed[samples] = m, side, feed[b]
+            s_market[samples], s_side[samples], s_provider[samples] = m, side, provider[b]
             s_level[samples], s_compared[samples] = -np.log(net[r] - 1.0), _COMPARED
             s_total[samples] = min(max(total, low), high)
             samples += 1
@@ -169,8 +169,8 @@ def _collect(
 
 @kernel
 def _learn(
-    p_row, p_market, begin, end, book, net, feed, like, k, error, least, s_market, s_feed, s_level, s_total, s_compared,
-    total, total_error, weight, mean, squares,
+    p_row, p_market, begin, end, book, net, provider, like, k, error, least, s_market, s_provider, s_level, s_total,
+    s_compared, total, total_error, weight, mean, squares,
 ):  # fmt: skip
     """Learn the book sum of each one-sided price, and its standard error; nan without enough samples.
 
@@ -179,17 +179,17 @@ def _learn(
     - `net` (float64 per row): price after commission
     - `like`, `k`, `error`, `least`: constants: distance of like levels, weight of the step before, error of the margins
       of all books, and least weight of their samples
-    - `s_market`, `s_feed`, `s_level`, `s_total`, `s_compared`: columns of `Samples`
+    - `s_market`, `s_provider`, `s_level`, `s_total`, `s_compared`: columns of `Samples`
     - `weight`, `mean`, `squares` (float64, 3): scratch arrays: the weight, the mean and the squared distances from it
       of the samples of each step: all books, the odds provider, its one-sided prices
     """
     for i in range(p_row.size):
-        m, f, level = p_market[i], feed[book[p_row[i]]], -np.log(net[p_row[i]] - 1.0)
+        m, f, level = p_market[i], provider[book[p_row[i]]], -np.log(net[p_row[i]] - 1.0)
         weight[:] = 0.0
         mean[:] = 0.0
         squares[:] = 0.0
         for s in range(begin[i], end[i]):
-            is_own, is_compared = s_feed[s] == f, s_compared[s] == _COMPARED
+            is_own, is_compared = s_provider[s] == f, s_compared[s] == _COMPARED
             if s_market[s] != m and (is_own or not is_compared):
                 z = (level - s_level[s]) / like
                 w = 1.0 / ((1.0 + z * z) * (1.0 + z * z))
@@ -248,7 +248,7 @@ def _merge(
 
 
 @kernel
-def _variances(row, market, book, feed, v_start, v_book, v_x, error, k, vote_error, out):
+def _variances(row, market, book, provider, v_start, v_book, v_x, error, k, vote_error, out):
     """Variance of the other odds providers' mean for some prices: that of their margins, and their disagreement.
 
     - `row` (int64 per price): the prices
@@ -258,10 +258,10 @@ def _variances(row, market, book, feed, v_start, v_book, v_x, error, k, vote_err
     - `out` (float64 per price): to write
     """
     for i in range(row.size):
-        m, own = market[row[i]], feed[book[row[i]]]
+        m, own = market[row[i]], provider[book[row[i]]]
         n, mean, squares, margins = 0, 0.0, 0.0, 0.0
         for v in range(v_start[m], v_start[m + 1]):
-            if is_independent(v, v_start[m], own, v_book, feed):
+            if is_independent(v, v_start[m], own, v_book, provider):
                 n += 1
                 d = v_x[v, 0] - mean
                 mean += d / n
@@ -281,8 +281,8 @@ def quoted(
     row, market, side = np.empty((3, n), np.int64)
     found = Samples._make((*np.empty((3, n), np.int64), *np.empty((2, n)), np.empty(n, np.int64)))
     used, sampled = _collect(
-        needed, g.segments, g.rows, g.live, g.ladder, g.book, net, reason, traits.feed, logits.start, logits.book,
-        logits.x, logits.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.feed.size + 1), row, market,
+        needed, g.segments, g.rows, g.live, g.ladder, g.book, net, reason, traits.provider, logits.start, logits.book,
+        logits.x, logits.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.provider.size + 1), row, market,
         side, *found,
     )  # fmt: skip
     of = 2 * groups_of(g)
@@ -292,9 +292,9 @@ def quoted(
     own = of[market[:used]] + side[:used]
     some = OneSided(row[:used], market[:used], side[:used], np.empty(used), np.empty(used))
     _learn(
-        some.row, some.market, np.searchsorted(key, own), np.searchsorted(key, own, "right"), g.book, net, traits.feed,
-        c.margin_like, c.margin_weight, c.margin_sum_error, c.margin_least, found.market,
-        found.feed, found.level, found.total, found.compared, some.total, some.error, *np.empty((3, 3)),
+        some.row, some.market, np.searchsorted(key, own), np.searchsorted(key, own, "right"), g.book, net,
+        traits.provider, c.margin_like, c.margin_weight, c.margin_sum_error, c.margin_least, found.market,
+        found.provider, found.level, found.total, found.compared, some.total, some.error, *np.empty((3, 3)),
     )  # fmt: skip
     return some
 
@@ -353,7 +353,7 @@ def with_one_sided(
     at = np.flatnonzero(is_new)
     own, variance, c = np.full(g.row.size, np.nan), np.empty(at.size), board.of.table.constants
     _variances(
-        at, g.market, g.book, traits.feed, votes.start, votes.book, votes.x, error, c.margin_weight,
+        at, g.market, g.book, traits.provider, votes.start, votes.book, votes.x, error, c.margin_weight,
         c.margin_vote_error, variance,
     )  # fmt: skip
     close = fair.se[g.ladder[g.market[at]]]

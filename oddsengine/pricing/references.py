@@ -1,8 +1,8 @@
 """References: which prices define what is fair, and the fair prices that follow.
 
-`view_spec` resolves a caller's parameters to columns by book. `fair_prices` computes every price after commission, each
+`view_spec` resolves a user's parameters to columns by book. `fair_prices` computes every price after commission, each
 book's own fair probabilities, and each market's reference: a book, or a consensus. It does not depend on the books that
-may be bet, so callers who differ only in these share the result. Everything here is local to an event.
+may be bet, so users who differ only in these share the result. Everything here is local to an event.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -20,11 +20,11 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Words
 from oddsengine.guards.verdicts import Verdicts, main_lines
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.traits import BookCharges, Traits
+from oddsengine.identity.traits import BookFees, Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import CONSENSUS, complete
-from oddsengine.pricing.commission import Charges, PriceDepth, after_commission, charge, offered
+from oddsengine.pricing.commission import Fees, PriceDepth, after_commission, after_fees, offered
 from oddsengine.pricing.model import MODEL, ModelPrices
 from oddsengine.pricing.one_sided import with_one_sided
 
@@ -92,7 +92,7 @@ CLOSE = "close"
 
 
 class ViewSpec(NamedTuple):
-    """The parameters of one caller, resolved to columns by book."""
+    """The parameters of one user, resolved to columns by book."""
 
     method: str
     model: ModelPrices | None  # what the method `MODEL` uses
@@ -100,33 +100,33 @@ class ViewSpec(NamedTuple):
     one_sided: bool  # prices in markets that too few books quote whole are judged too
     wanted: Bytes  # its prices are offers
     rank: Ints  # rank among the references, else the largest integer
-    weight: Floats  # weight in the caller's consensus
+    weight: Floats  # weight in the user's consensus
     member: Bytes  # belongs to the consensus
-    weighted: bool  # the caller gave weights, so the reference is always a consensus
-    counted: Bytes  # counts in medians: offered, or a reference of the caller
-    charges: BookCharges
+    weighted: bool  # the user gave weights, so the reference is always a consensus
+    counted: Bytes  # counts in medians: offered, or a reference of the user
+    fees: BookFees
     standard: bool  # these are the catalog's
-    replaced: Bytes  # 1: the commission of the book is the caller's
+    replaced: Bytes  # 1: the commission of the book is the user's
     stake: float | None = None  # for which prices with levels are made; None is the best level
 
 
-class Callers(NamedTuple):
-    """The books that some callers may bet."""
+class Users(NamedTuple):
+    """The books that some users may bet."""
 
-    wanted: Bytes  # (callers, books): its prices are offers
-    counted: Bytes  # (callers, books): it counts in medians
-    suspects: Bytes  # per caller: 1 if +EV includes pre-match prices rejected by `outlier`
-    by_book: Floats  # (books, callers): `wanted` as 1.0 or 0.0
+    wanted: Bytes  # (users, books): its prices are offers
+    counted: Bytes  # (users, books): it counts in medians
+    suspects: Bytes  # per user: 1 if +EV includes pre-match prices rejected by `outlier`
+    by_book: Floats  # (books, users): `wanted` as 1.0 or 0.0
 
     @classmethod
-    def of(cls, specs: Sequence[ViewSpec]) -> "Callers":
-        """Combine callers, in order."""
+    def of(cls, specs: Sequence[ViewSpec]) -> "Users":
+        """Combine users, in order."""
         wanted, counted = (np.stack([getattr(spec, name) for spec in specs]) for name in ("wanted", "counted"))
         return cls.from_books(wanted, counted, np.array([spec.suspects for spec in specs], np.uint8))
 
     @classmethod
-    def from_books(cls, wanted: Bytes, counted: Bytes, suspects: Bytes) -> "Callers":
-        """Callers of these books."""
+    def from_books(cls, wanted: Bytes, counted: Bytes, suspects: Bytes) -> "Users":
+        """Users of these books."""
         return cls(wanted, counted, suspects, wanted.T.astype(np.float64, order="C"))
 
 
@@ -134,7 +134,7 @@ class Callers(NamedTuple):
 class FairPrices:
     """The prices of a board under one choice of references, method and commission; per row unless noted.
 
-    Callers who differ only in their books share them.
+    Users who differ only in their books share them.
     """
 
     groups: Groups
@@ -149,8 +149,8 @@ class FairPrices:
     weighted: bool
     widest: int  # largest number of outcomes of any market
     reason: Bytes  # code of the guard that rejected the row, or 0
-    net: Floats  # price after commission, for the caller's stake
-    charges: Charges
+    net: Floats  # price after commission, for the user's stake
+    fees: Fees
     own: Floats  # fair probability in the row's own book, nan if its market is incomplete
     width: Floats  # overround of that market, a fraction
     trusted: Bytes  # may be a reference
@@ -160,31 +160,31 @@ class FairPrices:
     live: Bytes  # per market
     board: fair_close.CloseInput | None  # input of the estimator
     close: fair_close.Fair | None  # its result, if the method is `CLOSE`; or the prices of a model
-    callers: Callers  # by default the one whose parameters these are
+    users: Users  # by default the one whose parameters these are
 
     @property
     def wanted(self) -> Bytes:
-        """(callers, books): its prices are offers."""
-        return self.callers.wanted
+        """(users, books): its prices are offers."""
+        return self.users.wanted
 
     @property
     def counted(self) -> Bytes:
-        """(callers, books): it counts in medians."""
-        return self.callers.counted
+        """(users, books): it counts in medians."""
+        return self.users.counted
 
     @property
     def suspects(self) -> Bytes:
-        """Per caller: 1 if +EV includes pre-match prices rejected by `outlier`."""
-        return self.callers.suspects
+        """Per user: 1 if +EV includes pre-match prices rejected by `outlier`."""
+        return self.users.suspects
 
     @property
     def by_book(self) -> Floats:
-        """(books, callers): `wanted` as 1.0 or 0.0."""
-        return self.callers.by_book
+        """(books, users): `wanted` as 1.0 or 0.0."""
+        return self.users.by_book
 
     @cached_property
     def offer(self) -> npt.NDArray[np.bool_]:
-        """Per row: may be a leg of the first caller."""
+        """Per row: may be a leg of the first user."""
         return np.asarray((self.reason == 0) & (self.wanted[0][self.groups.book] != 0))
 
     @cached_property
@@ -193,12 +193,12 @@ class FairPrices:
 
     @property
     def main(self) -> Bytes:
-        """Per market: the main line of its ladder, for the first caller."""
+        """Per market: the main line of its ladder, for the first user."""
         return self._lines[0]
 
     @property
     def books(self) -> Ints:
-        """Per market: how many of the first caller's books offer it."""
+        """Per market: how many of the first user's books offer it."""
         return self._lines[1]
 
 
@@ -265,7 +265,7 @@ def view_spec(
     commission: Mapping[str, float] | None, *, include: Container[str] = (), model: ModelPrices | None = None,
     stake: float | None = None,
 ) -> ViewSpec:  # fmt: skip
-    """Resolve the parameters of a caller.
+    """Resolve the parameters of a user.
 
     Parameters
     ----------
@@ -297,10 +297,10 @@ def view_spec(
             rank[at] = place
             member[at] = 1
             weight[at] = reference.weights[place] if reference.weights is not None else 1.0
-    charges, replaced = BookCharges(*(column.copy() for column in traits.charges)), np.zeros(len(ids), np.uint8)
+    fees, replaced = BookFees(*(column.copy() for column in traits.fees)), np.zeros(len(ids), np.uint8)
     for book, given in commission_rates(commission).items():
         for at in np.flatnonzero([b == catalog.book(book).id for b in ids]):
-            charges.commission[at], charges.fee[at], charges.live_fee[at], replaced[at] = given, 0.0, 0.0, 1
+            fees.commission[at], fees.fee[at], fees.live_fee[at], replaced[at] = given, 0.0, 0.0, 1
     return ViewSpec(
         method=method,
         model=model,
@@ -312,8 +312,8 @@ def view_spec(
         member=member,
         weighted=reference.weights is not None,
         counted=wanted | (rank < UNRANKED),
-        charges=charges,
-        standard=all(map(np.array_equal, charges, traits.charges)),
+        fees=fees,
+        standard=all(map(np.array_equal, fees, traits.fees)),
         replaced=replaced,
         stake=stake,
     )
@@ -332,14 +332,14 @@ def fair_prices(
     ladder: Words | None = None,
     depth: PriceDepth | None = None,
 ) -> FairPrices:
-    """Compute fair prices for the references, method and commission of a caller.
+    """Compute fair prices for the references, method and commission of a user.
 
     Parameters
     ----------
     groups, traits, guarded
         A board, or a part of it with complete events; and the verdicts on its rows.
     spec
-        The caller's parameters. Its books are not used: callers whose other parameters are equal share the result.
+        The user's parameters. The books are not used: users whose other parameters are equal share the result.
     off
         Codes of disabled guards.
     referred
@@ -351,12 +351,12 @@ def fair_prices(
     ladder
         Hashes of the ladders; required by a model.
     depth
-        Charges and levels of single prices.
+        Fees and levels of single prices.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
     live = g.live_of(slice(None))
-    net = charge(g.odds, g.book, live, spec.charges) if spec.charges.charging.any() else g.odds
+    net = after_fees(g.odds, g.book, live, spec.fees) if spec.fees.charging.any() else g.odds
     widest = int(traits.outcomes.max(initial=2))
     trusted = ((guarded.reason | guarded.not_reference) == 0).view(np.uint8)
     own, width = np.full(n, np.nan), np.full(n, np.nan)
@@ -381,7 +381,7 @@ def fair_prices(
         logits = board.logits
         if not spec.standard:
             logits = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
-        barred = fair_close.gross(traits, spec.charges)
+        barred = fair_close.gross(traits, spec.fees)
         close = fair_close.estimate(
             board.of, g, traits, net, guarded.reason, barred, board.times, board.momentum, logits, board.needed,
             *((board.known,) if spec.standard else ()),
@@ -390,9 +390,9 @@ def fair_prices(
             close = with_one_sided(g, traits, net, guarded.reason, barred, logits, board, close)
     if referred and spec.model is not None and ladder is not None:
         close = spec.model.fair(g, ladder)
-    charges = Charges(spec.charges, spec.replaced, depth)
+    fees = Fees(spec.fees, spec.replaced, depth)
     if depth is not None or spec.stake is not None:  # what is offered; the fair prices above are from the best levels
-        net = offered(g.odds, g.book, live, net, charges, spec.stake)
+        net = offered(g.odds, g.book, live, net, fees, spec.stake)
     return FairPrices(
         groups=g,
         traits=traits,
@@ -407,7 +407,7 @@ def fair_prices(
         widest=widest,
         reason=guarded.reason,
         net=net,
-        charges=charges,
+        fees=fees,
         own=own,
         width=width,
         trusted=trusted,
@@ -417,7 +417,7 @@ def fair_prices(
         live=g.live[g.ladder],
         board=board,
         close=close,
-        callers=Callers.of([spec]),
+        users=Users.of([spec]),
     )
 
 

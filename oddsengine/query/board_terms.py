@@ -100,7 +100,7 @@ class TermIndex:
         self.keys: list[Key] = []  # sort key within the event
         self.columns = {name: _CodeColumn() for name in _COLUMNS}
         self.ways = np.empty(0, np.uint8)
-        self.turned = np.empty(0, np.uint8)
+        self.swapped = np.empty(0, np.uint8)
         self.sorted = np.empty(0, np.int32)  # terms, event by event
         self.block = np.zeros(1, np.int64)
         self.place = np.empty(0, np.int32)  # position of each term in `sorted`
@@ -125,8 +125,8 @@ class TermIndex:
         at, end = len(self.texts), min(len(names.terms.raw_labels), len(self.texts) + most)
         if at == end:
             return True
-        place, other, turned = names.terms.place.values, names.terms.other.values, names.terms.turned.values
-        own = np.where(turned[at:end, None] != 0, other[at:end], place[at:end]).tolist()
+        place, other, swapped = names.terms.place.values, names.terms.other.values, names.terms.swapped.values
+        own = np.where(swapped[at:end, None] != 0, other[at:end], place[at:end]).tolist()
         published = names.terms.published.values
         event, tie = names.terms.event.values[at:end].tolist(), names.terms.tie.values[at:end].tolist()
         for term, parts, e, checksum in zip(range(at, end), own, event, tie, strict=True):
@@ -135,7 +135,7 @@ class TermIndex:
         for column in self.columns.values():
             column.settle()
         self.ways = ((place[:end, 3] >> 8) & 255).astype(np.uint8)
-        self.turned = np.concatenate((self.turned, turned[at:end]))
+        self.swapped = np.concatenate((self.swapped, swapped[at:end]))
         self._sort(at, end)
         self.masks.clear()
         return end == len(names.terms.raw_labels)
@@ -218,15 +218,15 @@ class TermIndex:
             straight.new.append(straight.code(straight_key))
             drawn.new.append(straight.code(drawn_key))
 
-    def turn(self) -> None:
+    def swap(self) -> None:
         """Reassign outcome codes if home and away of an event were swapped."""
-        now = self.names.terms.turned.values[: self.turned.size]
-        if not np.array_equal(now, self.turned):
+        now = self.names.terms.swapped.values[: self.swapped.size]
+        if not np.array_equal(now, self.swapped):
             self.columns["straight"], self.columns["drawn"] = _CodeColumn(), _CodeColumn()
-            self._outcomes(0, self.turned.size)
+            self._outcomes(0, self.swapped.size)
             self.columns["straight"].settle()
             self.columns["drawn"].settle()
-            self.turned = now.copy()
+            self.swapped = now.copy()
 
     def _sort(self, at: int, end: int) -> None:
         """Insert new terms into the order: sorted within each event, events by code."""

@@ -18,7 +18,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Ints, Longs, grown
 from oddsengine.identity.layout import BOOK_BITS, ON
-from oddsengine.identity.traits import book_charges
+from oddsengine.identity.traits import book_fees
 from oddsengine.live.readable import Readable
 from oddsengine.live.update import Update
 from oddsengine.query.board_terms import TermIndex
@@ -65,7 +65,7 @@ class Index:
         self.event_keys: list[tuple[int, str]] = []
         self.spot = np.empty(0, np.int32)  # position of each event in that order
         self.books, self.rank = [], np.empty(0, np.int32)
-        self.charges = book_charges(())
+        self.fees = book_fees(())
         self._ranks: dict[str, tuple[Ints, list[str]]] = {}
 
     @contextmanager
@@ -105,7 +105,7 @@ class Index:
         learnt = len(self.terms.texts)
         while not self.terms.learn(LATEST):
             pass
-        self.terms.turn()
+        self.terms.swap()
         state, top = rows.state[: rows.top], rows.top
         new = len(names.books.values) > len(self.books) or len(self.terms.texts) > learnt
         if new:
@@ -116,7 +116,7 @@ class Index:
             self.relabelled = board.now, self._outdated
             moved = self.terms.relabelled(self._outdated)
             self.marked[:top][(state == ON) & moved[rows.key[:top] >> BOOK_BITS]] = board.now
-            self.lines.renamed()  # its rows are in other units now
+            self.lines.renamed()  # its rows are in other partitions now
         self._outdated = None
         if update_keys(rows.key, state, self._keys) or new:
             self.first = np.zeros(len(self.terms.texts) + 1, np.int64)
@@ -133,7 +133,7 @@ class Index:
         order = sorted(range(len(ids)), key=ids.__getitem__)
         self.rank = np.empty(len(ids), np.int32)
         self.rank[order] = np.arange(len(ids), dtype=np.int32)
-        self.charges = book_charges(ids)
+        self.fees = book_fees(ids)
         self._ranks.clear()
 
     def _order(self, board: Board) -> None:

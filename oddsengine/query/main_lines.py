@@ -1,7 +1,7 @@
 """Main lines of one board, by set of books.
 
 The main line of a ladder follows from the accepted prices of some books (`guards.verdicts.main_lines`). It is stored by
-slot, and computed again where a price of the unit has changed or was judged since.
+slot, and computed again where a price of the partition has changed or was judged since.
 """
 # mypy: allow-untyped-calls
 
@@ -25,11 +25,11 @@ class MainLines:
         self.books = books
         self.marks = np.empty(0, np.uint8)  # by slot: 1 main line, 0 other line, or `NOT_COMPUTED`
         self.changed = np.empty(0, np.int64)  # by slot: when that last changed
-        self.outdated = np.empty(0, bool)  # by unit
+        self.outdated = np.empty(0, bool)  # by partition
         self.encoded: tuple[dict[int, Any], ...] = ({}, {})  # rows of this update, by slot: all, best
 
     def forget(self) -> None:
-        """Compute all units again: their numbers have changed."""
+        """Compute all partitions again: their numbers have changed."""
         self.outdated = np.empty(0, bool)
 
 
@@ -51,33 +51,33 @@ class LineSets:
         return lines
 
     def renamed(self) -> None:
-        """Compute everything again, after units were renumbered."""
+        """Compute everything again, after partitions were renumbered."""
         for lines in self:
             lines.forget()
 
     def outdate(self, board: Board, *, judged: bool) -> None:
         """Mark what has changed since the last call as outdated."""
         rows, names, number = board.rows, board.names, board.number
-        units = names.units.size
+        partitions = names.partitions.size
         if self._read not in ((number, judged), (number, True)):
             if self._now == NO_TIME or board.now - self._now >= REMEMBERED_S * SECOND:  # removals may be forgotten
                 self.renamed()
             else:
                 last = np.maximum(rows.moved[: rows.top], rows.judged[: rows.top])
                 changed = np.flatnonzero(last >= self._now)
-                touched = units_of(board, changed.astype(np.int32))
+                affected = partitions_of(board, changed.astype(np.int32))
                 for lines in self:
-                    lines.outdated[touched[touched < lines.outdated.size]] = True
+                    lines.outdated[affected[affected < lines.outdated.size]] = True
             self._read, self._now = (number, judged), board.now
         for lines in self:
             lines.marks = grown(lines.marks, rows.top, NOT_COMPUTED)
             lines.changed = grown(lines.changed, rows.top, NO_TIME)
-            lines.outdated = grown(lines.outdated, units, fill=True)
+            lines.outdated = grown(lines.outdated, partitions, fill=True)
 
 
-def units_of(board: Board, slots: Ints) -> Longs:
-    """The units of some rows, and those that they were in before their live flag changed."""
+def partitions_of(board: Board, slots: Ints) -> Longs:
+    """The partitions of some rows, and those that they were in before their live flag changed."""
     names, rows = board.names, board.rows
-    of_terms = names.terms.units.values[rows.key[slots] >> BOOK_BITS].ravel()
-    units = np.unique(np.concatenate((of_terms, rows.unit[slots])))
-    return units[(units >= 0) & (units < names.units.size)].astype(np.int64)
+    of_terms = names.terms.partitions.values[rows.key[slots] >> BOOK_BITS].ravel()
+    partitions = np.unique(np.concatenate((of_terms, rows.partition[slots])))
+    return partitions[(partitions >= 0) & (partitions < names.partitions.size)].astype(np.int64)

@@ -20,15 +20,15 @@ from oddsengine.board.row_links import SEPARATOR
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, GONE, LIVE, ON, SUSPENDED
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON, REMOVED, SUSPENDED
 from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
 from oddsengine.maths.odds import even_money, quoted_american, round_american
-from oddsengine.pricing.commission import Charges, charge, offered
+from oddsengine.pricing.commission import Fees, after_fees, offered
 from oddsengine.query.board_terms import TermIndex, TermTexts
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
-from oddsengine.query.main_lines import NOT_COMPUTED, MainLines, units_of
+from oddsengine.query.main_lines import NOT_COMPUTED, MainLines, partitions_of
 from oddsengine.query.row_kernels import best_prices, between, page_between, row_states, scan
 from oddsengine.query.row_values import RowFair, fair_of_rows
 from oddsengine.query.values import team_names
@@ -172,8 +172,8 @@ class BoardReader:
         code = self.board.names.events.codes.get(event)
         if code is None:
             return False
-        units = np.array(self.board.names.units.of_event[code], np.int64)
-        return bool((self.board.rows.state[self.board.units.slots_of(units)] == ON).any())
+        partitions = np.array(self.board.names.partitions.of_event[code], np.int64)
+        return bool((self.board.rows.state[self.board.partitions.slots_of(partitions)] == ON).any())
 
     def event(self, event: str) -> BoardEvent | None:
         names = self.board.names
@@ -264,11 +264,11 @@ class BoardReader:
         book = catalog.book(names.books.values[key & BOOK_MASK]).id
         return LegPrice(book, names.terms.raw_labels[key >> BOOK_BITS], None if link is None else OwnTexts.split(link))
 
-    def matching_rows(self, f: RowFilter, unknown: dict[str, list[str]], *, gone: bool = False) -> Ints:
+    def matching_rows(self, f: RowFilter, unknown: dict[str, list[str]], *, removed: bool = False) -> Ints:
         """Return the slots of matching rows in order, or of removed rows. Unknown ids are added to `unknown`."""
         every = f.unlimited()
-        key = "rows", every, gone, self.lines.books
-        slots, missing = self.index.cached(key, lambda: self._rows(every, gone=gone))
+        key = "rows", every, removed, self.lines.books
+        slots, missing = self.index.cached(key, lambda: self._rows(every, removed=removed))
         unknown.update(missing)
         return slots if every is f else _between(slots, self._prices(slots, key), f)
 
@@ -298,11 +298,11 @@ class BoardReader:
         total, written = page_between(slots, price, *_bounds(f.low, f.high), offset, out)
         return out[:written], offset, total
 
-    def _rows(self, f: RowFilter, *, gone: bool) -> tuple[Ints, dict[str, list[str]]]:
+    def _rows(self, f: RowFilter, *, removed: bool) -> tuple[Ints, dict[str, list[str]]]:
         index, terms, rows = self.index, self.terms, self.board.rows
         unknown: dict[str, list[str]] = {}
         marked = index.marked
-        if f.after is not None and not gone:
+        if f.after is not None and not removed:
             self._mark([self.lines])
             marked = self._marked()
         events = self._events(f, unknown)
@@ -313,7 +313,7 @@ class BoardReader:
         judged = np.maximum(rows.judged, rows.renewed) if f.seen else rows.judged
         n = scan(
             events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.start, rows.moved, judged, marked, index.begin, books, GONE if gone else ON,
+            rows.start, rows.moved, judged, marked, index.begin, books, REMOVED if removed else ON,
             -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
         )  # fmt: skip
         slots: Ints = out[:n].copy()
@@ -389,29 +389,29 @@ class BoardReader:
         return chosen if every is f else _between(chosen, self._prices(chosen, key), f)
 
     def _best(self, slots: Ints) -> Ints:
-        rows, names, units, terms = self.board.rows, self.board.names, self.board.units, self.terms
-        count = len(names.units.event.values)
+        rows, names, partitions, terms = self.board.rows, self.board.names, self.board.partitions, self.terms
+        count = len(names.partitions.event.values)
         straight, drawn = terms.columns["straight"], terms.columns["drawn"]
         best_rows = np.full(2 * len(straight.texts) + 2, -1, np.int32)
         groups, out = np.empty(slots.size, np.int64), np.empty(slots.size, np.int32)
         wide = len(names.books.values) // 64 + 1
         n = best_prices(
-            slots, self.net(slots), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.unit,
-            self.index.rank, terms.ways, straight.values, drawn.values, units.start, units.size, units.pool,
-            names.terms.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64), best_rows, groups,
-            out,
+            slots, self.net(slots), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.partition,
+            self.index.rank, terms.ways, straight.values, drawn.values, partitions.start, partitions.size,
+            partitions.pool, names.terms.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64),
+            best_rows, groups, out,
         )  # fmt: skip
         return out[:n]
 
     def net(self, slots: Ints) -> Floats:
         """Return decimal odds net of their own commission or fee, or else of the book's."""
-        rows, charges = self.board.rows, self.index.charges
+        rows, fees = self.board.rows, self.index.fees
         odds, book, live = rows.odds[slots], rows.key[slots] & BOOK_MASK, (rows.flags[slots] & LIVE).astype(np.uint8)
-        out = charge(odds, book, live, charges)
+        out = after_fees(odds, book, live, fees)
         depth = rows.price_depth(slots, levels=False)
         if depth is None:
             return out
-        return offered(odds, book, live, out, Charges(charges, np.zeros(charges.fee.size, np.uint8), depth))
+        return offered(odds, book, live, out, Fees(fees, np.zeros(fees.fee.size, np.uint8), depth))
 
     def fair(self, slots: Ints, books: frozenset[str] | None, method: str) -> RowFair:
         """Return what rows are worth; see `fair_of_rows`."""
@@ -424,9 +424,9 @@ class BoardReader:
         return rows.id[slots], rows.odds[slots], usable
 
     def beside(self, slots: Ints, some: Bools) -> Bools:
-        """Return whether each row is of a unit, and so a market, in which one of `some` is."""
-        unit = self.board.rows.unit[slots]
-        return np.isin(unit, unit[some])
+        """Return whether each row is of a partition, and so a market, in which one of `some` is."""
+        partition = self.board.rows.partition[slots]
+        return np.isin(partition, partition[some])
 
     def main(self, slots: Ints, lines: MainLines | None = None) -> npt.NDArray[np.int8]:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
@@ -436,22 +436,22 @@ class BoardReader:
         out = np.where(rest & 255, -1, 1).astype(np.int8)
         lined_rows = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & self._has_line()[place[term, 0] >> 44])
         if lined_rows.size:
-            self._mark([lines], np.unique(rows.unit[slots[lined_rows]]).astype(np.int64))
+            self._mark([lines], np.unique(rows.partition[slots[lined_rows]]).astype(np.int64))
             out[lined_rows] = lines.marks[slots[lined_rows]]
         if rows.links:
             self._own_fields(slots, out)
         return out
 
-    def _mark(self, chosen: Sequence[MainLines], units: Longs | None = None) -> None:
-        """Compute the main lines of some sets of books in some units, or in all, where they are outdated."""
+    def _mark(self, chosen: Sequence[MainLines], partitions: Longs | None = None) -> None:
+        """Compute the main lines of some sets of books in some partitions, or in all, where they are outdated."""
         board, rows = self.board, self.board.rows
         self.index.lines.outdate(board, judged=self._judged)
-        outdated = np.logical_or.reduce([lines.outdated[: board.names.units.size] for lines in chosen])
-        units = np.flatnonzero(outdated) if units is None else units[outdated[units]]
-        units = units[board.units.size[units] > 0]
-        if not units.size:
+        outdated = np.logical_or.reduce([lines.outdated[: board.names.partitions.size] for lines in chosen])
+        partitions = np.flatnonzero(outdated) if partitions is None else partitions[outdated[partitions]]
+        partitions = partitions[board.partitions.size[partitions] > 0]
+        if not partitions.size:
             return
-        gathered = board.gather(units)
+        gathered = board.gather(partitions)
         g, out = gathered.groups, gathered.out[rows.state[gathered.out] == ON]
         net, book, reason = self.net(g.row), rows.key[g.row] & BOOK_MASK, rows.reason[g.row]
         slots, line = np.concatenate((g.row, out)), self._line_hashes(out)
@@ -464,12 +464,12 @@ class BoardReader:
             before, after = lines.marks[slots], np.concatenate((main[g.market], others))
             lines.changed[slots[(before != after) & (before != NOT_COMPUTED)]] = self.now
             lines.marks[slots] = after
-            lines.outdated[units] = False
+            lines.outdated[partitions] = False
 
     def _line_hashes(self, slots: Ints) -> Words:
-        """A hash of unit, ladder and line of some rows."""
+        """A hash of partition, ladder and line of some rows."""
         rows, place = self.board.rows, self.board.names.terms.place.values[self.board.rows.key[slots] >> BOOK_BITS]
-        return mix(rows.unit[slots], place[:, 0], place[:, 1] >> 4)
+        return mix(rows.partition[slots], place[:, 0], place[:, 1] >> 4)
 
     def _marked(self) -> Longs:
         """When the main line of each row, or the start or sport of its event, last changed, by slot."""
@@ -482,7 +482,7 @@ class BoardReader:
         rows, index = self.board.rows, self.index
         slots = update.facts.slot[np.union1d(update.rows, update.judged)]
         every = list(index.lines)
-        self._mark(every, units_of(self.board, np.concatenate((slots, update.gone.slot))))
+        self._mark(every, partitions_of(self.board, np.concatenate((slots, update.removed_rows.slot))))
         on = rows.state[: rows.top] == ON
         started = index.marked[: rows.top] == self.now
         moved = [started | (each.changed[: rows.top] == self.now) for each in every]

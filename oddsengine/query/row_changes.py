@@ -45,7 +45,7 @@ class RowStates(NamedTuple):
     whole: Bools
     fresh: Bools
     hidden: Bools
-    gone: Bools  # removed rows: whether they were shown
+    removed: Bools  # removed rows: whether they were shown
     others: Bools  # rows named only by `Marks`: whether they are shown
 
 
@@ -81,7 +81,7 @@ def classify(update: Update, marks: Marks | None) -> RowStates:
         other |= was & active & marks.changed
     new = active & (~was | other)
     others = np.empty(0, bool) if marks is None else marks.others.active
-    return RowStates(rows, was & active & ~new, new, ~was[new], was & ~active, update.gone_shown, others)
+    return RowStates(rows, was & active & ~new, new, ~was[new], was & ~active, update.removed_shown, others)
 
 
 def _relinked(facts: Facts, at: Longs, before: Before, among: Bools) -> Bools:
@@ -99,7 +99,8 @@ class UpdateChanges:
         self.number, self.now = update.number, update.now
         became = classify(update, marks)
         facts = update.facts
-        lost, unshown = (_unchanged(update.gone.take(np.flatnonzero(which))) for which in (became.gone, ~became.gone))
+        removed = update.removed_rows
+        lost, unshown = (_unchanged(removed.take(np.flatnonzero(which))) for which in (became.removed, ~became.removed))
         moved, changed, hidden = (
             (facts.take(became.rows[which]), update.before.take(which))
             for which in (became.moved, became.whole, became.hidden)

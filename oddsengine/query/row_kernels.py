@@ -5,7 +5,7 @@ term and book by book, with offsets `first`. Slots that were freed or reused are
 
 Columns of the kernels:
 
-- `key`, `state`, `flags`, `seen`, `start`, `odds`, `american`, `changed`, `rejected`, `moved`, `judged`, `unit`,
+- `key`, `state`, `flags`, `seen`, `start`, `odds`, `american`, `changed`, `rejected`, `moved`, `judged`, `partition`,
   `starts` (per slot): the columns of the board's `Rows`; `starts` are its `start`
 - `event`, `terms`, `place`, `ways` (per term, or per position of a term): its event; the term at a position; the
   position of a term, in `best_prices` its `place` of `TermColumns`; and what its moneyline depends on
@@ -165,17 +165,17 @@ def page_between(slots, price, low, high, offset, out):
 
 @kernel
 def best_prices(
-    rows, net, key, state, flags, seen, rejected, unit, rank, ways, outcome, outcome_drawn, start, size, pool, place,
-    is_cached, draws, best_row, groups, out,
+    rows, net, key, state, flags, seen, rejected, partition, rank, ways, outcome, outcome_drawn, start, size, pool,
+    place, is_cached, draws, best_row, groups, out,
 ):  # fmt: skip
     """Find the best price of each outcome among some rows, in order of its first row, and return their number.
 
     Prices are compared after commission: `net` is per row of `rows`. `outcome` and `outcome_drawn` are outcomes by
-    term, without and with a draw quoted by the row's book in that market. The draws of a unit are computed once:
+    term, without and with a draw quoted by the row's book in that market. The draws of a partition are computed once:
     `is_cached` and `draws` cache them. `best_row` (-1) is by outcome and live flag.
 
     - `rows` (int32): the rows
-    - `start`, `size`, `pool`: the columns of the board's `Units`
+    - `start`, `size`, `pool`: the columns of the board's `Partitions`
     - `groups` (int64): scratch array: the outcomes found
     """
     n = 0
@@ -187,7 +187,7 @@ def best_prices(
         t, b = key[s] >> BOOK_BITS, key[s] & BOOK_MASK
         g = outcome[t]
         if ways[t] != 0:
-            u = unit[s]
+            u = partition[s]
             if is_cached[u] == 0:
                 is_cached[u] = 1
                 for w in range(width):

@@ -37,7 +37,7 @@ def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, me
     """
     out = RowFair(*np.full((4, slots.size), np.nan), *np.full((2, slots.size), -1, np.int64))
     board, names = shown.board, shown.board.names
-    some = board.gather(np.unique(board.rows.unit[slots]).astype(np.int64))
+    some = board.gather(np.unique(board.rows.partition[slots]).astype(np.int64))
     g, traits = some.groups, names.tables.traits
     if not g.row.size:
         return out

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Longs
-from oddsengine.simulate.simulated_books import Provider, american
+from oddsengine.simulate.simulated_books import SimulatedBook, american
 from oddsengine.simulate.simulated_games import LIVE, UPCOMING, SimulatedGames
 from oddsengine.simulate.simulated_labels import OVER, Fixture, Place, Row, meaning
 from oddsengine.simulate.simulated_leagues import (
@@ -55,18 +55,18 @@ class Phantom(NamedTuple):
 
 @dataclass
 class Scene:
-    """The rows of one book and event, as modified by a hazard. `touched` rows are no longer honest offers."""
+    """The rows of one book and event, as modified by a hazard. `modified` rows are no longer honest offers."""
 
     rows: list[Row]
     event: int
     fixture: Fixture
-    provider: Provider
+    simulated: SimulatedBook
     games: SimulatedGames
     rng: np.random.Generator
     memory: dict[str, Any]  # state of the hazard from earlier updates
 
     def __post_init__(self) -> None:
-        self.touched: set[int] = set()
+        self.modified: set[int] = set()
         self.places = [self.place(row) for row in self.rows]
 
     def place(self, row: Row) -> Place:
@@ -90,9 +90,9 @@ class Scene:
 
     def reprice(self, at: int, odds: float) -> None:
         """Set the odds of a row, in its book's format."""
-        self.touched.add(at)
+        self.modified.add(at)
         if "odds_decimal" in self.rows[at]:
-            self.rows[at]["odds_decimal"] = round(max(1.01, odds), self.provider.digits or 2)
+            self.rows[at]["odds_decimal"] = round(max(1.01, odds), self.simulated.digits or 2)
         else:
             self.rows[at]["odds_american"] = american(max(1.01, odds))
 
@@ -101,8 +101,8 @@ class Scene:
 
     def relabel(self, at: int, place: Place) -> None:
         """Change the label of a row, keeping the price."""
-        self.touched.add(at)
-        self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.provider.generic)
+        self.modified.add(at)
+        self.rows[at] |= self.fixture.row(place.ladder, place.side, place.quarters, generic=self.simulated.generic)
 
     def of(self, *ladders: int) -> list[int]:
         return [at for at, place in enumerate(self.places) if place.ladder in ladders]
@@ -130,8 +130,8 @@ def _swapped_sides(scene: Scene) -> None:
 
 def _wrong_sign(scene: Scene) -> None:
     """The handicaps of both sides have the wrong sign."""
-    turned = {at: scene.places[at]._replace(quarters=-scene.places[at].quarters) for at in scene.of(SPREAD)}
-    _relabel_if_clear(scene, turned)
+    negated = {at: scene.places[at]._replace(quarters=-scene.places[at].quarters) for at in scene.of(SPREAD)}
+    _relabel_if_clear(scene, negated)
 
 
 def _shifted_ladder(scene: Scene) -> None:
@@ -175,7 +175,7 @@ def _period_mixup(scene: Scene) -> None:
 def _second_name(scene: Scene) -> None:
     """An alternate line is shown as the main line, under another market name."""
     market = scene.a_market(scene.of(TOTAL))
-    names = scene.fixture.league.names if scene.provider.generic else scene.fixture.league.other_names
+    names = scene.fixture.league.names if scene.simulated.generic else scene.fixture.league.other_names
     for at, logits in zip(market, (_CLEAR, -_CLEAR), strict=False):
         scene.rows.append(dict(scene.rows[at], market_type=names[1]))
         scene.tilt(len(scene.rows) - 1, logits)
@@ -228,14 +228,14 @@ def _frozen(scene: Scene) -> None:
         seen, live = scene.rows[0]["last_seen_at"], scene.rows[0]["is_live"]
         if first_rows and first_rows[0]["is_live"] == live:
             scene.rows[:] = [dict(row, last_seen_at=seen) for row in first_rows]
-            scene.touched.update(range(len(scene.rows)))
+            scene.modified.update(range(len(scene.rows)))
 
 
 def _prematch_after_start(scene: Scene) -> None:
     """The book stays pre-match after the start."""
     for at, row in enumerate(scene.rows):
         row["is_live"] = False
-        scene.touched.add(at)
+        scene.modified.add(at)
 
 
 def _side_conflict(scene: Scene) -> None:
@@ -255,7 +255,7 @@ def _price_mismatch(scene: Scene) -> None:
         at = int(scene.rng.integers(len(scene.rows)))
         odds = scene.odds(at)
         scene.rows[at]["odds_american"], scene.rows[at]["odds_decimal"] = american(odds), round(odds * _MISREAD, 3)
-        scene.touched.add(at)
+        scene.modified.add(at)
 
 
 def _mid_price(scene: Scene) -> None:
@@ -294,30 +294,30 @@ class Trouble:
 
     def __init__(
         self, hazards: Sequence[str], rng: np.random.Generator, games: SimulatedGames, fixtures: list[Fixture],
-        providers: Sequence[Provider],
+        simulated_books: Sequence[SimulatedBook],
     ) -> None:  # fmt: skip
         unknown = sorted(set(hazards) - set(HAZARDS))
         if unknown:
             raise ValueError(f"hazards must be a list of {', '.join(HAZARDS)}, got {', '.join(unknown)}")
-        self._rng, self._games, self._fixtures, self._providers = rng, games, fixtures, providers
+        self._rng, self._games, self._fixtures, self._simulated_books = rng, games, fixtures, simulated_books
         self._events = len(fixtures)
         self._held: dict[int, _Strike] = {}  # by screen
         self._left: set[int] = set()  # screens to resend clean
         self._phantoms: dict[int, dict[Key, Phantom]] = {}
         self._kinds = [name for name in HAZARDS if name in hazards and name != "mid_price"]
-        self._each = max(1, round(_SHARE * len(providers) * self._events))
+        self._each = max(1, round(_SHARE * len(simulated_books) * self._events))
         if "mid_price" in hazards:
-            mid = [book for book, provider in enumerate(providers) if provider.book.mid_price]
+            mid = [book for book, simulated in enumerate(simulated_books) if simulated.book.mid_price]
             for screen in (book * self._events + event for book in mid for event in range(self._events)):
                 self._held[screen] = _Strike("mid_price", screen, np.inf, 0)
 
     def strike(self, now: float) -> Longs:
         """End and start hazards; returns the screens that change."""
-        gone = [strike for strike in self._held.values() if strike.until <= now]
-        for strike in gone:
+        ended = [strike for strike in self._held.values() if strike.until <= now]
+        for strike in ended:
             del self._held[strike.screen]
             self._left.add(strike.screen)
-        changed = [strike.screen for strike in gone]
+        changed = [strike.screen for strike in ended]
         active = [strike.hazard for strike in self._held.values()]
         for hazard in self._kinds:
             for _ in range(self._each - active.count(hazard)):
@@ -333,8 +333,8 @@ class Trouble:
         events = np.flatnonzero(self._games.status == (LIVE if hazard in _IN_PLAY else UPCOMING))
         if not events.size:
             return None
-        screen = int(self._rng.integers(len(self._providers))) * self._events + int(self._rng.choice(events))
-        free = screen not in self._held and not self._providers[screen // self._events].book.mid_price
+        screen = int(self._rng.integers(len(self._simulated_books))) * self._events + int(self._rng.choice(events))
+        free = screen not in self._held and not self._simulated_books[screen // self._events].book.mid_price
         return screen if free else None
 
     def on(self, screens: Longs) -> Bools:
@@ -363,11 +363,11 @@ class Trouble:
     def _spoil(self, strike: _Strike, rows: list[Row]) -> list[Row]:
         book, event = divmod(strike.screen, self._events)
         rng = np.random.default_rng(strike.seed)
-        scene = Scene(rows, event, self._fixtures[event], self._providers[book], self._games, rng, strike.memory)
+        scene = Scene(rows, event, self._fixtures[event], self._simulated_books[book], self._games, rng, strike.memory)
         _SPOIL[strike.hazard](scene)
         self._phantoms[strike.screen] = {
             key_of(scene.rows[at]): Phantom(strike.hazard, scene.generous(at), scene.odds(at))
-            for at in sorted(scene.touched)
+            for at in sorted(scene.modified)
         }
         return scene.rows
 

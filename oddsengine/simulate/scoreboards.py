@@ -13,7 +13,7 @@ import numpy as np
 
 from oddsengine.columns import Floats, Longs
 from oddsengine.feeds.merged_scores import FINAL, ScoreReading
-from oddsengine.simulate.simulated_books import Provider
+from oddsengine.simulate.simulated_books import SimulatedBook
 from oddsengine.simulate.simulated_games import ENDED, LIVE, SimulatedGames
 from oddsengine.simulate.simulated_labels import Fixture
 
@@ -41,11 +41,11 @@ class _PastStates(NamedTuple):
 class _Board:
     """Scores of one book."""
 
-    def __init__(self, provider: Provider) -> None:
-        rng = np.random.default_rng(crc32(f"scores of {provider.book.id}".encode()))
-        self.book = provider.book.id
+    def __init__(self, simulated: SimulatedBook) -> None:
+        rng = np.random.default_rng(crc32(f"scores of {simulated.book.id}".encode()))
+        self.book = simulated.book.id
         self.shows = bool(rng.random() < _SHARE)
-        self.late = float(rng.uniform(*(_QUICK if provider.book.sharp or provider.book.exchange else _LATE)))
+        self.late = float(rng.uniform(*(_QUICK if simulated.book.sharp or simulated.book.exchange else _LATE)))
         self.every = float(rng.uniform(*_LOOKS))
         self.next = 0.0
         self.frozen: dict[int, tuple[float, ScoreReading]] = {}  # until when, and the repeated state
@@ -53,11 +53,11 @@ class _Board:
 
 class Scoreboards:
     def __init__(
-        self, providers: Sequence[Provider], games: SimulatedGames, fixtures: Sequence[Fixture],
+        self, simulated_books: Sequence[SimulatedBook], games: SimulatedGames, fixtures: Sequence[Fixture],
         rng: np.random.Generator, *,
         troubled: bool,
     ) -> None:  # fmt: skip
-        live = [_Board(provider) for provider in providers if provider.live and not provider.book.mid_price]
+        live = [_Board(simulated) for simulated in simulated_books if simulated.live and not simulated.book.mid_price]
         self.boards = [board for board in live if board.shows] or live[:1]
         self._games, self._fixtures, self._rng, self._troubled = games, fixtures, rng, troubled
         self._ends = np.full(games.league.size, np.inf)

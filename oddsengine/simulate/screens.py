@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Bools, Floats, Longs, spans
-from oddsengine.simulate.simulated_books import Habits, Opinions, Provider, quoted
+from oddsengine.simulate.simulated_books import Habits, Opinions, SimulatedBook, quoted
 from oddsengine.simulate.simulated_games import CENTRE, LIVE, OFFSETS, WIDTH, SimulatedGames
 from oddsengine.simulate.simulated_leagues import HOME_TOTAL, LADDERS, LEAGUES, MONEYLINE
 
@@ -31,12 +31,14 @@ class ScreenUpdate(NamedTuple):
 class Screens:
     """Every price of a world, as last shown: `odds`, `quarters`, `seen`, `shown`, `live` and `active`."""
 
-    def __init__(self, providers: Sequence[Provider], games: SimulatedGames, rng: np.random.Generator) -> None:
+    def __init__(
+        self, simulated_books: Sequence[SimulatedBook], games: SimulatedGames, rng: np.random.Generator
+    ) -> None:
         self._games = games
-        self._habits = Habits(providers)
+        self._habits = Habits(simulated_books)
         self.events = games.league.size
-        books, n = len(providers), self.events
-        depth = np.array([d.depth for d in providers])
+        books, n = len(simulated_books), self.events
+        depth = np.array([d.depth for d in simulated_books])
         covered = rng.random((books, n, LADDERS)) < _COVERED
         covered[..., :HOME_TOTAL] = True
         covered_lines = covered[..., None] & (np.abs(OFFSETS) <= depth[:, None, :, None])

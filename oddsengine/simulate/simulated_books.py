@@ -5,7 +5,7 @@ A book's opinion of a ladder is the true logit at each line plus one number,
     lag + noise + habit:   news that has not reached it yet, decaying at its own pace; a slowly wandering opinion of its
                            own (Ornstein-Uhlenbeck); its bias to home sides, overs and favourites
 
-so its ladders are always consistent. Books of one feed share the number. The margin m is applied as a power: each
+so its ladders are always consistent. Books of one provider share the number. The margin m is applied as a power: each
 probability p of a market becomes p^k with sum p^k = 1 + m, which the method `power` inverts. A book's character depends
 only on its name, not on the seed.
 
@@ -14,7 +14,7 @@ opinions, and news arrives later the earlier it is before the game. A few books,
 first and on their own. A price is kept until the opinion behind it has moved by a step, and own opinions are small for
 most books and large for some; sharp books and exchanges have smaller ones, and move in smaller steps. The mean of the
 market then continues in the direction of its last moves, held back by slow books, and an outlier is right about as
-often as at US books. `tests/simulate/test_desks.py` compares the figures.
+often as at US books. `tests/simulate/test_simulated_books.py` compares the figures.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine.columns import Floats, Longs
-from oddsengine.identity.traits import book_charges
+from oddsengine.identity.traits import book_fees
 from oddsengine.maths.odds import charged
 from oddsengine.simulate.simulated_leagues import FIRST_PROP, HOME_TOTAL, LADDERS, MONEYLINE, SPREAD
 
@@ -35,7 +35,7 @@ DEFAULT_BOOKS = (
     "betmgm", "caesars", "bet365", "espnbet", "fanatics", "hardrock", "betrivers", "unibet", "bovada", "mybookie",
     "williamhill",
 )  # fmt: skip
-"""Sharp books, exchanges and soft books, two of which share a feed."""
+"""Sharp books, exchanges and soft books, two of which share a provider."""
 
 _FULL_SHARP = "pinnacle"  # quotes everything; other sharp books only full-game markets
 _NEWTON = 3
@@ -54,11 +54,11 @@ _SLOW_WANDER = 21_600.0  # s: as `_WANDER`
 _HERD = 0.5  # share of the news that is the mean of all books
 _FIRST, _FIRST_PACE = 0.15, 10.0  # share of books that receive news of an event first, and how much faster
 _USUAL_LEFT = 10_800.0  # s before the start with the usual lags; half of them later, up to twice before
-_STEP = 0.04  # logit: as `Provider.step`
+_STEP = 0.04  # logit: as `SimulatedBook.step`
 _EXACT_STEP = 0.01  # the same at sharp books and exchanges
 
 
-class Provider(NamedTuple):
+class SimulatedBook(NamedTuple):
     """Parameters of one book; probabilities in logits, times in seconds."""
 
     book: catalog.Book
@@ -79,7 +79,7 @@ class Provider(NamedTuple):
     dates: bool  # sends the time at which a price changed
     step: float = 0.0  # logit: before a game a price is kept until the opinion differs by more
 
-    def straying(self, much: float, hold: float = 1.0, slow: float = 1.0) -> "Provider":
+    def straying(self, much: float, hold: float = 1.0, slow: float = 1.0) -> "SimulatedBook":
         """Return the book with scaled errors; for an exchange, with another margin."""
         noise, lag, step = self.noise, self.lag, 0.0
         if slow > 1.0:
@@ -93,8 +93,8 @@ class Provider(NamedTuple):
         )  # fmt: skip
 
 
-def provider(name: str) -> Provider:
-    """Return the parameters of a book, drawn from its name or its feed's name."""
+def simulated_book(name: str) -> SimulatedBook:
+    """Return the parameters of a book, drawn from its name or its provider's name."""
     book = catalog.book(name)
     rng = np.random.default_rng(crc32((book.feed or book.id).encode()))
     u = rng.random(17)
@@ -114,7 +114,7 @@ def provider(name: str) -> Provider:
         tastes = 0.024 * (u[5] - 0.4), 0.024 * (u[6] - 0.4), 0.03 * (u[7] - 0.4)
         live_lag, poll, live, digits = 1.5 + 3.0 * u[3], 15.0 + 30.0 * u[10], u[11] < 0.85, 0 if u[4] < 0.6 else 2
     depth[MONEYLINE] = 0
-    return Provider(
+    return SimulatedBook(
         book, margin, noise, lag, live_lag, *tastes, poll, 1.0 + u[12], digits, tuple(depth), bool(live),
         bool(u[13] < 0.3), bool(u[14] < 0.4), bool(u[16] < 0.5),
     )  # fmt: skip
@@ -124,19 +124,19 @@ class Opinions:
     """Error of each book on each ladder of each event, in logits."""
 
     def __init__(
-        self, providers: Sequence[Provider], events: int, rng: np.random.Generator, *, follow: bool = False
+        self, simulated_books: Sequence[SimulatedBook], events: int, rng: np.random.Generator, *, follow: bool = False
     ) -> None:
         self._follow = follow
-        feeds: dict[str, int] = {}
-        self._voice = np.array([feeds.setdefault(d.book.provider, len(feeds)) for d in providers])
-        first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(feeds))]
-        self._providers = [providers[at] for at in first]
+        providers: dict[str, int] = {}
+        self._voice = np.array([providers.setdefault(d.book.provider, len(providers)) for d in simulated_books])
+        first = [int(np.flatnonzero(self._voice == v)[0]) for v in range(len(providers))]
+        self._simulated_books = [simulated_books[at] for at in first]
         self._rng = rng
-        self._sd = np.array([d.noise for d in self._providers])[:, None, None]
-        self._noise = rng.standard_normal((len(feeds), events, LADDERS)) * self._sd
-        self._lag = np.zeros((len(feeds), events, LADDERS))
-        self._step = np.array([d.step for d in self._providers])[:, None, None]
-        self._first = rng.random((len(feeds), events, 1)) < _FIRST if follow else np.zeros((1, 1, 1), bool)
+        self._sd = np.array([d.noise for d in self._simulated_books])[:, None, None]
+        self._noise = rng.standard_normal((len(providers), events, LADDERS)) * self._sd
+        self._lag = np.zeros((len(providers), events, LADDERS))
+        self._step = np.array([d.step for d in self._simulated_books])[:, None, None]
+        self._first = rng.random((len(providers), events, 1)) < _FIRST if follow else np.zeros((1, 1, 1), bool)
         self._shown = self._opinion()
         self._wait = 0.0
 
@@ -150,7 +150,7 @@ class Opinions:
 
         `live` and `left`, the seconds until the start, are per event.
         """
-        decay = [[np.exp(-seconds / lag) for lag in (d.lag, d.live_lag)] for d in self._providers]
+        decay = [[np.exp(-seconds / lag) for lag in (d.lag, d.live_lag)] for d in self._simulated_books]
         share, herd = np.array(decay)[:, live.astype(np.int64), None], np.float64(0.0)
         if self._follow:
             hurry = np.where(live, 1.0, np.clip(_USUAL_LEFT / np.maximum(left, 1.0), 0.5, 2.0))[:, None]
@@ -184,17 +184,17 @@ class Opinions:
 
 
 class Habits:
-    """Parameters of `Provider` as columns by book."""
+    """Parameters of `SimulatedBook` as columns by book."""
 
-    def __init__(self, providers: Sequence[Provider]) -> None:
-        self.margin = np.array([d.margin for d in providers])
-        self.digits = np.array([d.digits for d in providers])
-        self.live = np.array([d.live for d in providers])
-        self.poll = np.array([[d.poll, d.live_poll] for d in providers])
-        self._home = np.array([d.home for d in providers])
-        self._over = np.array([d.over for d in providers])
-        self._favourite = np.array([d.favourite for d in providers])
-        self._charges = book_charges([d.book.id for d in providers])
+    def __init__(self, simulated_books: Sequence[SimulatedBook]) -> None:
+        self.margin = np.array([d.margin for d in simulated_books])
+        self.digits = np.array([d.digits for d in simulated_books])
+        self.live = np.array([d.live for d in simulated_books])
+        self.poll = np.array([[d.poll, d.live_poll] for d in simulated_books])
+        self._home = np.array([d.home for d in simulated_books])
+        self._over = np.array([d.over for d in simulated_books])
+        self._favourite = np.array([d.favourite for d in simulated_books])
+        self._fees = book_fees([d.book.id for d in simulated_books])
 
     def taste(self, book: Longs, ladder: Longs, balance: Floats) -> Floats:
         """Bias of a book to the over-like side of a ladder whose centre is at `balance`."""
@@ -219,7 +219,7 @@ class Habits:
 
     def net(self, book: Longs, odds: Floats, live: npt.NDArray[np.bool_]) -> Floats:
         """Return odds after the book's commission or fee."""
-        return charged(odds, self._charges.commission[book], self._charges.fees(book, live))
+        return charged(odds, self._fees.commission[book], self._fees.contract_fees(book, live))
 
 
 def quoted(prob: Floats, market: Longs, margin: Floats) -> Floats:

@@ -22,7 +22,7 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine.catalog import futures_catalog as kinds
 from oddsengine.columns import Floats
-from oddsengine.simulate.simulated_books import Habits, Provider, provider, quoted
+from oddsengine.simulate.simulated_books import Habits, SimulatedBook, quoted, simulated_book
 from oddsengine.simulate.simulated_leagues import FIRST_NAMES, LAST_NAMES
 from oddsengine.tables.timestamps import aware
 
@@ -95,8 +95,8 @@ class FuturesSeason:
         self.season = f"{year}-{(year + 1) % 100:02d}" if self._league.years == 2 else str(year)
         self.ends = datetime(year + self._league.years - 1, *self._league.ends, tzinfo=UTC)
         self.books = DEFAULT_BOOKS
-        self._providers = [provider(name) for name in self.books]
-        self._habits = Habits(self._providers)
+        self._simulated_books = [simulated_book(name) for name in self.books]
+        self._habits = Habits(self._simulated_books)
         rng = np.random.default_rng([seed, crc32(league.encode())])
         self.teams = kinds.contestants(league)
         self._strength = rng.standard_normal(len(self.teams))
@@ -164,11 +164,11 @@ class FuturesSeason:
     def quotes(self, now: datetime) -> list[dict[str, Any]]:
         """Return every book's prices at a time, as rows of a futures table."""
         rows: list[dict[str, Any]] = []
-        for at, each in enumerate(self._providers):
+        for at, each in enumerate(self._simulated_books):
             rows += self._of_book(at, each, now)
         return rows
 
-    def _of_book(self, at: int, each: Provider, now: datetime) -> list[dict[str, Any]]:
+    def _of_book(self, at: int, each: SimulatedBook, now: datetime) -> list[dict[str, Any]]:
         voice = np.random.default_rng(crc32((each.book.feed or each.book.id).encode()))
         phase, short = voice.uniform(0.0, 2.0 * np.pi, (2, 40)), bool(voice.random() < 0.4)
         looked = _seconds(now) // (4.0 * each.poll) * 4.0 * each.poll  # time of its last update

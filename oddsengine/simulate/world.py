@@ -15,7 +15,7 @@ from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
 from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Screens
-from oddsengine.simulate.simulated_books import DEFAULT_BOOKS, Habits, Opinions, american, provider
+from oddsengine.simulate.simulated_books import DEFAULT_BOOKS, Habits, Opinions, american, simulated_book
 from oddsengine.simulate.simulated_games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
 from oddsengine.simulate.simulated_labels import Place, Row
 from oddsengine.simulate.simulated_leagues import LEAGUES
@@ -136,10 +136,12 @@ class World:
         self.books = tuple(books or DEFAULT_BOOKS)
         if books is None and "mid_price" in named:
             self.books += ("polymarket_mid",)
-        providers = [provider(name).straying(dissent, exchange_hold, slow) for name in self.books]
+        simulated_books = [simulated_book(name).straying(dissent, exchange_hold, slow) for name in self.books]
         if main_lines:
-            providers = [each._replace(depth=tuple(min(lines, 0) for lines in each.depth)) for each in providers]
-        self._providers = providers
+            simulated_books = [
+                each._replace(depth=tuple(min(lines, 0) for lines in each.depth)) for each in simulated_books
+            ]
+        self._simulated_books = simulated_books
         league, begins = schedule(events, days, start, live, pace, setting)
         events = begins.size
         slow_news = News(_DRIFT * news, _EVERY * news**2, not main_lines) if slow > 1.0 else None
@@ -148,26 +150,26 @@ class World:
             self._games.advance(0.0, max(0.0, -float(begins.min(initial=0.0))))
         self.fixtures = fixtures(league, begins, start, setting)
         self._place = {fixture.id: at for at, fixture in enumerate(self.fixtures)}
-        self._opinions = Opinions(providers, events, thinking, follow=slow > 1.0)
+        self._opinions = Opinions(simulated_books, events, thinking, follow=slow > 1.0)
         if days:
             self._begin(max(_BEFORE, -float(begins.min(initial=0.0))))
-        self._habits = Habits(providers)
-        self._seed, self._deep = seed, {each.book.id for each in providers if each.book.exchange and levels}
-        self._screens = Screens(providers, self._games, thinking)
-        screens = len(providers) * events
+        self._habits = Habits(simulated_books)
+        self._seed, self._deep = seed, {each.book.id for each in simulated_books if each.book.exchange and levels}
+        self._screens = Screens(simulated_books, self._games, thinking)
+        screens = len(simulated_books) * events
         poll = self._habits.poll[:, :1]
-        self._next = (poll * self._feed.random((len(providers), events))).ravel()
+        self._next = (poll * self._feed.random((len(simulated_books), events))).ravel()
         self._opens = begins - _AHEAD if days else np.full(events, -np.inf)  # when books begin to quote a game
         self._sent = np.full(screens, -np.inf)
         self._sends = self._feed.integers(0, _COMPLETE, screens)
         self._resume = np.full(events, -np.inf)  # end of a suspension
-        self._back = np.full(len(providers), -np.inf)  # end of an outage
-        self._out = self._feed.exponential(_OUTAGE_EVERY, len(providers))
+        self._back = np.full(len(simulated_books), -np.inf)  # end of an outage
+        self._out = self._feed.exponential(_OUTAGE_EVERY, len(simulated_books))
         self._texts: list[dict[int, Row]] = [{} for _ in range(2 * events)]
         self._late: list[tuple[float, int, Row]] = []
         self._open = False
-        self._trouble = Trouble(named, troubling, self._games, self.fixtures, providers)
-        self._boards = Scoreboards(providers, self._games, self.fixtures, telling, troubled=bool(named))
+        self._trouble = Trouble(named, troubling, self._games, self.fixtures, simulated_books)
+        self._boards = Scoreboards(simulated_books, self._games, self.fixtures, telling, troubled=bool(named))
         # Reported with the last batch; see `oddsengine.feeds.merged_scores`.
         self.scores: Sequence[ScoreReading] = ()
 
@@ -237,7 +239,7 @@ class World:
 
     def _quoted(self) -> Bools:
         """Return the screens of events that books quote by now."""
-        return np.tile(self._opens <= self._time, len(self._providers))
+        return np.tile(self._opens <= self._time, len(self._simulated_books))
 
     def _report_scores(self) -> None:
         self.scores = self._boards.look(self._time, (self.now - _EPOCH) // timedelta(microseconds=1))
@@ -324,7 +326,7 @@ class World:
         for book, event, ladder, side, quarters, odds, seen, live, active, changed in zip(
             *(column[rows].tolist() for column in columns), strict=True
         ):
-            habits = self._providers[book]
+            habits = self._simulated_books[book]
             texts = self._texts[2 * event + habits.generic]
             key = (quarters * 16 + ladder) * 4 + side
             text = texts.get(key)

@@ -97,8 +97,8 @@ class DocumentSource:
             return
         files = await asyncio.to_thread(self._files)
         self._names = set(map(str, files))
-        for gone in self._invalid.keys() - self._names:
-            del self._invalid[gone]
+        for removed in self._invalid.keys() - self._names:
+            del self._invalid[removed]
         for path in files:
             try:
                 about = await asyncio.to_thread(path.stat)
@@ -277,6 +277,6 @@ class _Tables:
         if not payload.complete:
             return [payload]
         books = {book for book, _ in payload.complete}
-        gone = sorted(self._books.get(name, set()) - books)
+        removed = sorted(self._books.get(name, set()) - books)
         self._books[name] = books
-        return [payload._replace(complete=[*payload.complete, *((book, None) for book in gone)])]
+        return [payload._replace(complete=[*payload.complete, *((book, None) for book in removed)])]

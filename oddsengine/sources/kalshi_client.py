@@ -34,7 +34,7 @@ __all__ = ["SERIES", "KalshiSource"]
 _EVENTS, _MARKETS, _TARGETS, _BOOKS = 200, 1000, 100, 100  # of one request; more than its limit is refused
 _CALL = 10.0  # tokens of a request; a batch costs as many as its items would alone
 _FEES_S = 21_600.0  # after which the fee of a series is read again
-_CHANGES_S, _CHARGE_S = 600.0, 1.0  # between two lists of announced changes of fees, and two looks at them
+_CHANGES_S, _REPRICE_S = 600.0, 1.0  # between two lists of announced changes of fees, and two looks at them
 _CHANGES = 1000  # of one request
 _STREAM, _FEES = "stream", "fees"  # parts
 
@@ -50,7 +50,7 @@ class KalshiSource:
         self._leagues = list(dict.fromkeys(SERIES.get(sport, sport) for sport in feed.sports))
         self._bucket = TokenBucket(feed.rate)
         self._announced_at = -inf  # when changes of fees were read
-        self._charged: dict[str, float] = {}  # by series: when its fee was read
+        self._fees_read_at: dict[str, float] = {}  # by series: when its fee was read
         self._lock = asyncio.Lock()  # of the reader, which parses in threads; payloads are delivered in their order
         self._waiting = set(self._leagues)
         self._listed = asyncio.Event()  # every league was read once
@@ -70,7 +70,7 @@ class KalshiSource:
                 group.create_task(self._league(paced, receiver, winners))
             paced = PacedWeb(self.feed, self.feed.url, web, self._bucket, receiver, _FEES)
             group.create_task(
-                keep_trying(self.feed, receiver, lambda backoff: self._charge_anew(paced, receiver, backoff), _FEES)
+                keep_trying(self.feed, receiver, lambda backoff: self._reprice(paced, receiver, backoff), _FEES)
             )
             if self._stream is not None:
                 group.create_task(self._follow(receiver))
@@ -95,7 +95,7 @@ class KalshiSource:
         for series in all_series:
             if feed.series and series not in (winners, *feed.series):
                 continue
-            if await self._charge(web, receiver, winners, series):
+            if await self._read_fees(web, receiver, winners, series):
                 await self._list(web, receiver, winners, series)
         if feed.order_books and self._stream is None and not self._no_books:
             await self._order_books(web, receiver, winners)
@@ -124,10 +124,10 @@ class KalshiSource:
         )  # fmt: skip
         await self._name(web, receiver, winners)
 
-    async def _charge(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> bool:
+    async def _read_fees(self, web: PacedWeb, receiver: Receiver, winners: str, series: str) -> bool:
         """Request the fee of a series every few hours. Returns whether it is known; without it, prices are wrong."""
         now = asyncio.get_running_loop().time()
-        if now < self._charged.get(series, -inf) + _FEES_S:
+        if now < self._fees_read_at.get(series, -inf) + _FEES_S:
             return True
         try:
             body = (await web.get(f"/series/{series}", [], _CALL)).body
@@ -138,10 +138,10 @@ class KalshiSource:
             async with self._lock:
                 return self.reader.has_fee(series)
         await self._apply(receiver, winners, [body], lambda: self.reader.add_series(series, body, receiver.now()))
-        self._charged[series] = now
+        self._fees_read_at[series] = now
         return True
 
-    async def _charge_anew(self, web: PacedWeb, receiver: Receiver, backoff: Backoff) -> float:
+    async def _reprice(self, web: PacedWeb, receiver: Receiver, backoff: Backoff) -> float:
         """Read announced changes of fees now and then, and price the markets anew whose fee changes."""
         feed, reader, now = self.feed, self.reader, asyncio.get_running_loop().time()
         receiver.expect(feed.name, _FEES, 2.0 * _CHANGES_S + feed.timeout, polled=True)
@@ -160,10 +160,10 @@ class KalshiSource:
             backoff.reset()
             receiver.alive(feed.name, _FEES)
         async with self._lock:
-            payload = reader.charge(receiver.now())
+            payload = reader.reprice(receiver.now())
             if payload.quotes or payload.removed:
                 await self._deliver(receiver, _FEES, payload)
-        return _CHARGE_S
+        return _REPRICE_S
 
     async def _name(self, web: PacedWeb, receiver: Receiver, winners: str) -> None:
         """Request the names of teams and players that lack them."""

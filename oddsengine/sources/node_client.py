@@ -213,10 +213,10 @@ class InterfacePages(_Upstream):
         self._all_at = asyncio.get_running_loop().time()
         listing = await _list(self.feed, web, receiver, "/odds", {})
         listed = {row["id"] for payload in listing.payloads for row in payload.quotes}
-        gone = [] if listing.cut else sorted(self._listed - listed)
+        removed = [] if listing.cut else sorted(self._listed - listed)
         for payload in listing.payloads:
             await self._apply(receiver, payload)
-        await self._apply(receiver, Payload(removed=gone))  # last, since a price may be listed under another id
+        await self._apply(receiver, Payload(removed=removed))  # last, since a price may be listed under another id
         self._since = listing.since
         receiver.warn(self.feed.name, _CUT if listing.cut else "")
 

@@ -201,11 +201,11 @@ class PolymarketSource:
         """Subscribe to new tokens, both of a market on the same socket, and leave those that are gone."""
         pairs = self._reader.tokens.values()
         wanted = {token for pair in pairs for token in pair}
-        gone: dict[_Socket, list[str]] = {}
+        removed: dict[_Socket, list[str]] = {}
         for token, socket in list(self._socket_of.items()):
             if token not in wanted:
                 del socket.tokens[token], self._socket_of[token]
-                gone.setdefault(socket, []).append(token)
+                removed.setdefault(socket, []).append(token)
         added: dict[_Socket, list[str]] = {}
         room = list(self._sockets)
         for pair in pairs:
@@ -219,7 +219,7 @@ class PolymarketSource:
             for token in pair:
                 room[0].tokens[token], self._socket_of[token] = None, room[0]
                 added.setdefault(room[0], []).append(token)
-        for socket, tokens in gone.items():
+        for socket, tokens in removed.items():
             if socket.tokens:
                 await socket.send({"assets_ids": tokens, "operation": "unsubscribe"})
             elif socket.connection is not None:

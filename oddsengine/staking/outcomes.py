@@ -496,7 +496,7 @@ def settled(table: OddsTable, home: Floats, away: Floats, odds: Floats | None = 
     home, away
         Final scores including overtime; nan if unknown.
     odds
-        Prices after charges. With them, a tie in which the book pays 0.50 is the share that has this profit.
+        Prices after fees. With them, a tie in which the book pays 0.50 is the share that has this profit.
 
     Returns
     -------

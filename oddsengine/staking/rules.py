@@ -1,6 +1,6 @@
 """What stakes a venue accepts: at least `min_bet`, in whole multiples of `bet_step` (`oddsengine.tables.levels`).
 
-Both are before charges. The stakes of plans include the fee of a contract, so with a price p and a fee f, the rules of
+Both are before fees. The stakes of plans include the fee of a contract, so with a price p and a fee f, the rules of
 a bet on contracts are (p + f) / p times as large; a commission is taken from winnings, and leaves them as they are.
 """
 

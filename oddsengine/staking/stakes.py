@@ -533,13 +533,13 @@ def cover(
         )
     if not ((staked >= 0.0) & np.isfinite(staked)).all() or not (d[staked > 0.0] > 1.0).all():
         raise ValueError("placed must be finite and at least 0, at odds above 1")
-    gone = np.isnan(now)
-    if not (gone | ((now > 1.0) & (now < np.inf))).all():
+    unavailable = np.isnan(now)
+    if not (unavailable | ((now > 1.0) & (now < np.inf))).all():
         raise ValueError(f"available must be finite decimal odds above 1, or nan if not available, got {now.tolist()}")
     if not (np.broadcast_to(np.asarray(limits, dtype=np.float64), staked.shape) >= 0.0).all():
         raise ValueError(f"limits must be 0 or more, got {np.asarray(limits).tolist()}")
-    most = np.where(~gone, np.broadcast_to(np.asarray(limits, dtype=np.float64), staked.shape), 0.0)
-    now = np.where(gone, 2.0, now)
+    most = np.where(~unavailable, np.broadcast_to(np.asarray(limits, dtype=np.float64), staked.shape), 0.0)
+    now = np.where(unavailable, 2.0, now)
     pays = staked * np.where(staked > 0.0, d, 0.0)
     if bankroll is not None and not staked.sum() < bankroll < np.inf:
         raise ValueError(f"bankroll must be finite and more than was placed, {staked.sum():g}, got {bankroll!r}")

@@ -202,8 +202,8 @@ def ordered_days(column: pl.Series) -> pl.Series:
     if open_.height and days == months:
         both = open_.filter(pl.col("second") > 12)["text"].head(1).to_list() if days else []
         first = next(text for text in column if text is not None and text.strip() in open_["text"].to_list())
-        said = f"has the day in another place than {both[0]!r}" if both else "can be two days"
-        raise ValueError(f"{first!r} {said}")
+        reason = f"has the day in another place than {both[0]!r}" if both else "can be two days"
+        raise ValueError(f"{first!r} {reason}")
     day_first = (pl.col("mark") == ".") | days
     hour = pl.col("time").str.extract(r"^(\d+)").cast(pl.Int64)
     late = (

@@ -35,9 +35,9 @@ def _row(
     values = frame[theirs].drop_nulls()
     example = str(values[0])[:_SHOWN] if values.len() else None
     if theirs in reading.taken:
-        said = reading.taken[theirs]
-        unused = said.startswith("not used")
-        return (theirs, None, said, example) if unused else (theirs, said, "its name, and the other columns", example)
+        use = reading.taken[theirs]
+        unused = use.startswith("not used")
+        return (theirs, None, use, example) if unused else (theirs, use, "its name, and the other columns", example)
     if theirs in mapped:
         return theirs, name, "columns= says so", example
     if name not in ODDS_SCHEMA:

@@ -1,14 +1,14 @@
-"""Columns that a table of odds may have for prices of exchanges: levels, charges, and what stakes a venue accepts.
+"""Columns that a table of odds may have for prices of exchanges: levels, fees, and what stakes a venue accepts.
 
-- `levels`: a list of structs `odds_decimal` and `stake`, what each level takes before charges, in any order; or text
+- `levels`: a list of structs `odds_decimal` and `stake`, what each level takes before fees, in any order; or text
   such as ``2.2:100 2.16:200``. `odds_decimal` of the row is the best level, and `max_bet` what that one takes.
 - `commission`: share of the winnings that is kept, 0.02 for 2 %.
 - `contract_fee`: F of a fee of F p (1 - p) per contract, 0.07 for 0.07 p (1 - p).
-- `min_bet`: the smallest stake that is accepted, before charges, in the money of `max_bet`.
-- `bet_step`: stakes are whole multiples of this, before charges; of contracts, the price of one.
+- `min_bet`: the smallest stake that is accepted, before fees, in the money of `max_bet`.
+- `bet_step`: stakes are whole multiples of this, before fees; of contracts, the price of one.
 - `bet_delay`: seconds between a bet and its acceptance, in play.
 
-Empty values of `commission` and `contract_fee` mean the charges of the book in the catalog, of the others that they are
+Empty values of `commission` and `contract_fee` mean the fees of the book in the catalog, of the others that they are
 not known. On a live board all are texts.
 """
 

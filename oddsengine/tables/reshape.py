@@ -1,4 +1,4 @@
-"""Tables of other shapes, turned into one with a row per price.
+"""Tables of other shapes, reshaped into one with a row per price.
 
 A table whose columns do not have a book, a market, a selection and a price for each row may be
 
@@ -9,8 +9,8 @@ A table whose columns do not have a book, a market, a selection and a price for 
     nested        a row per game, with a list of books and their prices per market, as OddsHarvester writes it
     picks         a row per price whose selection also says the market: `Lakers ML`, `Celtics +2.5`, `O 220.5`
 
-Each is turned only if its columns leave one reading; otherwise the error names the columns in the table's own words,
-and what to do. Rows that are turned have `source_row`, their row in the table from 0, and `source_column`.
+Each is reshaped only if its columns leave one reading; otherwise the error names the columns in the table's own words,
+and what to do. Reshaped rows have `source_row`, their row in the table from 0, and `source_column`.
 """
 
 import polars as pl
@@ -59,22 +59,22 @@ def long_form(frame: pl.DataFrame, words: Words) -> Long | None:
     Raises `ValueError` if it can be read in several ways.
     """
     given = {words(name).casefold() for name in frame.columns}
-    for some, said in _ELSEWHERE:
+    for some, text in _ELSEWHERE:
         if some <= given:
-            raise ValueError(f"the table has {said}")
-    turned = None
+            raise ValueError(f"the table has {text}")
+    reshaped = None
     if own := [name for name in (SOURCE_ROW, SOURCE_COLUMN) if name in frame.columns]:
         raise ValueError(
             f"the column {own[0]!r} has the name of one that says where a price is from: rename it with "
             f"frame.rename({{{own[0]!r}: 'own_{own[0]}'}})"
         )
     for shape in (nested, _rotation, sides, _markets, _books):
-        if (turned := shape(frame, words)) is not None:
+        if (reshaped := shape(frame, words)) is not None:
             break
-    if turned is None:
+    if reshaped is None:
         return _picks(frame, words)
-    more = _picks(turned.frame, words)
-    return turned if more is None else Long(more.frame, turned.taken | more.taken, rows=False)
+    more = _picks(reshaped.frame, words)
+    return reshaped if more is None else Long(more.frame, reshaped.taken | more.taken, rows=False)
 
 
 # ---- markets of a team ----

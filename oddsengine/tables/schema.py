@@ -330,24 +330,24 @@ def read_columns(
         frame = frame.rename({"sportsbook_name": "sportsbook"})
     words = Words(dict(zip(frame.columns, [*given, *added(columns)], strict=True)), first_line, position)
     _refuse_copies(words)
-    turned = None if is_long(frame.columns) else _turned(frame, words)
-    if turned is not None:
-        frame, position = turned.frame, position if turned.rows else None
+    reshaped = None if is_long(frame.columns) else _reshaped(frame, words)
+    if reshaped is not None:
+        frame, position = reshaped.frame, position if reshaped.rows else None
     before = {*frame.columns}
     frame = with_lines(with_teams(frame))
     games = [] if before >= _TEAMS else game_names(before)
-    if turned is not None and not turned.rows:
+    if reshaped is not None and not reshaped.rows:
         frame = _with_selected_teams(frame)
-    return Reading(frame, words, position, {} if turned is None else turned.taken, [words(name) for name in games])
+    return Reading(frame, words, position, {} if reshaped is None else reshaped.taken, [words(name) for name in games])
 
 
-def _turned(frame: pl.DataFrame, words: Words) -> Long | None:
+def _reshaped(frame: pl.DataFrame, words: Words) -> Long | None:
     """Turn a table of another shape into one with a row per price; None if it has one, or no shape that is known."""
     try:
-        turned = long_form(frame, words)
-        if turned is None:
+        reshaped = long_form(frame, words)
+        if reshaped is None:
             return None
-        long, called, rows = turned.frame, [words(ANY_FORMAT)], words.position
+        long, called, rows = reshaped.frame, [words(ANY_FORMAT)], words.position
         if SOURCE_ROW in long.columns:
             if words.position is not None:
                 long = long.with_columns(words.position.gather(long[SOURCE_ROW]).alias(SOURCE_ROW))
@@ -357,7 +357,7 @@ def _turned(frame: pl.DataFrame, words: Words) -> Long | None:
             long = long.rename({ANY_FORMAT: price_format(long.lazy(), ANY_FORMAT, rows, words.first_line, called)})
     except ValueError as error:
         raise OddsError(str(error)) from None
-    return turned._replace(frame=long)
+    return reshaped._replace(frame=long)
 
 
 _COPY = re.compile(r"^(.+?)(?:_duplicated_\d+|\.\d+)$")
@@ -508,15 +508,15 @@ def _game_ids(names: Collection[str], *, by_name: bool) -> pl.Expr | None:
     return ids_by_day(names) if by_name else None
 
 
-def with_games(given: _Frame, columns: Columns | None = None, *, turn: bool = True) -> _Frame:
+def with_games(given: _Frame, columns: Columns | None = None, *, reshape: bool = True) -> _Frame:
     """Rename columns as `named`, add teams, and give games ids that have none, or one name where teams meet again.
 
-    `check_rows` does the same. `turn`: tables of another shape are turned into one with a row per price.
+    `check_rows` does the same. `reshape`: tables of another shape are reshaped into one with a row per price.
     """
     frame = named(given, columns)
     names = frame.collect_schema().names()
     by_name = not _TEAMS & set(names) or "event_id" not in given.collect_schema().names()
-    if is_long(names) or not turn:
+    if is_long(names) or not reshape:
         frame = with_teams(frame)
     else:
         long = read_columns(given.lazy().collect(), columns).frame
@@ -585,10 +585,10 @@ def _cure(frame: pl.DataFrame, missing: list[str]) -> str:
     if at is not None:
         return f"its row {at} is a header: frame.rename(dict(zip(frame.columns, map(str, frame.row({at})))))[{at + 1}:]"
     first = missing[0].partition(" ")[0]
-    said = f"a column of another name is given as columns={{its name: {first!r}}}"
+    advice = f"a column of another name is given as columns={{its name: {first!r}}}"
     if len(missing) == 1 and first in _IN_COMMON:
-        said += f", and what all rows have in common as columns={{{first!r}: pl.lit({_IN_COMMON[first]!r})}}"
-    return said
+        advice += f", and what all rows have in common as columns={{{first!r}: pl.lit({_IN_COMMON[first]!r})}}"
+    return advice
 
 
 _IN_COMMON = {"sportsbook": "BOOK", "market_type": "moneyline"}

@@ -50,7 +50,7 @@ def sides(frame: pl.DataFrame, words: Words) -> Long | None:
     _refuse_unknown([*prices, *lines])
     _refuse_team_totals([*prices, *lines])
     prices = _one_of_each(prices)
-    _refuse_half_said(prices)
+    _refuse_half_stated(prices)
     _refuse_two_lines(lines)
     _refuse_no_lines(frame, lines, names)
     _refuse_unread(frame, words, cells)
@@ -183,13 +183,13 @@ def _one_of_each(prices: list[Cell]) -> list[Cell]:
     return [each for each in prices if each in out]
 
 
-def _refuse_half_said(prices: list[Cell]) -> None:
+def _refuse_half_stated(prices: list[Cell]) -> None:
     """Raise if the names of some columns say the format of their prices, and others do not."""
-    said, unsaid = ([each for each in prices if bool(each.form) is whether] for whether in (True, False))
-    if said and unsaid:
-        form, names = said[0].form.removeprefix("odds_"), [each.name for each in unsaid]
+    stated, unstated = ([each for each in prices if bool(each.form) is whether] for whether in (True, False))
+    if stated and unstated:
+        form, names = stated[0].form.removeprefix("odds_"), [each.name for each in unstated]
         raise ValueError(
-            f"column {said[0].name!r} has {form} odds by its name, and {names[0]!r} does not say which: say it with "
+            f"column {stated[0].name!r} has {form} odds by its name, and {names[0]!r} does not say which: say it with "
             f"frame.rename({{name: name + ' {form}' for name in {names}}})"
         )
 
@@ -208,10 +208,10 @@ def _refuse_half(sides: Mapping[str, list[Cell]]) -> None:
 def _refuse_line_of_nobody(frame: pl.DataFrame, words: Words, prices: list[Cell], lines: list[Cell]) -> None:
     """Raise if odds of home and away may be those of a spread whose line does not say whose it is."""
     first = next(each.name for each in prices if each.side == "home")
-    said = [each.name for each in lines if each.market == "spread" and "line" not in plain(each.name).split()]
-    if said and not any(each.market == "spread" for each in prices):
+    spreads = [each.name for each in lines if each.market == "spread" and "line" not in plain(each.name).split()]
+    if spreads and not any(each.market == "spread" for each in prices):
         raise ValueError(
-            f"{first!r} can be the odds of the spread in {said[0]!r}, or of the moneyline: say which with "
+            f"{first!r} can be the odds of the spread in {spreads[0]!r}, or of the moneyline: say which with "
             f"columns={{{first!r}: 'home_spread_odds', ...}} or 'home_ml'"
         )
     if any(each.market == "spread" for each in (*prices, *lines)):

@@ -137,12 +137,12 @@ def price_rows(
 ) -> Iterator[pl.DataFrame]:
     """Yield the quotes of steps since a time, and rows that left the board as suspended quotes, in `FRAME_SCHEMA`."""
     buffer: QuoteBuffer | None = None
-    gone: list[pl.DataFrame] = []
+    removed: list[pl.DataFrame] = []
 
     def rows(buffer: QuoteBuffer) -> pl.DataFrame:
         quoted = buffer.drain().with_columns(pl.col("sport").replace("", None)).select(*FRAME_SCHEMA, "step")
-        whole = pl.concat([quoted, *gone]).sort("step", maintain_order=True).drop("step")
-        gone.clear()
+        whole = pl.concat([quoted, *removed]).sort("step", maintain_order=True).drop("step")
+        removed.clear()
         return whole
 
     for step in steps:
@@ -152,18 +152,18 @@ def price_rows(
             buffer.add(step.batch)
         update = engine.feed(step.batch)
         if buffer is not None:
-            if update.gone.slot.size:
-                gone.append(_removed(update))
+            if update.removed_rows.slot.size:
+                removed.append(_removed(update))
             if buffer.quotes >= piece:
                 yield rows(buffer)
-    if buffer is not None and (buffer.quotes or gone):
+    if buffer is not None and (buffer.quotes or removed):
         yield rows(buffer)
 
 
 def _removed(update: Update) -> pl.DataFrame:
     """Return the rows that a step removed as suspended quotes, last seen when they were."""
-    now = moments_of(np.array([update.now])).new_from_index(0, update.gone.slot.size)
-    return update.gone.frame().select(
+    now = moments_of(np.array([update.now])).new_from_index(0, update.removed_rows.slot.size)
+    return update.removed_rows.frame().select(
         now.alias("recorded_at"),
         *(
             pl.lit(value=False).alias(name) if name == "is_active" else name

@@ -140,8 +140,8 @@ class LiveMarkets:
                 await self.start(self._league(scope["query_string"]))
         except Problem as problem:
             return _refused(problem, scope)
-        said = {**msgspec.to_builtins(self.state), "leagues": msgspec.to_builtins(self._leagues)}
-        return json_response(200, {"data": said})
+        document = {**msgspec.to_builtins(self.state), "leagues": msgspec.to_builtins(self._leagues)}
+        return json_response(200, {"data": document})
 
     def _league(self, query: bytes) -> str:
         given, known = parse_qs(query.decode("latin-1")).get("league", [""])[-1], [each.id for each in self._leagues]

@@ -27,8 +27,8 @@ from oddsengine.commands.audit import toml
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")
 START = datetime(2026, 7, 1, 18, 0, tzinfo=UTC)
 SIDES = {"moneyline": ("home", "away"), "spread": ("home", "away"), "total": ("over", "under")}
-MOST_LOOKS = less(12, 8)
-LOOKS = less(12, 4)  # at the games of a fit
+MOST_SNAPSHOTS = less(12, 8)
+SNAPSHOTS = less(12, 4)  # at the games of a fit
 Row = dict[str, Any]
 
 
@@ -37,11 +37,11 @@ def odds_of(x: float) -> tuple[float, float]:
     return p**-0.96, (1.0 - p) ** -0.96
 
 
-def game(number: int, rng: random.Random, looks: int = MOST_LOOKS) -> list[Row]:
-    """Spells of one game: books follow a walk of the truth, each with a lag of its own; one look every ten minutes."""
+def game(number: int, rng: random.Random, snapshots: int = MOST_SNAPSHOTS) -> list[Row]:
+    """Spells of one game: books follow a walk of the truth, each with a lag of its own; a snapshot every 10 min."""
     start = START + timedelta(days=number)
     last = start - timedelta(minutes=5)
-    times = [last - timedelta(minutes=10 * at) for at in reversed(range(looks))]
+    times = [last - timedelta(minutes=10 * at) for at in reversed(range(snapshots))]
     rows: list[Row] = []
     for market, sides in SIDES.items():
         truth = [rng.gauss(0.0, 0.2)]
@@ -71,16 +71,16 @@ def game(number: int, rng: random.Random, looks: int = MOST_LOOKS) -> list[Row]:
     return rows
 
 
-def history(games: int, seed: int = 7, looks: int = MOST_LOOKS) -> pl.DataFrame:
+def history(games: int, seed: int = 7, snapshots: int = MOST_SNAPSHOTS) -> pl.DataFrame:
     rng = random.Random(seed)
-    rows = [row for number in range(games) for row in game(number, rng, looks)]
+    rows = [row for number in range(games) for row in game(number, rng, snapshots)]
     return pl.DataFrame(rows, schema_overrides={"line": pl.Float64})
 
 
 # ---- formats ----
 
 
-def test_spells_become_looks_with_what_is_gone_suspended() -> None:
+def test_spells_become_snapshots_with_removed_prices_suspended() -> None:
     t = [START + timedelta(minutes=10 * at) for at in range(3)]
 
     def spell(odds: float, first: int, last: int, **said: Any) -> Row:
@@ -95,8 +95,8 @@ def test_spells_become_looks_with_what_is_gone_suspended() -> None:
 
     table = pl.DataFrame([spell(1.9, 0, 1), spell(2.0, 2, 2, book="c"), spell(1.8, 0, 0, selection="away")])
     seen = [
-        (look.now, sorted(look.quotes.select("sportsbook", "odds_decimal", "is_active").rows()))
-        for look in read_history(table).observations
+        (snapshot.now, sorted(snapshot.quotes.select("sportsbook", "odds_decimal", "is_active").rows()))
+        for snapshot in read_history(table).snapshots
     ]
     assert seen == [
         (t[0], [("b", 1.8, True), ("b", 1.9, True)]),
@@ -179,11 +179,11 @@ def test_what_became_of_prices_after_a_delay() -> None:
     shown = found.shown.with_columns(pl.from_epoch("t").dt.replace_time_zone("UTC"))
     engine = oe.Engine()
     view, listed = engine.view(kinds=["ev"], include=["suspect"], keep=True), {}
-    for look in read_history(past).observations:
-        engine.step(look.quotes, look.now)
+    for snapshot in read_history(past).snapshots:
+        engine.step(snapshot.quotes, snapshot.now)
         rows = view.opportunities(["ev"]).ev
         keys = rows.select("event_id", "market_type", "selection_type", "line", "sportsbook").rows()
-        listed[look.now] = dict(zip(keys, rows["ev_percentage"].to_list(), strict=True))
+        listed[snapshot.now] = dict(zip(keys, rows["ev_percentage"].to_list(), strict=True))
     names = {"moneyline": "moneyline", "spread": "run_line", "total": "total_runs"}
     seen = 0
     for row in shown.filter(pl.col("hours") > 0.3).iter_rows(named=True):
@@ -222,10 +222,10 @@ def test_shown_prices_have_what_their_rows_promised() -> None:
     engine = oe.Engine()
     view = engine.view(kinds=["ev"], include=["suspect"], keep=True)
     promised: dict[Any, tuple[float, ...]] = {}
-    for look in read_history(past).observations:
-        engine.step(look.quotes, look.now)
+    for snapshot in read_history(past).snapshots:
+        engine.step(snapshot.quotes, snapshot.now)
         for row in view.opportunities(["ev"]).ev.iter_rows(named=True):
-            key = (round(look.now.timestamp()), row["event_id"], row["sportsbook"], round(row["ev_percentage"], 9))
+            key = (round(snapshot.now.timestamp()), row["event_id"], row["sportsbook"], round(row["ev_percentage"], 9))
             promised[key] = tuple(row[name] for name in ("ev_low", "ev_high", "still_there"))
     assert shown.height > 10
     for row in shown.iter_rows(named=True):
@@ -260,12 +260,12 @@ def test_a_model_is_compared_on_the_same_prices_and_closes(tmp_path: Path) -> No
     engine = oe.Engine()
     view = engine.view(kinds=["ev"], min_ev=-100.0, keep=True)  # every price that we judge
     families = {"point_spread": "spread", "run_line": "spread", "total_runs": "total"}
-    for look in read_history(past).observations:
-        engine.step(look.quotes, look.now)
+    for snapshot in read_history(past).snapshots:
+        engine.step(snapshot.quotes, snapshot.now)
         for q in view.opportunities(["ev"]).ev.iter_rows(named=True):
             market = families.get(q["market_type"], "moneyline")
             line = None if q["line"] is None else -q["line"] if q["selection_type"] == "away" else q["line"]
-            known = [p for at, p in said.get((q["event_id"], market, line), []) if at <= look.now]
+            known = [p for at, p in said.get((q["event_id"], market, line), []) if at <= snapshot.now]
             if not known or q["is_live"] or not q["odds_decimal"] < 4.0:
                 continue
             p = known[-1] if q["selection_type"] in ("home", "over") else 1.0 - known[-1]
@@ -286,12 +286,12 @@ def test_a_model_is_compared_on_the_same_prices_and_closes(tmp_path: Path) -> No
         assert ours[name] == theirs[name] > 0
     # In any form: by paths, by the other side, with the names of odds tables.
     file = tmp_path / "caesars.csv"
-    turned = model.with_columns(
+    swapped = model.with_columns(
         probability=1.0 - pl.col("probability"),
         selection=pl.col("selection").replace({"home": "away", "over": "under"}),
         line=pl.when(pl.col("market") == "spread").then(-pl.col("line")).otherwise("line"),
     ).rename({"event": "event_id", "market": "market_type"})
-    turned.write_csv(file)
+    swapped.write_csv(file)
     again = oe.audit(past, against=file).against
     assert_frame_equal(again, found.against)
     assert "caesars" in str(found)
@@ -340,14 +340,14 @@ def test_models_that_cannot_be_compared() -> None:
     assert "no price has a close and a probability by each model" in str(oe.audit(past, against=strange))
 
 
-def props(looks: int = 2) -> pl.DataFrame:
+def props(snapshots: int = 2) -> pl.DataFrame:
     """Snapshots of one player's points at five books; the last one is generous on the over."""
     rows = [
         {"event": "e", "sport": "basketball", "league": "NBA", "home": "Los Angeles Lakers", "away": "Boston Celtics",
          "player": player, "market": "player_points", "line": 20.5, "book": book, "start": START,
          "look": START - timedelta(minutes=0.5 + 60 * at), "over": 2.08 if book == BOOKS[5] else 1.9, "under": 1.9,
          "actual": actual}
-        for at in range(looks) for book in BOOKS[:6]
+        for at in range(snapshots) for book in BOOKS[:6]
         for player, actual in (("Sam Smith", 25.0), ("Jo Jones", 20.5), ("Al Brown", None))
     ]  # fmt: skip
     return pl.DataFrame(rows, schema_overrides={"actual": pl.Float64})
@@ -393,7 +393,7 @@ def test_a_history_in_which_nothing_is_shown_says_what_it_needs() -> None:
 
 
 def test_games_that_have_not_begun_are_left_out_and_counted() -> None:
-    """The last look of a history is five minutes before its last game."""
+    """The last snapshot of a history is five minutes before its last game."""
     found, later = oe.audit(history(4)), oe.audit(history(5))
     assert (found.waiting, set(found.shown["event"])) == (1, {"g0", "g1", "g2"})
     assert (later.waiting, set(later.shown["event"])) == (1, {"g0", "g1", "g2", "g3"})
@@ -432,7 +432,7 @@ def test_the_figures_of_a_cell() -> None:
 
 @pytest.mark.parametrize("few", some([8, 1, 40], 1))
 def test_an_audit_is_the_same_while_names_are_dropped(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dropping names of old events renumbers the units of the board, also in the step that shows a price."""
+    """Dropping names of old events renumbers the partitions of the board, also in the step that shows a price."""
     table = history(6)
     expected = oe.audit(table).shown
     monkeypatch.setattr("oddsengine.board.state._FEW", few)
@@ -521,8 +521,8 @@ def test_a_tape_is_a_history(tmp_path: Path) -> None:
     engine, writer = oe.resume(tmp_path / "tape")
     view = engine.view(method="close", kinds=("ev",), keep=True)
     with writer:
-        for look in read_history(table).observations:
-            engine.step(look.quotes, look.now)
+        for snapshot in read_history(table).snapshots:
+            engine.step(snapshot.quotes, snapshot.now)
     assert view.active
     one, two = oe.audit(table), oe.audit(tmp_path / "tape")
     assert one.shown.equals(two.shown)
@@ -541,7 +541,7 @@ def test_few_games_are_refused() -> None:
 
 
 def test_a_fit_is_drawn_to_the_table_and_never_by_itself_in_force() -> None:
-    found = oe.calibrate(history(51, looks=LOOKS))
+    found = oe.calibrate(history(51, snapshots=SNAPSHOTS))
     assert found.games == 51
     assert found.changes["own"]["weight"] >= 0.0
     assert found.comparison["table"].to_list() == ["in force", "fitted"]
@@ -552,7 +552,7 @@ def test_a_fit_is_drawn_to_the_table_and_never_by_itself_in_force() -> None:
 
 def test_errors_at_the_close_are_fitted_by_league_and_hours() -> None:
     """By their formula, in plain Python; a league without games keeps its own."""
-    past = history(60, looks=LOOKS)
+    past = history(60, snapshots=SNAPSHOTS)
     table = catalog.fair_table()
     rows = collect(past, table, 72.0)
     fitted, _ = fit(rows, table)
@@ -578,20 +578,20 @@ def test_props_can_be_fitted_if_they_have_closes() -> None:
         oe.calibrate(props())
 
 
-def test_a_fit_of_few_looks_keeps_the_constants_that_they_do_not_determine() -> None:
+def test_a_fit_of_few_snapshots_keeps_the_constants_that_they_do_not_determine() -> None:
     table = catalog.fair_table()
-    for looks, seed in (1, 1), (2, 1), (3, 2):
-        rows = collect(history(9, seed, looks), table, 72.0)
+    for snapshots, seed in (1, 1), (2, 1), (3, 2):
+        rows = collect(history(9, seed, snapshots), table, 72.0)
         fitted, errors = fit(rows, table)
         assert fitted.constants.momentum_far == table.constants.momentum_far
-        assert set(errors) == {"own_weight"} | ({"momentum_near", "fresh_weight"} if looks > 1 else set())
+        assert set(errors) == {"own_weight"} | ({"momentum_near", "fresh_weight"} if snapshots > 1 else set())
         assert all(math.isfinite(error) and error > 0.0 for error in errors.values())
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("looks", [6, 12])
-def test_a_fit_keeps_what_an_operator_set(looks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    history(54, looks=looks).write_parquet(tmp_path / "history.parquet")
+@pytest.mark.parametrize("snapshots", [6, 12])
+def test_a_fit_keeps_what_an_operator_set(snapshots: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history(54, snapshots=snapshots).write_parquet(tmp_path / "history.parquet")
     own = {
         "sharp": {"books": {"circa": 0.8}},
         "flags": {"scale": {"total": 0.5}},
@@ -603,7 +603,7 @@ def test_a_fit_keeps_what_an_operator_set(looks: int, tmp_path: Path, capsys: py
     command = ["calibrate", str(tmp_path / "history.parquet"), "--fair", str(before), "--output", str(after)]
     assert cli.main(command) == 0
     said = capsys.readouterr().out
-    if looks == 12:  # no better on the last third of the games
+    if snapshots == 12:  # no better on the last third of the games
         assert "the current ones stay in use" in said
         assert not after.exists()
         return

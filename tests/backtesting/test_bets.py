@@ -23,7 +23,7 @@ def game(ident: str = "e1", start: datetime | None = NIGHT, home: str = "Lakers"
 def found(events: list[Event], **bet: Any) -> tuple[str | None, bool, str | None]:
     table = read_bets([{**BET, "event_id": "mine", **bet}], None).table
     (of,) = find_events(table, events)
-    return of.event and of.event.id, of.turned, of.missing
+    return of.event and of.event.id, of.swapped, of.missing
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_outcomes_are_named_by_the_teams_of_the_history() -> None:
     assert selection("Los Angeles Lakers") == ("Lakers", None)
     assert selection("Home") == ("Lakers", "home")
     assert selection("2") == ("Celtics", "away")
-    turned = {"home_team": "Boston Celtics", "away_team": "LA Lakers"}
-    assert selection("Home", **turned) == ("Celtics", "away")
-    assert selection("Boston Celtics", **turned) == ("Celtics", None)
-    assert selection("BOS", selection_type="home", **turned)[1] == "away"
+    swapped = {"home_team": "Boston Celtics", "away_team": "LA Lakers"}
+    assert selection("Home", **swapped) == ("Celtics", "away")
+    assert selection("Boston Celtics", **swapped) == ("Celtics", None)
+    assert selection("BOS", selection_type="home", **swapped)[1] == "away"
     assert selection("Over") == ("Over", None)
 
 

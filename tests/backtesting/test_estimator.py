@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from backtesting.test_audit import LOOKS, history
+from backtesting.test_audit import SNAPSHOTS, history
 from support.effort import less
 
 import oddsengine as oe
@@ -22,7 +22,7 @@ def test_unfitted_it_predicts_what_fair_says() -> None:
 
 
 def test_fit_is_calibrate_and_predictions_follow() -> None:
-    table = history(51, looks=less(12, 3))
+    table = history(51, snapshots=less(12, 3))
     fitted = oe.FairPrice().fit(table)
     wanted = oe.calibrate(table)
     assert (fitted.fit_.table, fitted.fit_.kept) == (wanted.table, wanted.kept)
@@ -34,7 +34,7 @@ def test_fit_is_calibrate_and_predictions_follow() -> None:
 
 
 def test_the_score_is_the_error_at_the_close() -> None:
-    table, seen = catalog.fair_table(), history(5, seed=4, looks=LOOKS)
+    table, seen = catalog.fair_table(), history(5, seed=4, snapshots=SNAPSHOTS)
     rows = collect(seen, table, 72.0)
     unfitted = oe.FairPrice().score(seen)
     assert unfitted < 0.0
@@ -70,7 +70,7 @@ def test_in_a_pipeline() -> None:
 
 def test_cross_validation_by_time() -> None:
     selection = pytest.importorskip("sklearn.model_selection")
-    table = history(60, looks=2).sort("seen_from")
+    table = history(60, snapshots=2).sort("seen_from")
     by_time = selection.TimeSeriesSplit(2, test_size=table.height // 20)
     scores = selection.cross_val_score(oe.FairPrice(), table, cv=by_time)
     assert len(scores) == 2

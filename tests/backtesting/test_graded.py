@@ -32,7 +32,7 @@ def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def look(minutes: float, over: float = 1.9, under: float = 2.0, **other: Any) -> list[dict[str, Any]]:
+def snapshot(minutes: float, over: float = 1.9, under: float = 2.0, **other: Any) -> list[dict[str, Any]]:
     """Totals of all books some minutes before the start."""
     base = {**EVENT, "market_type": "total_points", "line": 220.5, "last_seen_at": START - timedelta(minutes=minutes)}
     return [
@@ -42,7 +42,7 @@ def look(minutes: float, over: float = 1.9, under: float = 2.0, **other: Any) ->
     ]
 
 
-PAST = pl.DataFrame(look(300) + look(2))
+PAST = pl.DataFrame(snapshot(300) + snapshot(2))
 FAIR = oe.devig([1.9, 2.0], "power")[0]
 
 
@@ -68,9 +68,9 @@ def test_trades_of_a_backtest_have_the_same_closes_and_results(season: Path) -> 
 
 
 def test_trades_have_the_same_closes_in_a_history_with_many_snapshots() -> None:
-    *others, over, under = look(290)  # the last two of FanDuel
+    *others, over, under = snapshot(290)  # the last two of FanDuel
     good = [*others, {**over, "odds_decimal": 2.15}, {**under, "odds_decimal": 1.75}]
-    past = pl.DataFrame([*look(300), *good, *look(200), *look(3)])
+    past = pl.DataFrame([*snapshot(300), *good, *snapshot(200), *snapshot(3)])
     rule = oe.Strategy(min_ev=1.0, sharp="pinnacle", method="power")
     trades = oe.backtest(past, rule).bets
     assert trades["closing_ev"].to_list() == pytest.approx([2.15 * FAIR - 1.0])
@@ -112,7 +112,7 @@ def test_values_are_those_of_the_formulas() -> None:
 
 def test_errors_are_clustered_by_event() -> None:
     other: dict[str, Any] = {"event_id": "e2", "home_team": "Chicago Bulls", "away_team": "Miami Heat"}
-    past = pl.concat([PAST, pl.DataFrame(look(300, **other) + look(2, over=2.0, under=1.9, **other))])
+    past = pl.concat([PAST, pl.DataFrame(snapshot(300, **other) + snapshot(2, over=2.0, under=1.9, **other))])
     s = oe.grade([BET, {**BET, "odds": 2.2}, {**BET, "event_id": "e2"}], past).summary()
     values = [[2.1 / 1.9 - 1.0, 2.2 / 1.9 - 1.0], [2.1 / 2.0 - 1.0]]
     mean = sum(map(sum, values)) / 3
@@ -213,14 +213,14 @@ def test_what_is_missing_has_a_reason(
 
 
 def test_a_history_without_a_close_says_so() -> None:
-    row = graded(BET, history=pl.DataFrame(look(300))).row(0, named=True)
+    row = graded(BET, history=pl.DataFrame(snapshot(300))).row(0, named=True)
     why = "no snapshot in the 30 minutes before the start"
     assert (row["history_event_id"], row["no_clv"], row["no_close"]) == ("e1", why, why)
 
 
 def test_a_price_that_was_gone_at_the_close_is_no_closing_price() -> None:
-    early = [row for row in look(40) if row["sportsbook"] == "fanduel"]
-    late = [row for row in look(2) if row["sportsbook"] != "fanduel"]
+    early = [row for row in snapshot(40) if row["sportsbook"] == "fanduel"]
+    late = [row for row in snapshot(2) if row["sportsbook"] != "fanduel"]
     row = graded(BET, history=pl.DataFrame(early + late)).row(0, named=True)
     assert (row["closing_odds"], row["no_clv"]) == (None, "not quoted by the sportsbook at the close")
     assert row["ev_at_close"] == pytest.approx(2.1 * FAIR - 1.0)
@@ -278,7 +278,7 @@ def test_a_tape_is_a_history(tmp_path: Path) -> None:
     engine, writer = oe.resume(tmp_path / "tape")
     with writer:
         for minutes in (300, 2):
-            engine.step(look(minutes), START - timedelta(minutes=minutes))
+            engine.step(snapshot(minutes), START - timedelta(minutes=minutes))
     bet = {**BET, "event_id": "Celtics @ Lakers"}
     assert_frame_equal(oe.grade([bet], tmp_path / "tape").bets, graded(bet))
     assert graded(bet)["history_event_id"].to_list() == ["e1"]

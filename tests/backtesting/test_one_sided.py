@@ -52,7 +52,7 @@ def closing_probability() -> float:
     """The mean of the other books' completed prices at the close, without the highest and the lowest."""
     params, others = fair_content(catalog.fair_table()), [book for book in BOOKS if book != "betmgm"]
     books = naive_close.Books(
-        feed={book: catalog.book(book).feed or book for book in BOOKS}, sharp=dict.fromkeys(BOOKS, 0.0),
+        provider={book: catalog.book(book).feed or book for book in BOOKS}, sharp=dict.fromkeys(BOOKS, 0.0),
         own=dict.fromkeys(BOOKS, 1.0), exchange=frozenset(),
     )  # fmt: skip
     last = scorers().filter(look=LAST)
@@ -159,7 +159,7 @@ def test_a_scan_lists_one_sided_bets_with_their_flags() -> None:
 
 
 def test_the_close_of_one_sided_prices_is_not_for_other_opportunities() -> None:
-    """Betmgm's yes is a bet, and a leg of an arbitrage with a book's no at the first look."""
+    """Betmgm's yes is a bet, and a leg of an arbitrage with a book's no in the first snapshot."""
     odds = as_odds(scorers())
     no = odds.filter(player_name="Yes Man", sportsbook="caesars", last_seen_at=NOW).with_columns(
         selection=pl.lit("No"), odds_decimal=pl.lit(1.55)

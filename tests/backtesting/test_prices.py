@@ -197,7 +197,7 @@ def test_a_price_ends_when_its_book_quotes_others(
     ] == ends
 
 
-def test_wordings_are_named_alike(frame: pl.DataFrame) -> None:
+def test_raw_labels_are_named_alike(frame: pl.DataFrame) -> None:
     found = described(frame)
     assert found.height == frame.height
     assert found.select("recorded_at", "sportsbook", "odds_decimal").equals(

@@ -32,11 +32,11 @@ OLD = catalog.fair_table()
 NEW = catalog.amended_fair_table({"name": "new", "own": {"weight": 0.2}, "momentum": {"far": 0.0, "near": 0.0}})
 
 
-def quotes(seed: int, looks: int = less(24, 14), events: int = less(5, 3), hours: float = 2.0) -> pl.DataFrame:
+def quotes(seed: int, snapshots: int = less(24, 14), events: int = less(5, 3), hours: float = 2.0) -> pl.DataFrame:
     """Snapshots of a simulated board, the first event starting within the history."""
-    world = oe.World(seed, events=events, live=0.0, tick=3600.0 * hours / looks, books=BOOKS)
+    world = oe.World(seed, events=events, live=0.0, tick=3600.0 * hours / snapshots, books=BOOKS)
     rows = [
-        {**quote, "last_seen_at": look.now} for look in world.run(3600.0 * hours) for quote in look.quotes
+        {**quote, "last_seen_at": snapshot.now} for snapshot in world.run(3600.0 * hours) for quote in snapshot.quotes
     ]  # fmt: skip
     first, last = rows[0]["last_seen_at"], rows[-1]["last_seen_at"]
     names = {name: at for at, name in enumerate(sorted({row["event_id"] for row in rows}))}
@@ -54,9 +54,9 @@ def slow_scan(frame: pl.DataFrame, **options: Any) -> list[dict[str, Any]]:
     view = engine.view(method="close", keep=True, **options)
     live: dict[str, dict[str, Any]] = {}
     done = []
-    for look in frame.sort("last_seen_at", maintain_order=True).partition_by("last_seen_at", maintain_order=True):
-        now = look["last_seen_at"][0]
-        engine.step(look, now=now)
+    for snapshot in frame.sort("last_seen_at", maintain_order=True).partition_by("last_seen_at", maintain_order=True):
+        now = snapshot["last_seen_at"][0]
+        engine.step(snapshot, now=now)
         there = {}
         for kind, found in view.opportunities().frames.items():
             for row in found.iter_rows(named=True):
@@ -80,7 +80,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", some([1, 2], 1))
 def test_a_scan_is_what_a_live_engine_lists(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = quotes(seed, looks=less(24, 16))
+    frame = quotes(seed, snapshots=less(24, 16))
     small_pieces(monkeypatch)
     found = oe.scan_history(frame, min_ev=0.5)
     slow = slow_scan(frame, min_ev=0.5)
@@ -92,7 +92,7 @@ def test_a_scan_is_what_a_live_engine_lists(seed: int, monkeypatch: pytest.Monke
 
 
 def test_every_way_to_hand_a_history_in_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = quotes(3, looks=less(24, 8), events=less(5, 2))
+    frame = quotes(3, snapshots=less(24, 8), events=less(5, 2))
     wanted = oe.scan_history(frame)
     assert wanted.height > 20
     assert wanted["clv"].drop_nulls().len() > 5
@@ -124,7 +124,7 @@ def test_every_way_to_hand_a_history_in_gives_the_same(tmp_path: Path, monkeypat
         assert oe.scan_history(given).equals(wanted), type(given)
 
 
-def test_pieces_are_read_one_at_a_time_and_never_cut_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_read_one_at_a_time_and_never_cut_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = quotes(3)
     small_pieces(monkeypatch)
     most = frame.group_by(pl.col("last_seen_at").dt.truncate("1m")).len()["len"].max()
@@ -140,7 +140,7 @@ def test_pieces_are_read_one_at_a_time_and_never_cut_a_look(monkeypatch: pytest.
 
 
 def test_rows_without_a_time_are_refused() -> None:
-    frame = quotes(3, looks=3).with_row_index("n")
+    frame = quotes(3, snapshots=3).with_row_index("n")
     wrong = frame.with_columns(pl.when(pl.col("n") != 4).then("last_seen_at").alias("last_seen_at"))
     for given in (wrong, wrong.lazy()):
         with pytest.raises(ValueError, match="last_seen_at must be a time in every row"):
@@ -168,7 +168,7 @@ def test_quotes_of_one_interval_are_one_step() -> None:
 
 
 def test_an_archive_is_ordered_by_when_it_was_recorded(tmp_path: Path) -> None:
-    frame = quotes(3, looks=8)
+    frame = quotes(3, snapshots=8)
     late = frame.with_columns(recorded_at=pl.col("last_seen_at") + timedelta(seconds=40))
     wanted = oe.scan_history(frame, method="power")
     late.write_parquet(tmp_path / "late.parquet")
@@ -181,8 +181,8 @@ def test_an_archive_is_ordered_by_when_it_was_recorded(tmp_path: Path) -> None:
 def test_tapes_and_their_archive_scan_alike(tmp_path: Path) -> None:
     engine, writer = oe.resume(tmp_path / "tapes" / "one")
     with writer:
-        for look in formats.read_history(quotes(3, looks=8)).observations:
-            engine.step(look.quotes, look.now)
+        for snapshot in formats.read_history(quotes(3, snapshots=8)).snapshots:
+            engine.step(snapshot.quotes, snapshot.now)
     table = pl.concat([rows for _, rows in rows_of(oe.Tape(tmp_path / "tapes" / "one"))])
     table.write_parquet(tmp_path / "archive", partition_by=["day", "sport"])
     wanted = oe.scan_history(tmp_path / "tapes" / "one")
@@ -256,7 +256,7 @@ def test_what_is_born_in_play_has_no_close() -> None:
 
 def days() -> pl.DataFrame:
     """The same hours on two days."""
-    one = quotes(4, looks=12, events=less(5, 3))
+    one = quotes(4, snapshots=12, events=less(5, 3))
     two = one.with_columns(
         pl.col("last_seen_at", "event_start_time") + timedelta(days=1), event_id=pl.lit("next ") + pl.col("event_id")
     )
@@ -301,7 +301,7 @@ def test_what_comes_later_changes_nothing_before() -> None:
 
 
 def test_constants_that_are_none_are_refused() -> None:
-    frame = quotes(4, looks=3)
+    frame = quotes(4, snapshots=3)
     with pytest.raises(ValueError, match=r"fair has no table for .*; the first one starts at 2099-01-01"):
         oe.scan_history(frame, fair={date(2099, 1, 1): OLD})
     refused: list[tuple[Any, str]] = [
@@ -333,8 +333,8 @@ def test_a_backtest_uses_the_constants_of_the_day() -> None:
 # ---- progress ----
 
 
-def test_progress_is_told_of_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = quotes(4, looks=6)
+def test_progress_is_reported_of_every_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = quotes(4, snapshots=6)
     counts: list[int] = []
     oe.scan_history(frame, progress=counts.append)
     assert counts == list(range(1, frame["last_seen_at"].n_unique() + 1))

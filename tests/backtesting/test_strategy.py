@@ -27,7 +27,7 @@ OTHERS = ("pinnacle", "draftkings", "betmgm", "caesars")
 RULE = Strategy(min_ev=2.0, sharp="pinnacle", method="power", staking="flat", size=0.01)
 
 
-def look(
+def snapshot(
     minutes: float, over: float | None, *, fair: float = 1.95, live: bool = False, active: bool = True
 ) -> list[dict[str, Any]]:
     """What all books show at a moment: FanDuel's over, and a market of the others around even."""
@@ -47,8 +47,8 @@ def look(
     return rows
 
 
-def history(*looks: list[dict[str, Any]]) -> pl.DataFrame:
-    return pl.DataFrame([row for rows in looks for row in rows])
+def history(*snapshots: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame([row for rows in snapshots for row in rows])
 
 
 def scores(home: int, away: int) -> pl.DataFrame:
@@ -56,7 +56,7 @@ def scores(home: int, away: int) -> pl.DataFrame:
 
 
 def test_a_bet_is_filled_and_settled_by_the_score() -> None:
-    past = history(look(0, 1.9), look(1, 2.1), look(2, 2.1))
+    past = history(snapshot(0, 1.9), snapshot(1, 2.1), snapshot(2, 2.1))
     won = backtest(past, RULE, results=scores(112, 110))
     bet = won.bets.row(0, named=True)
     assert won.trades.height == 1
@@ -70,13 +70,13 @@ def test_a_bet_is_filled_and_settled_by_the_score() -> None:
 
 
 def test_without_a_score_the_close_says_what_it_was_worth() -> None:
-    past = history(look(0, 2.1), look(1, 2.1), look(100, 2.1, fair=1.9))
+    past = history(snapshot(0, 2.1), snapshot(1, 2.1), snapshot(100, 2.1, fair=1.9))
     found = backtest(past, RULE).bets.row(0, named=True)
     assert (found["graded_by"], found["no_result"]) == ("close", "no score")
     assert (found["gain"], found["profit"]) == (None, None)
     assert found["closing_ev"] == pytest.approx(2.1 * 0.5 - 1.0)
     assert found["expected_profit"] == pytest.approx(10.0 * (2.1 * 0.5 - 1.0))
-    unknown = backtest(history(look(0, 2.1), look(1, 2.1)), RULE)
+    unknown = backtest(history(snapshot(0, 2.1), snapshot(1, 2.1)), RULE)
     assert unknown.bets.select("closing_ev", "gain", "profit").row(0) == (None, None, None)
     assert unknown.equity().height == 0
     assert unknown.summary().filled == 1
@@ -85,7 +85,7 @@ def test_without_a_score_the_close_says_what_it_was_worth() -> None:
 def test_by_the_close_a_push_returns_the_stake() -> None:
     """A total of 3 goals: the lines 2.5 and 3.5 give the probability of exactly three."""
     soccer = {"sport": "soccer", "league": "epl", "market_type": "total_goals"}
-    whole = [{**row, **soccer, "line": 3.0} for at in (0, 1, 100) for row in look(at, 2.1)]
+    whole = [{**row, **soccer, "line": 3.0} for at in (0, 1, 100) for row in snapshot(at, 2.1)]
     ladder = [
         {**row, "line": line, "odds_decimal": 1.65 if (row["selection"] == "Over") == (line < 3.0) else 2.25}
         for row in whole
@@ -102,23 +102,23 @@ def test_by_the_close_a_push_returns_the_stake() -> None:
 @pytest.mark.parametrize(
     ("after", "tolerance", "status", "reason", "odds"),
     [
-        (look(1, 2.1), 0.0, "filled", None, 2.1),
-        (look(1, 2.2), 0.0, "filled", None, 2.1),
-        (look(1, 2.08), 0.0, "rejected", "price moved", 2.1),
-        (look(1, 2.08), 0.01, "filled", None, 2.08),
-        (look(1, 2.05), 0.01, "rejected", "price moved", 2.1),
-        (look(1, 2.1, active=False), 0.0, "rejected", "suspended", 2.1),
-        (look(1, 2.1, live=True), 0.0, "rejected", "in play", 2.1),
+        (snapshot(1, 2.1), 0.0, "filled", None, 2.1),
+        (snapshot(1, 2.2), 0.0, "filled", None, 2.1),
+        (snapshot(1, 2.08), 0.0, "rejected", "price moved", 2.1),
+        (snapshot(1, 2.08), 0.01, "filled", None, 2.08),
+        (snapshot(1, 2.05), 0.01, "rejected", "price moved", 2.1),
+        (snapshot(1, 2.1, active=False), 0.0, "rejected", "suspended", 2.1),
+        (snapshot(1, 2.1, live=True), 0.0, "rejected", "in play", 2.1),
     ],
 )
 def test_what_the_book_answers(after: Any, tolerance: float, status: str, reason: str | None, odds: float) -> None:
-    found = backtest(history(look(0, 2.1), after), RULE, tolerance=tolerance).trades.row(0, named=True)
+    found = backtest(history(snapshot(0, 2.1), after), RULE, tolerance=tolerance).trades.row(0, named=True)
     assert (found["status"], found["reason"], found["odds_decimal"]) == (status, reason, odds)
     assert found["ev"] == pytest.approx(odds * 0.5 - 1.0)
 
 
 def test_latency_and_orders_that_are_not_answered() -> None:
-    past = history(look(0, 2.1), look(1, 2.1), look(2, 1.9))
+    past = history(snapshot(0, 2.1), snapshot(1, 2.1), snapshot(2, 1.9))
     assert backtest(past, RULE, latency_s=0.0).trades["status"].to_list() == ["filled"]
     assert backtest(past, RULE, latency_s=90.0).trades["reason"].to_list() == ["price moved"]
     unanswered = backtest(past, RULE, latency_s=600.0)
@@ -127,11 +127,11 @@ def test_latency_and_orders_that_are_not_answered() -> None:
 
 
 def test_orders_are_counted_by_what_became_of_them() -> None:
-    moved = backtest(history(look(0, 2.1), look(1, 1.9)), RULE).summary()
+    moved = backtest(history(snapshot(0, 2.1), snapshot(1, 1.9)), RULE).summary()
     assert (moved.placed, moved.filled, moved.rejected) == (1, 0, {"price moved": 1})
     assert ("orders: price moved", "1") in lines(moved)
     # A snapshot an hour later does not tell what the book answered after five seconds.
-    late = backtest(history(look(0, 2.1), look(60, 1.9)), RULE)
+    late = backtest(history(snapshot(0, 2.1), snapshot(60, 1.9)), RULE)
     assert late.trades.select("status", "reason", "odds_decimal").row(0) == ("filled", "unobserved", 2.1)
     assert (late.summary().unobserved, late.summary().rejected) == (1, {})
 
@@ -176,23 +176,23 @@ def test_a_price_of_a_sparse_history_is_answered_only_if_it_is_seen_again() -> N
     """Snapshots of other events do not tell what became of a price."""
 
     def other(minute: int) -> list[dict[str, Any]]:
-        return [{**row, "event_id": "other"} for row in look(minute, 1.9)]
+        return [{**row, "event_id": "other"} for row in snapshot(minute, 1.9)]
 
-    rows = [look(0, 2.1), other(20), look(100, 2.1), other(120)]
+    rows = [snapshot(0, 2.1), other(20), snapshot(100, 2.1), other(120)]
     sparse = backtest(history(*rows), RULE)
     assert sparse.summary().cadence_s == 6000.0
     assert sparse.trades.select("status", "reason").rows() == [("filled", "unobserved")]
-    again = backtest(history(*rows[:2], look(25, 1.9), look(1000, 1.9)), RULE, latency_s=1300.0)
+    again = backtest(history(*rows[:2], snapshot(25, 1.9), snapshot(1000, 1.9)), RULE, latency_s=1300.0)
     assert again.trades.select("status", "reason").rows() == [("rejected", "price moved")]
-    frequent = backtest(history(look(0, 2.1), other(10), look(20, 1.9), other(30)), RULE)
+    frequent = backtest(history(snapshot(0, 2.1), other(10), snapshot(20, 1.9), other(30)), RULE)
     assert not frequent.summary().sparse
     assert frequent.trades["reason"].to_list() == [None]
-    last = backtest(history(look(-100, 1.9), look(0, 2.1)), RULE)  # nothing follows the decision
+    last = backtest(history(snapshot(-100, 1.9), snapshot(0, 2.1)), RULE)  # nothing follows the decision
     assert last.trades.select("status", "reason").rows() == [("filled", "unobserved")]
 
 
 def test_why_bets_have_no_close_and_no_result() -> None:
-    past = history(look(0, 2.1), look(60, 2.1))  # the start is two hours later
+    past = history(snapshot(0, 2.1), snapshot(60, 2.1))  # the start is two hours later
     no_close = "no snapshot in the 30 minutes before the start"
     half = past.with_columns(market_type=pl.lit("1st_half_totals"))
     for quotes, results, why in (
@@ -204,13 +204,14 @@ def test_why_bets_have_no_close_and_no_result() -> None:
         assert summary.no_close == {no_close: 1}
         assert summary.no_result == ({} if why is None else {f"{why}; {no_close}": 1})
         assert (f"bets without a close: {no_close}", "1") in lines(summary)
-    live = backtest(history(look(0, 2.1, live=True), look(1, 2.1, live=True)), Strategy(**{**vars(RULE), "live": True}))
+    past = history(snapshot(0, 2.1, live=True), snapshot(1, 2.1, live=True))
+    live = backtest(past, Strategy(**{**vars(RULE), "live": True}))
     assert live.summary().no_close == {"bet in play": 1}
 
 
 def test_an_expected_profit_is_not_called_a_profit() -> None:
-    looks = [(at, event) for at in (0, 1, 100) for event in ("e1", "e2")]
-    past = history(*([row | {"event_id": event} for row in look(at, 2.1)] for at, event in looks))
+    snapshots = [(at, event) for at in (0, 1, 100) for event in ("e1", "e2")]
+    past = history(*([row | {"event_id": event} for row in snapshot(at, 2.1)] for at, event in snapshots))
     nothing, half, everything = (
         backtest(past, RULE, results=pl.DataFrame({"event_id": events, "home_score": 112, "away_score": 110}))
         for events in (pl.Series([], dtype=pl.String), ["e1"], ["e1", "e2"])
@@ -239,14 +240,14 @@ def test_an_expected_profit_is_not_called_a_profit() -> None:
 
 def test_scores_in_the_columns_of_a_history() -> None:
     """A score that changes is not a final one."""
-    past = history(look(0, 2.1), look(60, 2.1)).with_columns(home_goals=pl.lit(3), away_goals=pl.lit(1))
+    past = history(snapshot(0, 2.1), snapshot(60, 2.1)).with_columns(home_goals=pl.lit(3), away_goals=pl.lit(1))
     assert backtest(past, RULE).trades["graded_by"].to_list() == ["score"]
     running = past.with_columns(home_goals=pl.int_range(pl.len()))
     assert backtest(running, RULE).trades["graded_by"].to_list() == [None]
 
 
 def test_stakes_stay_within_steps_limits_and_cash() -> None:
-    past = history(look(0, 2.2), look(1, 2.2))
+    past = history(snapshot(0, 2.2), snapshot(1, 2.2))
 
     def stake(**changes: Any) -> float:
         rule = Strategy(**{**vars(RULE), "staking": "kelly", "size": 1.0, **changes})
@@ -262,7 +263,7 @@ def test_stakes_stay_within_steps_limits_and_cash() -> None:
 
 
 def test_what_a_strategy_leaves_alone() -> None:
-    past = history(look(0, 2.1), look(1, 2.1))
+    past = history(snapshot(0, 2.1), snapshot(1, 2.1))
 
     def count(**changes: Any) -> int:
         return backtest(past, Strategy(**{**vars(RULE), **changes})).trades.height
@@ -289,7 +290,7 @@ def test_the_totals_of_two_teams_are_two_bets() -> None:
     both = [
         {**row, "market_type": "team_total", "line": 110.5, "team_side": side}
         for side in ("home", "away")
-        for row in look(0, 2.1)
+        for row in snapshot(0, 2.1)
     ]
     engine = oe.Engine()
     trader = Trader(engine, RULE)
@@ -300,7 +301,7 @@ def test_the_totals_of_two_teams_are_two_bets() -> None:
 def test_only_orders_that_were_placed_are_counted() -> None:
     engine = oe.Engine()
     trader = Trader(engine, Strategy(**{**vars(RULE), "max_bet": 0.0}))
-    assert trader.follow(engine.step(look(0, 2.1), now=NOON)) == 0
+    assert trader.follow(engine.step(snapshot(0, 2.1), now=NOON)) == 0
     assert trader.trades().height == 0
 
 
@@ -310,7 +311,7 @@ def test_orders_keep_to_the_rules_of_a_venue() -> None:
     def staked(**rules: float) -> list[float]:
         engine = oe.Engine()
         trader = Trader(engine, RULE)
-        trader.follow(engine.step([{**row, **rules} for row in look(0, 2.1)], now=NOON))
+        trader.follow(engine.step([{**row, **rules} for row in snapshot(0, 2.1)], now=NOON))
         return trader.trades()["stake"].to_list()
 
     (plain,) = staked()
@@ -329,7 +330,7 @@ def test_a_bet_in_play_is_answered_after_the_delay_of_its_venue() -> None:
         for seconds, odds in ((0, 2.1), (6, 2.1), (13, 1.8)):
             at = seconds / 60
             trader.follow(
-                engine.step([row | of for row in look(at, odds, live=True)], now=NOON + timedelta(minutes=at))
+                engine.step([row | of for row in snapshot(at, odds, live=True)], now=NOON + timedelta(minutes=at))
             )
         return trader.trades().select("status", "reason").rows()
 
@@ -339,7 +340,7 @@ def test_a_bet_in_play_is_answered_after_the_delay_of_its_venue() -> None:
 
 
 def test_results_in_a_frame_of_pandas() -> None:
-    won = backtest(history(look(0, 2.1), look(1, 2.1)), RULE, results=scores(112, 110).to_pandas())
+    won = backtest(history(snapshot(0, 2.1), snapshot(1, 2.1)), RULE, results=scores(112, 110).to_pandas())
     assert won.bets["profit"].to_list() == pytest.approx([11.0])
 
 
@@ -349,14 +350,14 @@ def test_a_subclass_decides_for_itself() -> None:
             assert "ev_percentage" in ev.columns
             return ev.clear()
 
-    assert backtest(history(look(0, 2.1)), Never()).trades.height == 0
+    assert backtest(history(snapshot(0, 2.1)), Never()).trades.height == 0
 
     class Old(Strategy):
         def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
             return ev.filter(pl.col("game") != "x")
 
     with pytest.raises(oe.OddsError, match=r"a strategy chose by a column that \+EV prices lack: .*game"):
-        backtest(history(look(0, 2.1)), Old())
+        backtest(history(snapshot(0, 2.1)), Old())
 
 
 # ---- a world ----
@@ -462,7 +463,7 @@ def test_a_history_is_played_in_order(past: pl.DataFrame) -> None:
 
 
 def test_stakes_stay_within_the_maximum_bet_of_the_price() -> None:
-    past = history(*([{**row, "max_bet": 4.0} for row in look(at, 2.1)] for at in (0, 1)))
+    past = history(*([{**row, "max_bet": 4.0} for row in snapshot(at, 2.1)] for at in (0, 1)))
     assert backtest(past, RULE).trades["stake"].to_list() == [4.0]
     assert backtest(past.lazy(), RULE).trades["stake"].to_list() == [4.0]
     assert backtest(past, Strategy(**{**vars(RULE), "max_bet": 3.0})).trades["stake"].to_list() == [3.0]

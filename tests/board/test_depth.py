@@ -1,4 +1,4 @@
-"""The pool of levels and charges beside plain dicts."""
+"""The pool of levels and fees beside plain dicts."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine.board.row_depth import Depth
-from oddsengine.board.row_links import CHARGES, LADDER, LEVELS_AT, RULES, SEPARATOR
+from oddsengine.board.row_links import FEES, LADDER, LEVELS_AT, RULES, SEPARATOR
 from oddsengine.tables.levels import levels_text
 
 levels = st.lists(st.tuples(st.sampled_from([1.5, 2.0, 2.2]), st.sampled_from([0.0, 5.0, 70.0])), max_size=4)
@@ -19,8 +19,8 @@ puts = st.lists(st.tuples(st.integers(0, 3), prices), min_size=20, max_size=80)
 def text(given: Any) -> str | None:
     if given is None:
         return None
-    ladder, *charges, delay = given
-    own = [levels_text(ladder), *("" if each is None else str(each) for each in charges)]
+    ladder, *fees, delay = given
+    own = [levels_text(ladder), *("" if each is None else str(each) for each in fees)]
     own += ["", "", delay] if delay else []  # omitted if they are empty
     return SEPARATOR.join([*[""] * LEVELS_AT, *own]) if any(own) else "x"
 
@@ -39,18 +39,18 @@ def test_rows_have_what_they_were_given_last(given: Any) -> None:
     for wanted in (True, False):
         taken = depth.take(slots, parts, levels=wanted)
         ladders = {slot: sorted(own[0], reverse=True) for slot, own in held.items() if own and own[0] and wanted}
-        charges = {slot: own[1:3] for slot, own in held.items() if own and own[1:3] != (None, None)}
-        if not (ladders or charges):
+        fees = {slot: own[1:3] for slot, own in held.items() if own and own[1:3] != (None, None)}
+        if not (ladders or fees):
             assert taken is None
             continue
         assert taken is not None
         pairs = zip(taken.levels.at.tolist(), taken.levels.odds.tolist(), taken.levels.stake.tolist(), strict=True)
         assert list(pairs) == [(slot, *level) for slot in sorted(ladders) for level in ladders[slot]]
-        assert taken.charged.tolist() == sorted(charges)
+        assert taken.charged.tolist() == sorted(fees)
         rates = [[None if np.isnan(each) else each for each in column] for column in (taken.commission, taken.fee)]
-        assert list(zip(*rates, strict=True)) == [charges[slot] for slot in sorted(charges)]
+        assert list(zip(*rates, strict=True)) == [fees[slot] for slot in sorted(fees)]
     assert [bool(part & LADDER) for part in parts] == [bool(held.get(at) and held[at][0]) for at in range(4)]
-    assert [bool(part & CHARGES) for part in parts] == [
+    assert [bool(part & FEES) for part in parts] == [
         bool(held.get(at) and held[at][1:3] != (None, None)) for at in range(4)
     ]
     assert [bool(part & RULES) for part in parts] == [bool(held.get(at) and held[at][3]) for at in range(4)]

@@ -53,6 +53,6 @@ def test_a_copy_learns_on_its_own() -> None:
     assert [len(each.events.values) for each in (names, other)] == [1, 2]
     assert [len(each.kinds.values) for each in (names, other)] == [2, 5]  # those of two outcomes, and with a draw
     assert [each.terms.complete for each in (names, other)] == [1, 3]
-    assert [len(each.units.of_event[0]) for each in (names, other)] == [2, 4]
+    assert [len(each.partitions.of_event[0]) for each in (names, other)] == [2, 4]
     assert [len(each.events.pairs.answers[0]) for each in (names, other)] == [1, 2]
     assert [each.tables.traits.outcomes.size for each in (names, other)] == [2, 5]

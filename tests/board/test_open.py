@@ -55,7 +55,7 @@ def test_open_sets_are_what_a_whole_search_finds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", ["close", "power"])
-def test_many_callers_find_together_what_each_finds_alone(method: str) -> None:
+def test_many_users_find_together_what_each_finds_alone(method: str) -> None:
     rng, engine = np.random.default_rng(5), Engine()
     books = World(7, hazards=True, events=4).books
     wants: list[dict[str, Any]] = [
@@ -99,7 +99,7 @@ def test_a_moneyline_changes_beside_a_line_that_is_quoted_on_one_side_alone() ->
         assert any(kind == KINDS.code("middles") for kind, _ in found)
 
 
-def test_callers_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -> None:
+def test_users_share_a_fitted_shape_but_not_what_their_books_say_of_a_draw() -> None:
     game = {"event_id": "e", "sport": "hockey", "league": "nhl", "home_team": "Home", "away_team": "Away"}
     lines = {"fanduel": -1.5, "draftkings": -2.5, "betmgm": None, "caesars": None}
     prices = {"fanduel": (2.3, 1.66), "draftkings": (2.4, 1.7), "betmgm": (1.8, 2.1), "caesars": (1.5, 2.75)}

@@ -86,7 +86,7 @@ def test_books_resolve() -> None:
     assert catalog.book("my_corner_shop") == catalog.Book("my_corner_shop", "my_corner_shop")
 
 
-def test_a_book_of_a_state_is_of_the_desk_of_its_book() -> None:
+def test_a_book_of_a_state_has_the_provider_of_its_book() -> None:
     states = [catalog.book(f"hardrockbet_{state}") for state in ("az", "fl", "oh")]
     assert [book.id for book in states] == ["hardrockbet_az", "hardrockbet_fl", "hardrockbet_oh"]
     assert {book.provider for book in states} == {catalog.book("hardrock").provider}
@@ -392,25 +392,25 @@ def settled(member: catalog.EquivalentOutcome, home: int, away: int, first: str,
     return member.outcome == {"first_to_score": first, "last_to_score": last}[member.family]
 
 
-def test_twins_settle_alike_in_every_game() -> None:
+def test_equivalent_outcomes_settle_alike_in_every_game() -> None:
     for home in range(6):
         for away in range(6):
             scorers = [side for side, goals in (("home", home), ("away", away)) if goals] or ["none"]
             for first in scorers:
                 for last in scorers:
-                    for id_, twins in catalog.equivalents().items():
-                        won = {settled(member, home, away, first, last) for member in twins.members}
+                    for id_, equivalents in catalog.equivalents().items():
+                        won = {settled(member, home, away, first, last) for member in equivalents.members}
                         assert len(won) == 1, (id_, home, away)
 
 
-def test_twins_are_outcomes_of_the_catalog() -> None:
+def test_equivalent_outcomes_are_outcomes_of_the_catalog() -> None:
     met = set()
-    for id_, twins in catalog.equivalents().items():
-        assert twins.fact, id_
-        assert twins.example, id_
-        assert twins.sports <= set(catalog.sports()), id_
-        assert len({member.family for member in twins.members}) == len(twins.members) > 1, id_
-        for member in twins.members:
+    for id_, equivalents in catalog.equivalents().items():
+        assert equivalents.fact, id_
+        assert equivalents.example, id_
+        assert equivalents.sports <= set(catalog.sports()), id_
+        assert len({member.family for member in equivalents.members}) == len(equivalents.members) > 1, id_
+        for member in equivalents.members:
             family = catalog.families()[member.family]
             assert member.outcome in family.outcomes, id_
             assert (member.subject != "") == (family.subject == "team"), id_

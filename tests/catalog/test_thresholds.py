@@ -15,7 +15,7 @@ from oddsengine.tape import TapeWriter, replay
 from oddsengine_cli import main
 
 
-def test_a_caller_changes_a_threshold() -> None:
+def test_a_user_changes_a_threshold() -> None:
     board = table(total("a", 220.5, 2.1, 1.75, age=400), total("b", 220.5, 1.75, 2.1, age=400))
     assert ask(oe.find_arbitrage, board)
     assert aside(board, guards={"stale": 300}) == dict.fromkeys(range(4), "stale")
@@ -26,13 +26,13 @@ def test_a_caller_changes_a_threshold() -> None:
     assert not aside(board)  # only for who asked
 
 
-def test_a_caller_changes_how_far_apart_legs_are() -> None:
+def test_a_user_changes_how_far_apart_legs_are() -> None:
     board = table(total("a", 220.5, 2.1, 1.75), total("b", 220.5, 1.75, 2.1, age=400))
     assert not ask(oe.find_arbitrage, board)
     assert ask(oe.find_arbitrage, board, guards={"stale_prematch_gap_s": 500})
 
 
-def test_a_caller_switches_one_guard_off() -> None:
+def test_a_user_switches_one_guard_off() -> None:
     assert enabled({"flap": False, "stale": 300}) == enabled([name for name in GUARDS if name != "flap"])
     assert enabled({"flap": True}) == enabled(None)
 

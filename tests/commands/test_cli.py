@@ -227,7 +227,7 @@ def test_stakes_are_honest_about_a_loss(run: Run) -> None:
 # ---- scan ----
 
 
-def test_scan_shows_every_kind_and_what_was_set_aside(run: Run) -> None:
+def test_scan_shows_every_kind_and_what_was_rejected(run: Run) -> None:
     status, out, err = run("scan", "--sample")
     said = [line for line in err.splitlines() if not line.endswith(" ...")]  # a slow machine says what it is at
     assert (status, said) == (0, [])

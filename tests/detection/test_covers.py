@@ -147,7 +147,7 @@ def test_what_two_families_offer_alike_is_found_once(prices: Any, markets: list[
     assert sorted(arb["market_type"] for arb in found(oe.find_arbitrage, board(*prices))) == markets
 
 
-def test_why_shows_the_prices_of_twins() -> None:
+def test_why_shows_the_prices_of_equivalent_outcomes() -> None:
     odds = board(*RESULT, ("betmgm", "moneyline_3way", HOME, None, 2.7), LAID)
     (arb,) = found(oe.find_arbitrage, odds)
     said = oe.explain(odds, arb["id"], now=MOMENT, guards=[])
@@ -178,12 +178,12 @@ def test_a_free_bet_is_hedged_where_most_is_kept() -> None:
 @given(SEEDS, st.booleans())
 def test_covers_are_those_of_enumeration(seed: int, live: bool) -> None:
     rows = twin_board(random.Random(seed), live=live)
-    caller = Settings(sharp=("pinnacle",), min_profit=-4.0, max_hold=6.0, guards=RARELY_WRONG)
+    user = Settings(sharp=("pinnacle",), min_profit=-4.0, max_hold=6.0, guards=RARELY_WRONG)
     if len({each["sportsbook"] for each in rows}) < 2:
         return
-    twin = scan(rows, caller, NOW)
-    check_arbitrage(rows, caller, twin)
-    check_low_hold(rows, caller, twin)
+    twin = scan(rows, user, NOW)
+    check_arbitrage(rows, user, twin)
+    check_low_hold(rows, user, twin)
 
 
 WIDE: dict[str, Any] = {
@@ -227,7 +227,7 @@ def test_a_price_that_is_linked_through_a_third_market_changes_nothing() -> None
     assert view.ids()["arbitrage"] == [arb]
 
 
-def test_boards_of_twins_have_what_they_are_for() -> None:
+def test_boards_of_equivalent_outcomes_have_what_they_are_for() -> None:
     """Enough arbitrages with legs of several markets."""
     boards = [frame(twin_board(random.Random(seed), live=False)) for seed in range(12)]
     arbs = [arb for odds in boards for arb in found(oe.find_arbitrage, odds, min_profit=-4.0)]

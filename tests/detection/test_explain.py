@@ -46,7 +46,7 @@ def test_an_edge_explained() -> None:
     assert said["a", "over"] == "leg"
     assert said["pinnacle", "over"] == said["pinnacle", "under"] == "reference"
     assert said["b", "under"] == "offer"
-    assert said["c", "over"] == "set aside"
+    assert said["c", "over"] == "rejected"
     assert {book for book, _ in said} == {"pinnacle", "a", "b", "c"}
 
 
@@ -101,7 +101,7 @@ def test_every_price_has_the_ev_of_the_ev_list(method: str) -> None:
     wanted = {*listed.select(names).rows()}
     for find in (find_ev, find_arbitrage):
         _, told = only(find, odds, method=method)
-        rejected = told.prices.filter(role="set aside")
+        rejected = told.prices.filter(role="rejected")
         assert rejected["ev_percentage"].to_list() == [None] * rejected.height
         offers = {*told.prices.drop_nulls("ev_percentage").select(names).rows()}
         assert {"a", "b", "e"} <= {book for book, *_ in offers}

@@ -1,4 +1,4 @@
-"""The engine against its slow twin: the same rows set aside, the same opportunities, the same figures.
+"""The engine against its slow twin: the same rows rejected, the same opportunities, the same figures.
 
 Findings are compared by what they consist of (event, lines, books, quoted prices), so a tie between two rows
 of one book does not matter, and then figure by figure.
@@ -42,8 +42,8 @@ Found = dict[Hashable, list[tuple[float, ...]]]
 
 
 @st.composite
-def callers(draw: st.DrawFn) -> Settings:
-    """What a caller may ask: books, references, method, thresholds, commission, guards."""
+def users(draw: st.DrawFn) -> Settings:
+    """What a user may ask: books, references, method, thresholds, commission, guards."""
     order = st.lists(st.sampled_from(BOOKS), min_size=1, max_size=4, unique=True).map(tuple)
     weights = st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3)
     some = st.sets(st.sampled_from(BOOKS), min_size=1).map(frozenset)
@@ -62,8 +62,8 @@ def callers(draw: st.DrawFn) -> Settings:
     )
 
 
-def some_caller(seed: int) -> Settings:
-    """A caller from a seed, for the larger boards."""
+def some_user(seed: int) -> Settings:
+    """A user from a seed, for the larger boards."""
     rng = random.Random(seed)
     orders: list[tuple[str, ...] | dict[str, float]] = [
         ("pinnacle", "circa", "betonline"), ("circa",), {"pinnacle": 3.0, "fanduel": 1.0},
@@ -94,18 +94,18 @@ def alike(engine: Found, twin: Found) -> None:
             assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-9, nan_ok=True), key
 
 
-def ask(find: Callable[..., Any], rows: Sequence[Row], caller: Settings, *names: str) -> list[dict[str, Any]]:
+def ask(find: Callable[..., Any], rows: Sequence[Row], user: Settings, *names: str) -> list[dict[str, Any]]:
     """Rows of one public finder."""
-    given = {name: getattr(caller, name) for name in names}
+    given = {name: getattr(user, name) for name in names}
     here = {row["sportsbook"] for row in rows}
-    books, sharp, commission = (meant(word, here) for word in (caller.books, caller.sharp, caller.commission))
+    books, sharp, commission = (meant(word, here) for word in (user.books, user.sharp, user.commission))
     with whatever_is_found():
         found = find(
             frame(rows),
             books=books,
             sharp=sharp,
             commission=commission,
-            guards=sorted(caller.guards),
+            guards=sorted(user.guards),
             now=MOMENT,
             **given,
         )
@@ -124,8 +124,8 @@ def size_of(line: float | None) -> float:
 # -- one comparison a question ------------------------------------------------------------------------
 
 
-def check_rejected(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
-    said = oddsengine.rejected(frame(rows), guards=sorted(caller.guards), now=MOMENT)
+def check_rejected(rows: Sequence[Row], user: Settings, twin: Scan) -> None:
+    said = oddsengine.rejected(frame(rows), guards=sorted(user.guards), now=MOMENT)
     engine = {row: guard for row, guard in said.select("row", "guard").iter_rows() if guard != "ev_cap"}
     assert told(rows, engine) == told(rows, twin.rejected)
 
@@ -139,8 +139,8 @@ def told(rows: Sequence[Row], guards: Mapping[int, str]) -> Counter[Hashable]:
     )
 
 
-def check_arbitrage(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
-    found = ask(oddsengine.find_arbitrage, rows, caller, "min_profit")
+def check_arbitrage(rows: Sequence[Row], user: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_arbitrage, rows, user, "min_profit")
     engine = tabulate(
         (
             (row["event_id"], row["is_live"], size_of(row["line"]),
@@ -165,8 +165,8 @@ def check_arbitrage(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     alike(engine, slow)
 
 
-def check_low_hold(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
-    found = ask(oddsengine.find_low_hold, rows, caller, "max_hold")
+def check_low_hold(rows: Sequence[Row], user: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_low_hold, rows, user, "max_hold")
     engine = tabulate(
         (
             (row["event_id"], row["is_live"], size_of(row["line"]),
@@ -190,8 +190,8 @@ def order(sides: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(sorted(sides, key=repr))
 
 
-def check_ev(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
-    found = ask(oddsengine.find_ev, rows, caller, "method", "min_ev", "max_ev")
+def check_ev(rows: Sequence[Row], user: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_ev, rows, user, "method", "min_ev", "max_ev")
     keys = [
         (v.leg.quote.event, v.leg.quote.live, size_of(rows[v.leg.quote.row]["line"]), v.leg.book, v.fair.book,
          round(v.leg.quote.odds, 9))
@@ -221,8 +221,8 @@ def check_ev(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
     alike(tabulate(engine), tabulate(slow))
 
 
-def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
-    found = ask(oddsengine.find_middles, rows, caller, "method", "min_size")
+def check_middles(rows: Sequence[Row], user: Settings, twin: Scan) -> None:
+    found = ask(oddsengine.find_middles, rows, user, "method", "min_size")
     engine: dict[Hashable, list[dict[str, Any]]] = defaultdict(list)
     for row in found:
         sides = (row["side1"], row["side2"])
@@ -244,7 +244,7 @@ def check_middles(rows: Sequence[Row], caller: Settings, twin: Scan) -> None:
             worth is not None and tail is not None and generous(twin.board, middle, tail.at)
             for worth, tail, middle in zip(worths, tails, middles, strict=True)
         ]
-        if "ev_cap" in caller.guards and any(errors):
+        if "ev_cap" in user.guards and any(errors):
             assert len(middles) > 1 or key not in engine, key
             continue
         if None not in tails:
@@ -266,11 +266,11 @@ CHECKS = (check_rejected, check_arbitrage, check_low_hold, check_ev, check_middl
 # -- the comparisons ----------------------------------------------------------------------------------
 
 
-@given(boards(), callers())
-def test_small_boards(rows: list[Row], caller: Settings) -> None:
-    twin = scan(rows, caller, NOW)
+@given(boards(), users())
+def test_small_boards(rows: list[Row], user: Settings) -> None:
+    twin = scan(rows, user, NOW)
     for check in CHECKS:
-        check(rows, caller, twin)
+        check(rows, user, twin)
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -282,18 +282,18 @@ def test_large_boards(check: Callable[[Sequence[Row], Settings, Scan], None], se
 @cache
 def scanned(seed: int) -> tuple[Sequence[Row], Settings, Scan]:
     """A large board and what the slow twin finds there, which takes longest."""
-    rows, caller = random_board(seed, 5), some_caller(seed)
-    return rows, caller, scan(rows, caller, NOW)
+    rows, user = random_board(seed, 5), some_user(seed)
+    return rows, user, scan(rows, user, NOW)
 
 
 # -- boards on which they once differed ---------------------------------------------------------------
 
 
 def same(rows: Sequence[Row], **fields: Any) -> None:
-    caller = Settings(sharp=("pinnacle",), **fields)
-    twin = scan(rows, caller, NOW)
+    user = Settings(sharp=("pinnacle",), **fields)
+    twin = scan(rows, user, NOW)
     for check in CHECKS:
-        check(rows, caller, twin)
+        check(rows, user, twin)
 
 
 def price(book: str, selection: str, odds: float | None, **fields: Any) -> Row:

@@ -88,7 +88,7 @@ def test_finders_take_a_stake() -> None:
 
 @pytest.mark.parametrize("own", [{}, {"commission": 0.1}, {"contract_fee": 0.05}, {"commission": None}])
 @pytest.mark.parametrize("mine", [None, {"FanDuel": 0.05}])
-def test_charges_are_the_callers_or_those_of_the_price_or_those_of_the_book(own: Any, mine: Any) -> None:
+def test_fees_are_the_users_or_those_of_the_price_or_those_of_the_book(own: Any, mine: Any) -> None:
     side = [(2.0, 100.0), (1.9, 100.0)]
     odds = table({("fanduel", "Over"): side}, **own)
     question = ask(oe.prepare(odds, guards=[]), None, None, None, mine, thresholds(), stake=150.0)

@@ -443,11 +443,11 @@ def test_numbers_of_a_model_are_the_sides_of_its_own_teams() -> None:
 
 
 @pytest.mark.parametrize("kind", ["home_over", "HOME_OVER"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_the_side_of_a_team_total_is_of_the_models_teams(kind: str, turned: bool) -> None:
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_side_of_a_team_total_is_of_the_models_teams(kind: str, swapped: bool) -> None:
     sides = [(team, side) for team in (HOME, AWAY) for side in ("Over", "Under")]
     board = table([row("a", "team_total", f"{team} {side} 110.5", 1.9, 110.5, **NBA) for team, side in sides])
-    teams = (AWAY, HOME) if turned else (HOME, AWAY)
+    teams = (AWAY, HOME) if swapped else (HOME, AWAY)
     model = pl.DataFrame({
         "event_id": ["e"], "market_type": "team_total", "selection": "Over 110.5", "selection_type": kind,
         "line": 110.5, "probability": 0.52, "sport": "basketball", "home_team": teams[0], "away_team": teams[1],

@@ -1,4 +1,4 @@
-"""Parameters of the finders: what they may be, and what a caller's choice does."""
+"""Parameters of the finders: what they may be, and what a user's choice does."""
 
 from types import MappingProxyType
 from typing import Any
@@ -16,12 +16,12 @@ def arbs(board: pl.DataFrame, **words: Any) -> pl.DataFrame:
     return oe.find_arbitrage(board, now=MOMENT, **words)
 
 
-def test_caller_may_spell_a_book_as_they_like() -> None:
+def test_a_user_may_spell_a_book_as_they_like() -> None:
     board = table(moneyline("Pinnacle", 1.95, 1.95), moneyline("FanDuel", 2.1, 1.8))
     assert oe.find_ev(board, books=["fanduel"], sharp="PINNACLE", now=MOMENT)["sportsbook"].to_list() == ["FanDuel"]
 
 
-def test_the_cap_of_a_middle_is_the_callers() -> None:
+def test_the_cap_of_a_middle_is_the_users() -> None:
     board = table(total("betmgm", 220.5, 2.1, 1.75), total("caesars", 222.5, 1.75, 2.05))
     shown = {most: oe.find_middles(board, max_profit=most, guards=[], now=MOMENT).height for most in (3.0, 10.0, None)}
     assert shown == {3.0: 0, 10.0: 1, None: 1}

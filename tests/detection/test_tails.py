@@ -13,7 +13,7 @@ from oddsengine.detection import tails
 
 LEVEL, LOWER = ((1.80, 2.05), (2.05, 1.80)), ((1.91, 1.91), (1.96, 1.86))  # over and under at 220.5, at 224.5
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
-LADDERS = {"betrivers": LEVEL, "unibet": LEVEL, "fanduel": LOWER}  # the first two are one feed
+LADDERS = {"betrivers": LEVEL, "unibet": LEVEL, "fanduel": LOWER}  # the first two are one provider
 
 
 def rows(book: str, prices: Any) -> list[dict[str, Any]]:
@@ -45,37 +45,35 @@ def test_sister_books_are_one_voice() -> None:
     assert chance() == pytest.approx((between(LEVEL) + between(LOWER)) / 2)
 
 
-def test_only_the_caller_s_books_speak() -> None:
+def test_only_the_user_s_books_speak() -> None:
     assert chance(["betrivers", "unibet"]) == pytest.approx(between(LEVEL))
 
 
-def test_the_middle_one_of_three_feeds_speaks() -> None:
+def test_the_middle_one_of_three_providers_speaks() -> None:
     between_both = ((1.85, 1.98), (2.02, 1.82))
     assert between(LOWER) < between(between_both) < between(LEVEL)
     assert chance(bet365=between_both) == pytest.approx(between(between_both))
 
 
 @pytest.mark.parametrize(
-    ("size", "level", "callers"),
+    ("size", "level", "users"),
     [
         (40, 18, {(0, 40): LOWER, (0, 35): LEVEL, (0, 36): None, (18, 40): LOWER}),
         (65, 32, {(0, 65): LOWER, (0, 64): None}),
     ],
 )
-def test_callers_of_many_books_are_told_apart(size: int, level: int, callers: dict[tuple[int, int], Any]) -> None:
-    """Beyond 32 and 64 books too: two callers share an answer only where the same books speak."""
+def test_users_of_many_books_are_told_apart(size: int, level: int, users: dict[tuple[int, int], Any]) -> None:
+    """Beyond 32 and 64 books too: two users share an answer only where the same books speak."""
     names = [f"book{at:02}" for at in range(size)]
     quotes = [row for at, name in enumerate(names) for row in rows(name, LEVEL if at < level else LOWER)]
     engine = oddsengine.Engine(guards=[])
     views = [
-        engine.view(names[a:b], method="multiplicative", min_middle_ev=-100.0, kinds=("middles",)) for a, b in callers
+        engine.view(names[a:b], method="multiplicative", min_middle_ev=-100.0, kinds=("middles",)) for a, b in users
     ]
     engine.step(quotes, NOW)
-    for view, said in zip(views, callers.values(), strict=True):
+    for view, said in zip(views, users.values(), strict=True):
         chance = between(said) if said else (between(LEVEL) + between(LOWER)) / 2
-        assert view.open.table.figures[view.open.places(), 1] == pytest.approx(
-            [chance]
-        )  # found for all callers at once
+        assert view.open.table.figures[view.open.places(), 1] == pytest.approx([chance])  # found for all users at once
         assert view.opportunities().middles["middle_probability"].to_list() == pytest.approx([chance])
 
 
@@ -105,7 +103,7 @@ def test_windows_of_one_ladder_are_told_apart() -> None:
 
 
 def test_ladders_of_equal_lines_are_told_apart() -> None:
-    """Two games with one pair of lines, for two callers."""
+    """Two games with one pair of lines, for two users."""
     quotes = [
         {**row, "event_id": event}
         for event, prices in (("e", LEVEL), ("f", LOWER))
@@ -124,8 +122,8 @@ def test_ladders_of_equal_lines_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("first", ["total_goals", "puck_line"])
-def test_totals_that_callers_see_differently_are_told_apart(first: str) -> None:
-    """The reference prices the margin alone; how wide it is follows from the total of each caller's own books."""
+def test_totals_that_users_see_differently_are_told_apart(first: str) -> None:
+    """The reference prices the margin alone; how wide it is follows from the total of each user's own books."""
     few, many, even = (2.6, 1.5), (1.5, 2.6), (1.9, 1.9)
     sides = {"total_goals": ("Over", "Under"), "puck_line": ("Utah Mammoth", "Toronto Maple Leafs")}
     quotes = [
@@ -142,7 +140,7 @@ def test_totals_that_callers_see_differently_are_told_apart(first: str) -> None:
         for side, odds in zip(sides[market], prices, strict=True)
     ]  # fmt: skip
     quotes.sort(key=lambda row: row["market_type"] != first)
-    callers = [["fanduel", "betmgm", total] for total in ("caesars", "bet365", "bovada")]
+    users = [["fanduel", "betmgm", total] for total in ("caesars", "bet365", "bovada")]
 
     def found(*some: list[str]) -> list[float]:
         engine = oddsengine.Engine(guards=[])
@@ -151,15 +149,15 @@ def test_totals_that_callers_see_differently_are_told_apart(first: str) -> None:
         engine.step(quotes, NOW)
         return [float(view.open.table.figures[view.open.places(), 1].item()) for view in views]
 
-    alone = [found(caller)[0] for caller in callers]
+    alone = [found(user)[0] for user in users]
     assert len(set(alone)) == 3
-    assert found(*callers) == pytest.approx(alone)
+    assert found(*users) == pytest.approx(alone)
 
 
-def test_feeds_of_ladders_that_are_asked_for_several_times() -> None:
-    offsets, feed, out = np.arange(3), np.arange(2, dtype=np.int32), np.empty(4, np.int64)
-    tails._feeds(  # type: ignore[no-untyped-call]
-        np.array([0, 0, 1, 1]), offsets, offsets, np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), feed,
+def test_providers_of_ladders_that_are_asked_for_several_times() -> None:
+    offsets, provider, out = np.arange(3), np.arange(2, dtype=np.int32), np.empty(4, np.int64)
+    tails._providers(  # type: ignore[no-untyped-call]
+        np.array([0, 0, 1, 1]), offsets, offsets, np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), provider,
         np.zeros(3, np.uint8), np.full(3, -1), out,
     )  # fmt: skip
     assert out.tolist() == [2, 2, 1, 1]

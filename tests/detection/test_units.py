@@ -30,7 +30,7 @@ from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Scope, Thresholds
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.pricing.close import BITS
-from oddsengine.pricing.references import Callers, FairPrices, fair_prices, view_spec
+from oddsengine.pricing.references import FairPrices, Users, fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)
 METHODS = ("power", "shin", "multiplicative", "worst_case")
@@ -41,8 +41,8 @@ Words = dict[str, Any]
 
 
 @st.composite
-def callers(draw: st.DrawFn) -> Words:
-    """What a caller may ask; fair prices depend on all of it but the books."""
+def users(draw: st.DrawFn) -> Words:
+    """What a user may ask; fair prices depend on all of it but the books."""
     order = st.lists(st.sampled_from(BOOKS), min_size=1, max_size=4, unique=True)
     weights = st.dictionaries(st.sampled_from(BOOKS), st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3)
     return {
@@ -148,7 +148,7 @@ def check_locality(rows: list[Row], words: Words, events: list[int], min_ev: flo
     assert alone == every_kind(whole, inside, min_ev=min_ev)
 
 
-@given(rows=boards(), words=callers(), events=st.sets(st.integers(0, 2)), min_ev=st.sampled_from([None, 0.0]))
+@given(rows=boards(), words=users(), events=st.sets(st.integers(0, 2)), min_ev=st.sampled_from([None, 0.0]))
 def test_what_is_found_of_an_event_needs_no_other(
     rows: list[Row], words: Words, events: set[int], min_ev: float | None
 ) -> None:
@@ -186,7 +186,7 @@ def alike(one: FairPrices, other: FairPrices) -> None:
     """Two views are the same, field by field."""
     for field in fields(FairPrices):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if field.name in ("callers", "charges"):
+        if field.name in ("users", "fees"):
             for mine, their in zip(ours, theirs, strict=True):
                 np.testing.assert_array_equal(mine, their)
         elif isinstance(ours, np.ndarray):
@@ -195,13 +195,13 @@ def alike(one: FairPrices, other: FairPrices) -> None:
             assert ours == theirs, field.name
 
 
-@given(rows=boards(), words=callers(), others=st.lists(st.sampled_from(BOOKS), unique=True))
+@given(rows=boards(), words=users(), others=st.lists(st.sampled_from(BOOKS), unique=True))
 def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str]) -> None:
     prepared = prepare(frame(rows), now=MOMENT)
     identity = prepared.identity
     made_for = view_spec(identity.books, identity.traits, **{**words, "books": others})
     shared = fair_prices(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
-    mine = replace(shared, callers=Callers.of([view_spec(identity.books, identity.traits, **words)]))
+    mine = replace(shared, users=Users.of([view_spec(identity.books, identity.traits, **words)]))
     alike(mine, detect.prices_of(identity, prepared.guarded, prepared.off, *words.values()))
     for name in ("net", "own", "width", "trusted", "reference", "fair"):
         assert getattr(mine, name) is getattr(shared, name)
@@ -238,12 +238,12 @@ def close_edges(v: FairPrices, who: Longs, markets: Longs, least: npt.NDArray[np
     return out
 
 
-@given(rows=boards(), words=callers(), timed=st.booleans(), least=st.sampled_from([-0.5, 0.0, 0.02]))
+@given(rows=boards(), words=users(), timed=st.booleans(), least=st.sampled_from([-0.5, 0.0, 0.02]))
 def test_edges_over_the_close_are_their_twin(rows: list[Row], words: Words, timed: bool, least: float) -> None:
     v = question(prepare(frame(rows), now=MOMENT), {**words, "sharp": None, "method": None}).prices
     everyone = np.ones_like(v.wanted)
-    callers = Callers.from_books(np.concatenate([v.wanted, everyone]), v.counted, np.array([0, 1], np.uint8))
-    v = replace(v, timed=timed, callers=callers)
+    users = Users.from_books(np.concatenate([v.wanted, everyone]), v.counted, np.array([0, 1], np.uint8))
+    v = replace(v, timed=timed, users=users)
     who, markets = (x.ravel() for x in np.indices((2, v.groups.threshold.size)))
     found = detect.edges(v, who, markets, np.array([least, -1.0]))
     assert np.isnan(found.gap).all()
@@ -338,7 +338,7 @@ def _tie(probability: float) -> bool:
 
 
 def worths(search: Search) -> dict[str, dict[tuple[int, int], float]]:
-    """What a search finds, by kind: of each caller and id, the figure that its threshold is about."""
+    """What a search finds, by kind: of each user and id, the figure that its threshold is about."""
     hits, arbs, lows, pairs = (
         ev.find_hits(search),
         arbitrages.find_hits(search),
@@ -384,8 +384,8 @@ def test_a_threshold_leaves_out_what_is_worth_less_and_nothing_else(seed: int, m
         least = rng.choice(figures, 25)
         v = whole.prices
         columns = (np.repeat(column, least.size, axis=0) for column in (v.wanted, v.counted, v.suspects))
-        callers = Callers.from_books(*columns)
-        kept = worths(replace(whole, prices=replace(v, callers=callers), thresholds=wanted(**{kind: least})))[kind]
-        for caller, bound in enumerate(least.tolist()):
-            mine = {id_: x for (who, id_), x in kept.items() if who == caller}
+        users = Users.from_books(*columns)
+        kept = worths(replace(whole, prices=replace(v, users=users), thresholds=wanted(**{kind: least})))[kind]
+        for user, bound in enumerate(least.tolist()):
+            mine = {id_: x for (who, id_), x in kept.items() if who == user}
             assert mine == {id_: x for (_, id_), x in found.items() if x >= bound - whole.epsilon}, (kind, bound)

@@ -101,9 +101,9 @@ def test_an_announced_change_counts_from_its_time_on() -> None:
     made = halved()
     first, second = fee_changes(events=[(EVENT, None, 1)]), fee_changes(series=[("KXNFLGAME", "quadratic", 0.25)])
     made.add_fee_changes([encoded(second)], [encoded(first)])
-    assert not made.charge(START - timedelta(seconds=1)).quotes
-    assert charged(made.charge(START)) == {None}
-    assert not made.charge(START).quotes, "once"
+    assert not made.reprice(START - timedelta(seconds=1)).quotes
+    assert charged(made.reprice(START)) == {None}
+    assert not made.reprice(START).quotes, "once"
     assert charged(told(made, fee_update(1, None, None))) == {0.0175}, "that of the series has changed too"
 
 
@@ -112,7 +112,7 @@ def test_the_latest_announcement_counts() -> None:
     nothing = [encoded(fee_changes())]
     made.add_fee_changes(nothing, [encoded(fee_changes(events=[(EVENT, None, 1)]))])
     made.add_fee_changes(nothing, nothing)
-    assert not made.charge(START + timedelta(days=1)).quotes
+    assert not made.reprice(START + timedelta(days=1)).quotes
     wrong = fee_changes(events=[(EVENT, None, 1)])
     wrong["event_fee_changes"][0]["scheduled_ts"] = None
     assert made.add_fee_changes(nothing, [encoded(wrong)]).refused == {"a change of a fee without a time": 1}
@@ -139,9 +139,9 @@ def test_a_waived_fee_is_none_until_the_waiver_ends() -> None:
     seattle, dallas = winners()
     waived = listed(made, "KXNFLGAME", seattle | {"fee_waiver_expiration_time": until}, dallas)
     assert {(row["market_id"], row.get("contract_fee")) for row in waived.quotes} == {(f"{EVENT}-SEA", 0.0)}
-    assert not made.charge(NOW + timedelta(minutes=4)).quotes
-    assert charged(made.charge(NOW + timedelta(minutes=5))) == {None}
-    assert not made.charge(NOW + timedelta(minutes=6)).quotes
+    assert not made.reprice(NOW + timedelta(minutes=4)).quotes
+    assert charged(made.reprice(NOW + timedelta(minutes=5))) == {None}
+    assert not made.reprice(NOW + timedelta(minutes=6)).quotes
 
 
 def test_the_better_price_of_a_side_is_the_one_after_the_fee() -> None:

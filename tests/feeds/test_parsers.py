@@ -1145,7 +1145,7 @@ def test_of_several_prices_of_a_book_for_one_bet_the_best_counts() -> None:
     assert [row["id"] for row in turn.payload(ListedIds(), "epl").quotes] == ["2", "4"]
 
 
-def test_a_table_has_levels_and_charges_of_its_prices() -> None:
+def test_a_table_has_levels_and_fees_of_its_prices() -> None:
     text = (
         b"sportsbook,event_id,market_type,selection,odds_decimal,levels,contract_fee\n"
         b"kalshi,e,moneyline,X,1.92,1.92:80 1.88:150,0.03\nfanduel,e,moneyline,Y,2.1,,\n"

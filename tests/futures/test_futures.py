@@ -231,8 +231,8 @@ def only(result: Futures) -> dict[str, Any]:
 
 
 def aside(result: Futures) -> dict[tuple[str, str], str]:
-    kept = result.odds.filter(pl.col("set_aside").is_not_null())
-    return {(a, b): c for a, b, c in kept.select("selection", "sportsbook", "set_aside").iter_rows()}
+    kept = result.odds.filter(pl.col("rejected_because").is_not_null())
+    return {(a, b): c for a, b, c in kept.select("selection", "sportsbook", "rejected_because").iter_rows()}
 
 
 def test_a_whole_field() -> None:
@@ -299,7 +299,7 @@ def test_old_prices_hold_nothing_together() -> None:
     assert tired.arbitrage.height == 0  # shown, but no arbitrage: its legs are not as fresh as those of games
 
 
-def test_two_brands_of_one_desk_are_no_arbitrage() -> None:
+def test_two_brands_of_one_provider_are_no_arbitrage() -> None:
     assert catalog.book("betrivers").feed == catalog.book("unibet").feed != ""
     assert found(rows_of("betrivers", FAN), rows_of("unibet", MGM)).arbitrage.height == 0
     assert found(rows_of("betrivers", FAN), rows_of("betmgm", MGM)).arbitrage.height == 1
@@ -309,7 +309,7 @@ def test_above_the_cap_it_is_an_error() -> None:
     assert found(rows_of("fanduel", FAN), rows_of("betmgm", {"Cem": 9.0, "Ben": 9.0})).arbitrage.height == 0
 
 
-def test_a_book_that_cannot_lose_its_own_market_is_set_aside() -> None:
+def test_a_book_that_cannot_lose_its_own_market_is_rejected() -> None:
     wrong = {"Ada": 2.4, "Ben": 4.2, "Cem": 4.2}
     result = found(rows_of("betmgm", wrong), rows_of("pinnacle", PIN))
     assert set(aside(result).values()) == {"book_sum"}
@@ -420,9 +420,9 @@ def test_one_book_with_two_prices_for_a_player() -> None:
     near = found(award("pinnacle", {"Luka Doncic": 5.0, "Luka Dončić": 5.1, "Nikola Jokic": 2.0}))
     assert near.odds.filter(pl.col("selection").str.starts_with("Luka"))["odds_decimal"].to_list() == [5.1]  # one name
     two = found(award("betmgm", {"Luka Doncic": 5.0, "L. Doncic": 5.2}))
-    assert two.odds.select("selection", "odds_decimal", "set_aside").rows() == [("Luka Doncic", 5.0, None)]
+    assert two.odds.select("selection", "odds_decimal", "rejected_because").rows() == [("Luka Doncic", 5.0, None)]
     far = found(award("betmgm", {"Luka Doncic": 5.0, "L. Doncic": 9.0}))
-    assert far.odds.select("odds_decimal", "set_aside").rows() == [(5.0, "unusable")]
+    assert far.odds.select("odds_decimal", "rejected_because").rows() == [(5.0, "unusable")]
 
 
 def test_a_league_whose_teams_are_known() -> None:
@@ -545,7 +545,7 @@ def test_a_worse_price_changes_nothing(
     assume(all(p.book != "bet365" for p in board))
     before = look(board, field, places, outliers=False)
     name = field[0]
-    young = (pl.col("last_seen_at") >= NOW - timedelta(seconds=600)) & pl.col("set_aside").is_null()
+    young = (pl.col("last_seen_at") >= NOW - timedelta(seconds=600)) & pl.col("rejected_because").is_null()
     there = before.odds.filter(young & (pl.col("selection") == name))["odds_decimal"].to_list()
     assume(there and min(there) / worse > 1.01)
     more = [*board, naive.Price(name, "bet365", min(there) / worse, 0.0, True)]

@@ -183,7 +183,7 @@ def test_a_game_of_another_sport() -> None:
     assert kept_and_not(game_of(GAME, GAME, GAME | dict(league="wnba")))[1] == set()
 
 
-def test_books_of_one_desk_have_one_vote() -> None:
+def test_books_of_one_provider_have_one_vote() -> None:
     def board(*books: str) -> set[str]:
         odds = table(*(quoted(book, GAME) for book in books), quoted("pinnacle", OTHER))
         return kept_and_not(odds)[1]

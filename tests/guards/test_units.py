@@ -300,7 +300,7 @@ def test_nothing_to_judge() -> None:
 
 
 def verdicts(odds: pl.DataFrame, **changes: Any) -> dict[int, tuple[int, float]]:
-    """Code and measure of each row set aside, by its place in the table."""
+    """Code and measure of each rejected row, by its place in the table."""
     identity, facts = read(odds)
     given_: dict[str, Any] = {"off": NONE_OFF, "now": NOW, "limits": LIMITS, **facts._asdict()} | changes
     found = judge(identity.groups, identity.traits, **given_)

@@ -56,7 +56,7 @@ def keeps_away(guard: str, odds: pl.DataFrame, places: Iterable[int], find: Find
 
 
 def leaves_alone(odds: pl.DataFrame, find: Find = find_arbitrage) -> None:
-    """Nothing is set aside, and what is found without guards is found with them."""
+    """Nothing is rejected, and what is found without guards is found with them."""
     assert not aside(odds)
     found = find(odds, now=MOMENT)
     assert found.height
@@ -474,11 +474,11 @@ def test_a_truncated_ladder_goes_whole() -> None:
     assert aside(other_ladder) == dict.fromkeys(range(4), "internal_conflict")
 
 
-def test_sister_books_are_one_witness() -> None:
+def test_books_of_one_provider_are_one_witness() -> None:
     names = [*total("a", 220.5, 1.9, 1.9), *total("a", 220.5, 2.3, 1.65, "asian_total_points")]
-    sisters = [total(book, 220.5, 1.88, 1.92) for book in ("betrivers", "unibet", "leovegas")]
-    assert aside(table(names, *sisters)) == dict.fromkeys(range(4), "internal_conflict")
-    apart = [*sisters, total("fanduel", 220.5, 1.88, 1.92)]
+    same_provider = [total(book, 220.5, 1.88, 1.92) for book in ("betrivers", "unibet", "leovegas")]
+    assert aside(table(names, *same_provider)) == dict.fromkeys(range(4), "internal_conflict")
+    apart = [*same_provider, total("fanduel", 220.5, 1.88, 1.92)]
     assert aside(table(names, *apart)) == dict.fromkeys((2, 3), "internal_conflict")
 
 
@@ -607,8 +607,8 @@ def test_the_worst_book_goes_first_and_the_rest_is_judged_again() -> None:
     others = [total(book, 220.5, 2.0, None) for book in "bcd"]
     assert aside(table(a, *others)) == {0: "ladder_cross"}
     # Two brands of one odds provider are one voice: here it is two against it.
-    sisters = [total(book, 220.5, 2.0, None) for book in ("betrivers", "unibet")]
-    assert aside(table(a, total("b", 230.5, 1.55, None), *sisters)) == dict.fromkeys((2, 3), "ladder_cross")
+    same_provider = [total(book, 220.5, 2.0, None) for book in ("betrivers", "unibet")]
+    assert aside(table(a, total("b", 230.5, 1.55, None), *same_provider)) == dict.fromkeys((2, 3), "ladder_cross")
 
 
 PLAYERS = ("A Ayton", "B Barnes", "C Curry", "D Davis", "E Edwards", "F Fox")
@@ -705,19 +705,19 @@ def test_the_bound_is_wider_for_long_shots(median: float) -> None:
     assert aside(table(total("a", 220.5, odds_at(middle - bound - 0.001), None), *others)) == {0: "outlier"}
 
 
-def test_an_outlier_needs_three_others_and_sisters_are_one() -> None:
+def test_an_outlier_needs_three_others_and_books_of_one_provider_are_one() -> None:
     for books in ("bc", ("b", "betrivers", "unibet", "leovegas")):
         assert not aside(around(2.36, books=books))
         assert ask(find_arbitrage, around(2.36, books=books))
     assert set(aside(around(2.36, books=("b", "c", "betrivers", "unibet"))).values()) == {"outlier"}
 
 
-def test_a_sister_is_no_witness_against_a_sister() -> None:
+def test_a_book_is_no_witness_against_one_of_its_provider() -> None:
     """Two sisters at the same generous number, three others: both are judged by the three alone."""
-    sisters = [total(book, 220.5, 2.36, 1.7) for book in ("betrivers", "unibet")]
-    board = table(*sisters, *(total(b, 220.5, 2.0, 1.85) for b in "bcd"))
+    same_provider = [total(book, 220.5, 2.36, 1.7) for book in ("betrivers", "unibet")]
+    board = table(*same_provider, *(total(b, 220.5, 2.0, 1.85) for b in "bcd"))
     assert aside(board) == dict.fromkeys(range(4), "outlier")
-    board = table(*sisters, *(total(b, 220.5, 2.0, 1.85) for b in "bc"))
+    board = table(*same_provider, *(total(b, 220.5, 2.0, 1.85) for b in "bc"))
     assert not aside(board)
 
 

@@ -25,7 +25,7 @@ def closed(*books: str, market: str = "moneyline", sport: str = "basketball") ->
         for side in sides
     ]  # fmt: skip
     closes = pl.DataFrame(rows, schema_overrides={"player_name": pl.String, "line": pl.Float64})
-    found = votes_at(closes.with_columns(look=pl.col("last_seen_at").to_physical()), catalog.fair_table())
+    found = votes_at(closes.with_columns(snapshot_at=pl.col("last_seen_at").to_physical()), catalog.fair_table())
     (votes,) = found.values()
     return close_logit(votes, catalog.book("fanduel").provider, votes[0].threshold, 0, 2, float("nan"), 0)
 

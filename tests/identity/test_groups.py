@@ -69,11 +69,11 @@ NO_RULES = rules((), ())
 
 
 def gathered(rows: Sequence[tuple[int, int, int, int, int, int, int, int, float, int]]) -> Groups:
-    """The layout of rows, one term each; a unit for each event and live flag."""
+    """The layout of rows, one term each; a partition for each event and live flag."""
     columns = [np.array(c) for c in zip(*rows, strict=True)] or [np.empty(0, np.int64)] * 10
     event, live, kind, subject, threshold, side, book, name, odds, seen = columns
-    n, unit = event.size, (event * 2 + live).astype(np.int32)
-    pool, start, size = listed(np.arange(n, dtype=np.int32), unit, 4)
+    n, partition = event.size, (event * 2 + live).astype(np.int32)
+    pool, start, size = listed(np.arange(n, dtype=np.int32), partition, 4)
     zero = 0 * kind
     place = np.stack(pack(kind, kind, subject, threshold, side, name, zero, zero, zero), axis=1).astype(np.int64)
     none, some = np.zeros(n, np.uint8), np.arange(4, dtype=np.int32)

@@ -304,12 +304,12 @@ def test_a_team_on_a_game_total_is_no_game_total() -> None:
 
 def test_a_selection_may_be_the_word_for_a_team() -> None:
     """With or without the names of the teams, beside books that name them, and from the row's own point of view."""
-    bare, turned = {"home_team": None, "away_team": None}, {"home_team": AWAY, "away_team": HOME}
+    bare, swapped = {"home_team": None, "away_team": None}, {"home_team": AWAY, "away_team": HOME}
     rows = [
         row("a", "moneyline", HOME, 2.0), row("a", "moneyline", AWAY, 1.7),
         row("b", "moneyline", "Home", 2.1), row("b", "moneyline", "away", 1.8),
         row("c", "moneyline", "HOME", 2.2) | bare, row("c", "moneyline", "Away ", 1.75) | bare,
-        row("d", "moneyline", "Home", 1.9) | turned,
+        row("d", "moneyline", "Home", 1.9) | swapped,
         row("e", "point_spread", "Home -2.5", 1.9, -2.5), row("e", "point_spread", "Away +2.5", 1.95, 2.5),
     ]  # fmt: skip
     board = table(*rows)
@@ -457,25 +457,26 @@ def test_a_type_decides_where_the_text_is_silent() -> None:
 # -- home and away ---------------------------------------------------------------------------------
 
 
-def test_a_book_that_turns_home_and_away() -> None:
-    """Its rows are turned over, their handicap with them."""
-    turned: dict[str, Any] = dict(home_team=AWAY, away_team=HOME)
+def test_a_book_that_swaps_home_and_away() -> None:
+    """Its rows are swapped, their handicap with them."""
+    swapped: dict[str, Any] = dict(home_team=AWAY, away_team=HOME)
     straight = [spread(b, -2.5, 1.9, 1.9) for b in "bc"]
-    market = meet(*straight, spread("a", 2.5, 1.9, 1.9, **turned))
+    market = meet(*straight, spread("a", 2.5, 1.9, 1.9, **swapped))
     assert (market["line"], market["books"]) == (-2.5, ["a", "b", "c"])
-    one = table(moneyline("a", 3.0, 1.5, **turned), moneyline("b", 1.5, 3.0), moneyline("c", 1.5, 3.0))
+    one = table(moneyline("a", 3.0, 1.5, **swapped), moneyline("b", 1.5, 3.0), moneyline("c", 1.5, 3.0))
     assert len(market_of(one)) == 1
     assert not ask(find_arbitrage, one, guards=[])
     typed = [
-        row("a", "moneyline", "?", odds, selection_type=kind, **turned) for odds, kind in ((3.0, "home"), (1.5, "away"))
+        row("a", "moneyline", "?", odds, selection_type=kind, **swapped)
+        for odds, kind in ((3.0, "home"), (1.5, "away"))
     ]
     assert not ask(find_arbitrage, table(typed, moneyline("b", 1.5, 3.0), moneyline("c", 1.5, 3.0)), guards=[])
 
 
-def test_a_turned_team_total() -> None:
-    turned: dict[str, Any] = dict(home_team=AWAY, away_team=HOME)
+def test_a_swapped_team_total() -> None:
+    swapped: dict[str, Any] = dict(home_team=AWAY, away_team=HOME)
     rows = [team_total(b, "home", 110.5, 1.9, 1.9) for b in "bc"]
-    assert meet(*rows, team_total("a", "away", 110.5, 1.9, 1.9, **turned))["subject"] == "home"
+    assert meet(*rows, team_total("a", "away", 110.5, 1.9, 1.9, **swapped))["subject"] == "home"
 
 
 # -- what settles how ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Prices with levels and charges of their own on a live board: what a view shows is what the table gives."""
+"""Prices with levels and fees of their own on a live board: what a view shows is what the table gives."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ def price(book: str, side: str, odds: float, ladder: list[tuple[float, float]] |
 
 
 def batches(steps: int) -> Iterator[Any]:
-    """A world in which a few exchange prices have charges of their own."""
+    """A world in which a few exchange prices have fees of their own."""
     for batch in World(11, events=3, live=0.4, tick=3.0, pace=20.0, hazards=True, levels=True).run(steps):
         for at, quote in enumerate(batch.quotes):
             if quote["sportsbook"] == "matchbook" and at % 3 == 0:
@@ -102,7 +102,7 @@ def test_a_view_prices_legs_for_its_stake(written: Callable[[Any], Any]) -> None
     assert staked.opportunities().arbitrage["profit_percent"][0] == pytest.approx(100.0 * (1.0 / implied - 1.0))
 
 
-def test_charges_of_a_price_come_before_those_of_its_book() -> None:
+def test_fees_of_a_price_come_before_those_of_its_book() -> None:
     engine = Engine()
     view, mine = engine.view(min_ev=-50, keep=True), engine.view(min_ev=-50, commission={"kalshi": 0.1}, keep=True)
     quotes = [price("kalshi", "Over", 2.0, contract_fee=0.035), price("kalshi", "Under", 1.96),
@@ -138,7 +138,7 @@ def test_levels_outlive_snapshots_and_tapes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"levels": []}], ids=["none", "empty"])
-def test_levels_and_charges_are_those_of_the_last_price(more: dict[str, Any]) -> None:
+def test_levels_and_fees_are_those_of_the_last_price(more: dict[str, Any]) -> None:
     """Other texts stay if a quote has none."""
     engine = Engine()
     view = engine.view(stake=200, min_profit=-50, keep=True)
@@ -192,7 +192,7 @@ def test_a_batch_that_is_undone_leaves_the_levels() -> None:
     ],
 )
 @pytest.mark.parametrize("written", [list, json.dumps], ids=["mappings", "json"])
-def test_levels_and_charges_that_are_none(own: dict[str, Any], reason: str, written: Callable[[Any], Any]) -> None:
+def test_levels_and_fees_that_are_none(own: dict[str, Any], reason: str, written: Callable[[Any], Any]) -> None:
     engine = Engine()
     good = price("draftkings", "Under", 1.9)
     update = engine.step(written([price("fanduel", "Over", 2.2, **own), good]), NOW)

@@ -80,7 +80,7 @@ def same_frames(live: oe.Opportunities, whole: oe.Opportunities) -> None:
 
 
 def counted(found: oe.Opportunities) -> dict[str, int]:
-    """Rows set aside; results over a cap are no rows."""
+    """Rejected rows; results over a cap are no rows."""
     return {name: n for name, n in found.rejected_counts.items() if name not in ("ev_cap", "profit_cap")}
 
 
@@ -168,7 +168,7 @@ def test_the_sport_of_an_event_is_that_of_most_rows() -> None:
     update = engine.step([], later, removed=ids[:1])
     assert engine.state.board.names.events.sports[0][0].id == "hockey"
     assert not update.views[view].ids("arbitrage", new=True)
-    assert not update.views[view].gone("arbitrage")
+    assert not update.views[view].expired_ids("arbitrage")
     assert sport(quotes=[], now=later) == ("hockey", "nhl")
 
 
@@ -260,7 +260,7 @@ def figures(view: View) -> dict[tuple[int, int], list[float]]:
     return dict(zip(keys, np.hstack((values, held.legs[at])).tolist(), strict=True))
 
 
-def test_equal_prices_in_two_wordings() -> None:
+def test_equal_prices_in_two_raw_labels() -> None:
     """Which of two equal rows is shown does not hang on which came first."""
     shown = set()
     for texts in (("Over 220.5", "OVER 220.5"), ("OVER 220.5", "Over 220.5")):
@@ -297,7 +297,7 @@ def test_many_books_and_lines_in_any_order() -> None:
         engine = Engine()
         views = engine.view(**WIDE, keep=True), engine.view(**WIDE | dict(books=books), keep=True)
         engine.step(rows, MOMENT)
-        for view in views:  # several callers share the sorted prices
+        for view in views:  # several users share the sorted prices
             assert view.ids() == ids_of(whole)
             same_frames(view.opportunities(), oe.find_all(engine.table(), now=engine.moment, **WIDE))
 
@@ -330,7 +330,7 @@ def test_some_kinds_alone_are_those_of_all(seed: int, some: set[str], words: dic
         if few_ in update.views:
             one, other = update.views[few_], update.views[all_]
             assert all(one.ids(kind, new=True) == other.ids(kind, new=True) for kind in some)
-            assert all(one.gone(kind) == other.gone(kind) for kind in some)
+            assert all(one.expired_ids(kind) == other.expired_ids(kind) for kind in some)
 
 
 def test_a_view_is_awake_while_anybody_keeps_it() -> None:
@@ -467,7 +467,7 @@ class Client:
             self.rows.pop(ident, None)
         if change := update.views.get(self.view):
             for kind, held_open in self.open.items():
-                new, moved, gone = change.ids(kind, new=True), change.ids(kind, new=False), change.gone(kind)
+                new, moved, gone = change.ids(kind, new=True), change.ids(kind, new=False), change.expired_ids(kind)
                 assert not held_open & set(new)
                 assert held_open >= set(moved)
                 assert held_open >= set(gone)
@@ -593,7 +593,7 @@ def equal_now(engine: Engine, view: View) -> oe.Opportunities:
 
 
 @pytest.mark.parametrize("more", ["", "de"])
-def test_a_price_in_doubt_is_confirmed_by_a_second_look(more: str) -> None:
+def test_a_price_in_doubt_is_confirmed_by_a_second_observation(more: str) -> None:
     """Also where so many books quote its other side that this one is too low for a reference."""
     engine = Engine()
     view = engine.view(keep=True)

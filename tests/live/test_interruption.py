@@ -12,8 +12,8 @@ import oddsengine as oe
 from oddsengine.board.codes import Books, Codes, HashedCodes
 from oddsengine.board.events import Events, Votes
 from oddsengine.board.names import Names
+from oddsengine.board.partitions import PartitionCodes
 from oddsengine.board.terms import Terms
-from oddsengine.board.units import UnitCodes
 from oddsengine.live.copies import Copies
 from oddsengine.live.delayed import DelayedBoard
 from oddsengine.live.engine import Engine
@@ -103,12 +103,12 @@ def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) 
         HashedCodes._add,
         Events.open,
         Events.move,
-        UnitCodes._code,
+        PartitionCodes._code,
         Terms.append,
-        Terms.turn,
+        Terms.swap,
         Names._append,
         Names.settle,
-        Names._turn,
+        Names._swap,
         Names._regroup,
     ],
     ids=lambda inside: inside.__qualname__,

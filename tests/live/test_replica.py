@@ -69,10 +69,10 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         assert texts[0] == texts[1]
         np.testing.assert_array_equal(other.rows.find(mine.rows.key[held]), held)
         np.testing.assert_array_equal(other.rows.find_ids(mine.rows.id[held]), held)
-        units = mine.names.units.size
-        for unit in range(units):
-            at = np.array([unit], np.int64)
-            assert sorted(other.units.slots_of(at)) == sorted(mine.units.slots_of(at)), unit
+        partitions = mine.names.partitions.size
+        for partition in range(partitions):
+            at = np.array([partition], np.int64)
+            assert sorted(other.partitions.slots_of(at)) == sorted(mine.partitions.slots_of(at)), partition
         terms = len(other.names.terms.raw_labels)
         assert other.names.terms.raw_labels == mine.names.terms.raw_labels[:terms]
         assert failed or other.names.numbering is mine.names.terms.raw_labels
@@ -86,7 +86,7 @@ def alike(engine: Engine, *, failed: bool = False) -> None:
         for wanted, row in shown.rows.items():
             ours, theirs = engine._active.active[wanted].open.places(), shown.opened.places(row)
             np.testing.assert_array_equal(theirs, ours)
-            for name in ("id", "kind", "unit", "legs", "figures", "detected_at"):
+            for name in ("id", "kind", "partition", "legs", "figures", "detected_at"):
                 np.testing.assert_array_equal(
                     getattr(shown.opened, name)[theirs], getattr(engine.state.opened, name)[ours], name
                 )
@@ -302,7 +302,7 @@ def test_writes_that_cannot_be_repeated_cost_the_copy_and_not_the_update(monkeyp
     with pytest.warns(RuntimeWarning, match=r"copied again for readers: ZeroDivisionError"):
         update = engine.step(CHEAPER, NOW + timedelta(seconds=1))
     assert (update.number, engine.number) == (2, 2)
-    assert len(update.of(view).gone("arbitrage")) == 1
+    assert len(update.of(view).expired_ids("arbitrage")) == 1
     engine.step(now=NOW + timedelta(seconds=2))
     assert not first._due, "nothing is stored for a copy that nobody will read"
     alike(engine)
@@ -470,7 +470,7 @@ def totals(event: str, sport: str, books: str) -> list[dict[str, Any]]:
 
 
 def test_units_of_a_batch_that_failed_are_not_those_of_another_for_the_copies() -> None:
-    """The sport of an event changes in a step that fails, which makes units; the copies never saw it."""
+    """The sport of an event changes in a step that fails, which makes partitions; the copies never saw it."""
     engine, fails = Engine(), Failing()
     engine.record(fails)
     engine.keep_replica()

@@ -46,7 +46,7 @@ class Pair:
     """The board and its twin, side by side."""
 
     def __init__(self) -> None:
-        self.engine, self.equivalent = Engine(), NaiveLive()
+        self.engine, self.twin = Engine(), NaiveLive()
         self.now = NOW
         self.ids: dict[Key, str] = {}  # of rows that are on the board, or whose removal is remembered
 
@@ -61,9 +61,9 @@ class Pair:
         """One step of both, `at` seconds from the beginning; all that they say and show is equal."""
         self.now = self.now if at is None else NOW + round(at * SECOND)
         removed = list(removed)
-        before = {named: row["sportsbook"] for named, row in self.equivalent.table().items()}
+        before = {named: row["sportsbook"] for named, row in self.twin.table().items()}
         ids = [self.ids[named] for named in removed]
-        said = self.equivalent.step(quotes, self.now, removed, complete, events)
+        said = self.twin.step(quotes, self.now, removed, complete, events)
         notices = [
             {name: moment(value) if name == "event_start_time" else value for name, value in notice.items()}
             for notice in events
@@ -83,21 +83,21 @@ class Pair:
 
     def _place(self, named: Key) -> tuple[Any, ...]:
         row = dict(zip(TEXTS, named[1:], strict=True))
-        return place(row | {"sportsbook": self.equivalent.books[named[0]]})
+        return place(row | {"sportsbook": self.twin.books[named[0]]})
 
     def _table(self) -> None:
-        expected, found = self.equivalent.table(), {}
+        expected, found = self.twin.table(), {}
         for row in self.engine.table().iter_rows(named=True):
             ident, named = row.pop("row_id"), key(row)
             assert self.ids.setdefault(named, ident) == ident
             found[named] = plain(row)
         assert found == expected
         assert all(list(row) == list(oe.ODDS_SCHEMA) for row in found.values())
-        self.ids = {named: ident for named, ident in self.ids.items() if named in self.equivalent.rows}
+        self.ids = {named: ident for named, ident in self.ids.items() if named in self.twin.rows}
         assert len(set(self.ids.values())) == len(self.ids)
 
     def _changed(self, changed: pl.DataFrame, said: Said) -> None:
-        expected, told = self.equivalent.table(), {}
+        expected, told = self.twin.table(), {}
         for row in changed.iter_rows(named=True):
             assert row["id"] == self.ids[key(row)]
             told[key(row)] = {short for name, short in MOVES.items() if row[name]}
@@ -113,7 +113,7 @@ class Pair:
             (row["sportsbook"], row["event_id"], micros(row["removed_at"]))
             for row in self.engine.removed().iter_rows(named=True)
         )
-        remembered = self.equivalent.removals()
+        remembered = self.twin.removals()
         assert found == Counter((*self._place(named)[:2], left) for named, left in remembered.items())
         known = {self.ids[named] for named in remembered if named in self.ids}
         assert known <= set(self.engine.removed()["id"])
@@ -123,11 +123,11 @@ class Pair:
             event: (status, micros(start), *counts)
             for event, status, start, *counts in self.engine.events().iter_rows()
         }
-        assert found == self.equivalent.listing()
+        assert found == self.twin.listing()
 
     def refused(self) -> None:
         held = self.engine.rejected_counts()
-        assert {name: held.get(name, 0) for name in self.equivalent.refused} == self.equivalent.refused
+        assert {name: held.get(name, 0) for name in self.twin.refused} == self.twin.refused
 
 
 # ---- everything at once ----
@@ -190,11 +190,11 @@ class Rows(RuleBasedStateMachine):
         return quote(book, event, market, selection, line, odds, **own | american | start | fields)
 
     def here(self) -> list[Key]:
-        return sorted(self.pair.equivalent.on(), key=str)
+        return sorted(self.pair.twin.on(), key=str)
 
     def again(self, named: Key, **fields: Any) -> Row:
         """A quote of a row as it is."""
-        row = self.pair.equivalent.rows[named]
+        row = self.pair.twin.rows[named]
         start = {"event_start_time": row.start}
         same = {"odds_decimal": row.odds, "odds_american": row.american, "is_live": row.live}
         return {**row.quote, **same, "is_active": not row.suspended, "last_seen_at": None, **start, **fields}
@@ -227,10 +227,10 @@ class Rows(RuleBasedStateMachine):
     )
     def late_or_just_not(self, row: int, ahead: int, odds: float, pause: float) -> None:
         """A quote about as old as what is known of its row, or as its removal."""
-        known = sorted(self.pair.equivalent.rows, key=str)
+        known = sorted(self.pair.twin.rows, key=str)
         if known:
             named = known[row % len(known)]
-            held = self.pair.equivalent.rows[named]
+            held = self.pair.twin.rows[named]
             limit = held.seen if held.left is None else held.left
             self.go(pause, [self.again(named, odds_decimal=odds, odds_american=None, last_seen_at=limit + ahead)])
 
@@ -247,14 +247,14 @@ class Rows(RuleBasedStateMachine):
     def suspended_or_opened(self, row: int, bare: bool, pause: float) -> None:
         if here := self.here():
             named = here[row % len(here)]
-            off = self.pair.equivalent.rows[named].suspended
+            off = self.pair.twin.rows[named].suspended
             nothing = {"odds_decimal": None, "odds_american": None} if bare and not off else {}
             self.go(pause, [self.again(named, is_active=off, **nothing)])
 
     @rule(event=st.sampled_from(("e0", "e1", "e2")), pause=st.sampled_from((0.0, 1.0)))
     def goes_live(self, event: str, pause: float) -> None:
         rows = [named for named in self.here() if named[1] == event]
-        self.go(pause, [self.again(named, is_live=not self.pair.equivalent.rows[named].live) for named in rows])
+        self.go(pause, [self.again(named, is_live=not self.pair.twin.rows[named].live) for named in rows])
 
     @rule(by=st.sampled_from((-3600, -1, 0, 1, 600)), pause=st.sampled_from((0.0, 1.0)))
     def start_moves(self, by: int, pause: float) -> None:
@@ -306,9 +306,9 @@ class Rows(RuleBasedStateMachine):
     @rule(row=st.integers(0, 99), limit=st.sampled_from(LIMITS), by=st.sampled_from(NEAR))
     def just_at_a_limit(self, row: int, limit: int, by: int) -> None:
         """So long after a row was seen, or left."""
-        known = sorted(self.pair.equivalent.rows, key=str)
+        known = sorted(self.pair.twin.rows, key=str)
         if known:
-            held = self.pair.equivalent.rows[known[row % len(known)]]
+            held = self.pair.twin.rows[known[row % len(known)]]
             then = (held.seen if held.left is None else held.left) + limit * SECOND + by
             self.go(max(0, then - self.pair.now) / SECOND)
 
@@ -331,21 +331,21 @@ def price(odds: float | None, seen: float | None = None, **fields: Any) -> Row:
 ONE = key(price(2.0))
 
 
-def flaps(looks: Iterable[tuple[float, float | None]], *, live: bool = False) -> list[bool]:
-    """The flag after each look; price None is a repeat of what was said."""
+def flaps(observations: Iterable[tuple[float, float | None]], *, live: bool = False) -> list[bool]:
+    """The flag after each observation; price None is a repeat of what was said."""
     pair, out = Pair(), []
-    for at, odds in looks:
+    for at, odds in observations:
         pair.step([price(odds, is_live=live)] if odds else [], at)
-        out.append(pair.equivalent.rows[ONE].memory.flap)
+        out.append(pair.twin.rows[ONE].memory.flap)
     return out
 
 
-def test_a_price_that_returns_flaps_until_two_looks_agree() -> None:
+def test_a_price_that_returns_flaps_until_two_observations_agree() -> None:
     assert flaps([(0, A), (1, C), (2, A), (3, A), (4, A)]) == [False, False, True, False, False]
     assert flaps([(0, A), (1, C), (2, A), (3, None), (4, C), (5, C)]) == [False, False, True, True, True, False]
 
 
-def test_in_play_it_takes_three_returns_within_sixteen_looks() -> None:
+def test_in_play_it_takes_three_returns_within_sixteen_observations() -> None:
     to_and_fro = [(at, A if at % 2 == 0 else C) for at in range(6)]
     assert flaps(to_and_fro, live=True) == [False, False, False, False, True, True]
     assert flaps(to_and_fro)[2]
@@ -356,10 +356,10 @@ def test_in_play_it_takes_three_returns_within_sixteen_looks() -> None:
     assert not any(flaps([(0, A), (1, C), (2, A), (3, NEARLY), (4, A), (5, NEARLY)], live=True))
 
 
-def test_a_second_look_that_agrees_confirms_a_price() -> None:
-    def confirmed(*looks: tuple[float, float, float]) -> list[bool]:
+def test_a_second_observation_that_agrees_confirms_a_price() -> None:
+    def confirmed(*observations: tuple[float, float, float]) -> list[bool]:
         pair, out = Pair(), []
-        for at, odds, seen in looks:
+        for at, odds, seen in observations:
             pair.step([price(odds, seen)], at)
             out.append(pair.engine.table()["confirmed"].item())
         return out
@@ -374,9 +374,9 @@ def test_how_far_a_price_leaves_and_how_near_it_comes_back() -> None:
     assert not flaps([(0, A), (1, C), (2, NEARER)])[-1]
 
 
-@pytest.mark.parametrize(("looks", "flap"), [(15, True), (16, False)])
-def test_sixteen_looks(looks: int, flap: bool) -> None:
-    assert flaps([(0, A), *((1 + at, C) for at in range(looks)), (60, A)])[-1] is flap
+@pytest.mark.parametrize(("observations", "flap"), [(15, True), (16, False)])
+def test_sixteen_observations(observations: int, flap: bool) -> None:
+    assert flaps([(0, A), *((1 + at, C) for at in range(observations)), (60, A)])[-1] is flap
 
 
 @pytest.mark.parametrize(("seconds", "flap"), [(21_600.9, True), (21_601, False)])
@@ -392,16 +392,16 @@ def test_six_levels(between: int, flap: bool) -> None:
     assert flaps([(0, A), *((1 + at, odds) for at, odds in enumerate(away)), (60, A)])[-1] is flap
 
 
-def test_what_is_a_look() -> None:
+def test_what_is_an_observation() -> None:
     """A new time or another price; the same time and price are none, nor is a price that is suspended."""
     pair = Pair()
     for at, odds in ((0, A), (1, C), (2, A)):
         pair.step([price(odds)], at)
     pair.step([price(A, seen=2)], 3)
     pair.step([price(A, is_active=False)], 4)
-    assert pair.equivalent.rows[ONE].memory.flap
+    assert pair.twin.rows[ONE].memory.flap
     pair.step([price(A)], 5)
-    assert not pair.equivalent.rows[ONE].memory.flap
+    assert not pair.twin.rows[ONE].memory.flap
 
 
 def test_going_live_begins_anew() -> None:
@@ -410,7 +410,7 @@ def test_going_live_begins_anew() -> None:
         pair.step([price(odds)], at)
     pair.step([price(A, is_live=True)], 3)
     pair.step([price(C, is_live=True)], 4)
-    assert not pair.equivalent.rows[ONE].memory.flap
+    assert not pair.twin.rows[ONE].memory.flap
 
 
 def test_memory_outlives_a_short_absence() -> None:
@@ -419,7 +419,7 @@ def test_memory_outlives_a_short_absence() -> None:
     pair.step([price(C)], 1)
     pair.step([], 2, removed=[ONE])
     pair.step([price(A)], 600)
-    assert pair.equivalent.rows[ONE].memory.flap
+    assert pair.twin.rows[ONE].memory.flap
 
 
 @pytest.mark.parametrize(("seconds", "remembered"), [(600.0, True), (600.9, True), (601.0, False)])
@@ -458,7 +458,7 @@ def test_when_an_event_is_live_and_when_it_leaves() -> None:
     status = []
     for at in (900, 910, 1500, 1510):
         said = pair.step([], at)
-        status.append([entry[0] for entry in pair.equivalent.listing().values()])
+        status.append([entry[0] for entry in pair.twin.listing().values()])
     assert status == [["live"], ["ended"], ["ended"], []]
     assert said.removed == {ONE}
 
@@ -518,7 +518,7 @@ def test_odds_changed_at() -> None:
     ]  # fmt: skip
     for at, said, changed in steps:
         pair.step([said], at)
-        assert pair.equivalent.rows[ONE].changed == NOW + round(changed * SECOND)
+        assert pair.twin.rows[ONE].changed == NOW + round(changed * SECOND)
 
 
 def test_a_price_cannot_have_changed_before_the_one_it_replaces() -> None:
@@ -534,10 +534,10 @@ def test_a_price_cannot_have_changed_before_the_one_it_replaces() -> None:
     ]  # fmt: skip
     for at, said, changed in steps:
         pair.step([said], at)
-        assert pair.equivalent.rows[ONE].changed == NOW + round(changed * SECOND)
+        assert pair.twin.rows[ONE].changed == NOW + round(changed * SECOND)
     pair.step([], 6, removed=[ONE])
     pair.step([price(C, is_live=True, odds_changed_at=NOW)], 7)  # a price that left and returned
-    assert pair.equivalent.rows[ONE].changed == NOW + 7 * SECOND
+    assert pair.twin.rows[ONE].changed == NOW + 7 * SECOND
 
 
 def test_a_large_batch() -> None:
@@ -556,7 +556,7 @@ def test_a_large_batch() -> None:
     assert len(pair.step(many[:300], 2, complete=complete).removed) == 33
 
 
-def test_two_wordings_of_one_bet_are_two_rows() -> None:
+def test_two_raw_labels_of_one_bet_are_two_rows() -> None:
     """Each has an id of its own and keeps it when the other leaves."""
     pair = Pair()
     over = [quote("pinnacle", "e1", "total_points", text, 220.5) for text in ("Over", "OVER", "over")]
@@ -590,30 +590,30 @@ def test_a_snapshot_lists_what_is_late() -> None:
     assert said.removed == {key(other)}
 
 
-def looked(looks: Iterable[tuple[float, float]]) -> bool:
+def flaps_after(observations: Iterable[tuple[float, float]]) -> bool:
     """The flag after observations that come in one batch."""
-    pair, quotes = Pair(), [price(odds, seen=at) for at, odds in looks]
+    pair, quotes = Pair(), [price(odds, seen=at) for at, odds in observations]
     pair.step(quotes, 86_400)
-    return pair.equivalent.rows[ONE].memory.flap
+    return pair.twin.rows[ONE].memory.flap
 
 
 @pytest.mark.parametrize("between", [15, 16, 240, 254, 255, 256, 264, 271, 272, 600])
-def test_a_price_that_returns_after_many_looks(between: int) -> None:
-    looks = [(70_000, A), *((70_001 + at, C) for at in range(between)), (71_000, A)]
-    assert looked(looks) == (between < 16)
+def test_a_price_that_returns_after_many_observations(between: int) -> None:
+    observations = [(70_000, A), *((70_001 + at, C) for at in range(between)), (71_000, A)]
+    assert flaps_after(observations) == (between < 16)
 
 
 @pytest.mark.parametrize("hours", [3, 8, 12, 17, 18.5, 19, 22, 24])
 def test_a_price_that_returns_after_many_hours(hours: float) -> None:
-    """Looked at every five hours meanwhile."""
-    looks = [(0, A), *((3600 * at, C) for at in range(1, 24, 5) if at < hours), (3600 * hours, A)]
-    assert looked(looks) == (hours <= 6)
+    """Observed every five hours meanwhile."""
+    observations = [(0, A), *((3600 * at, C) for at in range(1, 24, 5) if at < hours), (3600 * hours, A)]
+    assert flaps_after(observations) == (hours <= 6)
 
 
 @pytest.mark.parametrize("before", [0, 1, 252, 253, 254, 255, 508, 509, 510])
-def test_a_repeat_is_no_look_however_many_there_were(before: int) -> None:
+def test_a_repeat_is_no_observation_however_many_there_were(before: int) -> None:
     last = 80_000 + before + 2
-    assert looked([*((80_000 + at, A) for at in range(before + 1)), (last - 1, C), (last, A), (last, A)])
+    assert flaps_after([*((80_000 + at, A) for at in range(before + 1)), (last - 1, C), (last, A), (last, A)])
 
 
 def test_an_american_price_that_moves_alone() -> None:
@@ -625,7 +625,7 @@ def test_an_american_price_that_moves_alone() -> None:
     assert update.changed["odds_american"].to_list() == [-105.0]
 
 
-def test_another_wording_of_a_line_is_no_move() -> None:
+def test_another_raw_label_of_a_line_is_no_move() -> None:
     pair = Pair()
     first = quote("pinnacle", "e1", "total_points", "Over", 220.5)
     pair.step([first], 0)
@@ -645,10 +645,10 @@ def test_the_start_of_an_event_is_the_one_last_given(turned: bool) -> None:
     pair, begins = Pair(), NOW + 1000 * SECOND
     rows = [price(A, seen=0), price(A, seen=-5, event_start_time=begins) | {"selection": "Los Angeles Lakers"}]
     pair.step(rows[::-1] if turned else rows, 0)
-    assert pair.equivalent.standing("e1")[1] == begins
+    assert pair.twin.standing("e1")[1] == begins
     pair.step([], 1, events=[{"event_id": "e1", "status": "upcoming", "event_start_time": begins + SECOND}])
     pair.step([], 60)
-    assert pair.equivalent.standing("e1")[1] == begins + SECOND
+    assert pair.twin.standing("e1")[1] == begins + SECOND
 
 
 def test_a_postponed_event_has_not_ended() -> None:
@@ -656,7 +656,7 @@ def test_a_postponed_event_has_not_ended() -> None:
     pair = Pair()
     pair.step([price(A, event_start_time=NOW - SECOND)], 0, events=[{"event_id": "e1", "status": "postponed"}])
     assert not pair.step([], 1600).removed
-    assert pair.equivalent.standing("e1")[0] == "postponed"
+    assert pair.twin.standing("e1")[0] == "postponed"
 
 
 def _limits(board: Board, slot: int) -> list[int]:
@@ -673,17 +673,17 @@ def _limits(board: Board, slot: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_time_alone_is_never_overlooked(seed: int) -> None:
-    """Every unit with a limit between two steps is dirty after the second, whatever came before it."""
+    """Every partition with a limit between two steps is dirty after the second, whatever came before it."""
     engine, rng = oe.Engine(), np.random.default_rng(seed)
     start, passed = datetime(2026, 2, 8, 12, tzinfo=UTC), 0
     now = datetime(2026, 2, 8, tzinfo=UTC)
     for _ in range(150):
         board, before = engine.state.board, engine.state.board.moment
         now += timedelta(seconds=float(rng.choice([1.0, 7.0, 7.0, 30.0, 600.0])))
-        board.units.dirty[:] = 0
+        board.partitions.dirty[:] = 0
         on = board.on()
         due = {
-            int(board.rows.unit[slot])
+            int(board.rows.partition[slot])
             for slot in on.tolist()
             if any(before <= limit < round(now.timestamp() * 1e6) for limit in _limits(board, slot))
         }
@@ -698,7 +698,7 @@ def test_time_alone_is_never_overlooked(seed: int) -> None:
             for event in events
         ]  # fmt: skip
         engine.step((), now)  # time alone
-        assert all(board.units.dirty[unit] for unit in due)
+        assert all(board.partitions.dirty[partition] for partition in due)
         passed += len(due)
         engine.step(quotes, now)
     assert passed > 50

@@ -209,7 +209,7 @@ def test_weeks_of_fixtures_of_one_feed_are_one_event_each() -> None:
             matcher.match(source, Game(f"{week}", "soccer", "x", home, away, start))
     events = [[source + game.id for source, game, _ in matcher.games(event)] for event in matcher.events()]
     assert events == [["a0", "b0"], ["a1", "b1"], ["a2", "b2"]]
-    assert not any(match.turned for event in matcher.events() for _, _, match in matcher.games(event))
+    assert not any(match.swapped for event in matcher.events() for _, _, match in matcher.games(event))
 
 
 # Work and bounds

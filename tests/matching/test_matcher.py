@@ -231,7 +231,7 @@ def test_both_legs_of_a_cup_tie() -> None:
     ]
     found = feed(matcher, legs)
     assert found[0].event_id == found[2].event_id != found[1].event_id == found[3].event_id
-    assert not any(match.turned for match in found)
+    assert not any(match.swapped for match in found)
 
 
 def test_meetings_do_not_depend_on_order() -> None:
@@ -254,10 +254,10 @@ def test_home_and_away_swapped() -> None:
     matcher = Matcher()
     feed(matcher, [("a", game("1", *METS)), ("c", game("1", "NY Mets", "PHI Phillies"))])
     match = matcher.match("b", game("1", "Phillies", "Mets"))
-    assert match.turned
+    assert match.swapped
     assert match.event_id == matcher.match("a", game("1", *METS)).event_id
     assert "swapped" in match.reason
-    assert not matcher.match("c", game("1", "NY Mets", "PHI Phillies")).turned
+    assert not matcher.match("c", game("1", "NY Mets", "PHI Phillies")).swapped
 
 
 @pytest.mark.parametrize("mark", ["(W)", "Women", "U21", "II", "B", "U19", "Ladies", "Reserves"])
@@ -747,8 +747,8 @@ def test_a_match_says_how_alike_the_names_are() -> None:
 
     matcher = Matcher()
     matcher.match("a", game("1", "Alexander Zverev", "Rafael Nadal", 0, "atp", "tennis"))
-    turned = matcher.match("b", game("1", "R. Nadal", "Zverev A.", -10, "atp", "tennis"))
-    assert turned.reason == "names alike, 10 min apart, home and away swapped"
+    swapped = matcher.match("b", game("1", "R. Nadal", "Zverev A.", -10, "atp", "tennis"))
+    assert swapped.reason == "names alike, 10 min apart, home and away swapped"
     matcher.match("a", soccer("2", "Dynamo Kyiv", "Sporting Braga"))
     assert matcher.match("b", soccer("2", "Dynamo", "Sporting")).reason == "names alike, but not enough"
     for source, name in (("a", "Alexander Zverev"), ("b", "Mischa Zverev"), ("c", "Zverev")):

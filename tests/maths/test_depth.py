@@ -41,12 +41,12 @@ def test_stakes_at_a_prediction_market(
 
 
 ladders = st.lists(st.tuples(st.floats(1.01, 50.0), st.floats(0.0, 1e4)), min_size=1, max_size=6)
-charges: st.SearchStrategy[dict[str, float]] = st.one_of(
+fees: st.SearchStrategy[dict[str, float]] = st.one_of(
     st.just({}), st.floats(0.0, 0.2).map(lambda c: {"commission": c}), st.floats(0.0, 0.1).map(lambda f: {"fee": f})
 )
 
 
-@given(ladders, st.floats(0.0, 5e4), charges)
+@given(ladders, st.floats(0.0, 5e4), fees)
 def test_a_fill_is_the_sum_of_its_parts(ladder: Any, stake: float, charge: Any) -> None:
     """One level after the other, in plain Python."""
     left, payout, placed = stake, 0.0, 0.0

@@ -37,9 +37,9 @@ class Price:
 
 @dataclass(frozen=True)
 class Books:
-    """What is known of the books: feed, weight as a sharp, factor of `own`, exchange or not."""
+    """What is known of the books: provider, weight as a sharp, factor of `own`, exchange or not."""
 
-    feed: Mapping[str, str]
+    provider: Mapping[str, str]
     sharp: Mapping[str, float]
     own: Mapping[str, float]
     exchange: frozenset[str]
@@ -62,7 +62,7 @@ class Moment:
 
 
 @dataclass
-class Ballot:
+class Vote:
     logits: list[float]
     weight: float
     fresh: float
@@ -89,12 +89,14 @@ def may_vote(price: Price, at: Moment, params: Params) -> bool:
     return adds_up(price, params) and bool(at.live or price.seen >= at.minute - params["vote"]["age_s"])
 
 
-def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: Books, params: Params) -> list[Ballot]:
-    """One vote of each feed but the judged book's own: from the line itself, else from the nearest ones."""
+def provider_votes(
+    prices: Sequence[Price], line: float, but: str, at: Moment, books: Books, params: Params
+) -> list[Vote]:
+    """One vote of each provider but the judged book's own: from the line itself, else from the nearest ones."""
     vote = params["vote"]
     out = []
-    for feed in sorted({books.feed[p.book] for p in prices} - {books.feed.get(but, "")}):
-        mine = [p for p in prices if books.feed[p.book] == feed and may_vote(p, at, params)]
+    for provider in sorted({books.provider[p.book] for p in prices} - {books.provider.get(but, "")}):
+        mine = [p for p in prices if books.provider[p.book] == provider and may_vote(p, at, params)]
         mine = [p for p in mine if p.line == line or (at.slope is not None and books.sharp[p.book] == 0.0)]
         mine = [p for p in mine if abs(p.line - line) <= vote["neighbour_points"] + 1e-9]
         if not mine:
@@ -110,13 +112,13 @@ def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: B
         ]
         moved = [[x + (at.slope or 0.0) * (line - p.line) for x in p.logits] for p in nearest]
         out.append(
-            Ballot(
+            Vote(
                 logits=[sum(column) / len(column) for column in zip(*moved, strict=True)],
                 weight=weight,
                 fresh=weight * sum(fresh) / len(fresh),
                 seen=min(p.seen for p in nearest),
                 sharp=books.sharp[nearest[0].book],
-                alone=any(book in books.alone for book, of in books.feed.items() if of == feed),
+                alone=any(book in books.alone for book, of in books.provider.items() if of == provider),
                 same=distance == 0.0,
                 margin=nearest[0].total - 1.0,
             )
@@ -127,20 +129,20 @@ def ballots(prices: Sequence[Price], line: float, but: str, at: Moment, books: B
 def agreeing(
     prices: Sequence[Price], judged: str, line: float, side: int, odds: float, books: Books, params: Params
 ) -> tuple[int, int]:
-    """Feeds beside the judged book's with a vote on a line, and those by which a price of it has a positive EV."""
+    """Providers beside the judged book's with a vote on a line, and those by which a price of it has a positive EV."""
     voters = dict[str, Price]()
     for price in sorted((p for p in prices if p.line == line), key=lambda p: p.book):
         if adds_up(price, params):
-            voters.setdefault(books.feed[price.book], price)
-    voters.pop(books.feed[judged], None)
+            voters.setdefault(books.provider[price.book], price)
+    voters.pop(books.provider[judged], None)
     return len(voters), sum(power(list(p.odds))[side] * odds > 1.0 + 1e-9 for p in voters.values())
 
 
 def voting(
     prices: Sequence[Price], judged: str | None, line: float, seen: float, at: Moment, books: Books, params: Params
-) -> list[Ballot]:
+) -> list[Vote]:
     """The votes that count: in play those not far behind the judged price, or behind the newest of them."""
-    votes = ballots(prices, line, judged or "", at, books, params)
+    votes = provider_votes(prices, line, judged or "", at, books, params)
     if not at.live:
         return votes
     if judged is None:
@@ -190,13 +192,13 @@ def fair(
 
 def width(prices: Sequence[Price], line: float, at: Moment, books: Books, params: Params) -> float:
     """The mean margin of the sharps on a line, or of all books there if none of them is sharp."""
-    votes = [b for b in ballots(prices, line, "", at, books, params) if b.same]
+    votes = [b for b in provider_votes(prices, line, "", at, books, params) if b.same]
     margins = [b.margin for b in votes if b.sharp > 0.0] or [b.margin for b in votes]
     return math.fsum(margins) / max(len(margins), 1)
 
 
 def flags(
-    votes: Sequence[Ballot], outcomes: int, odds: float, at: Moment, params: Params, prop: str | None = None,
+    votes: Sequence[Vote], outcomes: int, odds: float, at: Moment, params: Params, prop: str | None = None,
     p: float = 0.0,
 ) -> set[str]:  # fmt: skip
     """What is said of a price by its odds, time, probability and the votes on its line; `prop` is the sport of one."""
@@ -276,8 +278,8 @@ def still_there(ev: float, stood_s: float, hours: float, moved: float, params: P
 
 
 def momentum(
-    states: Sequence[tuple[float, Mapping[str, tuple[float, Sequence[float]]]]], minute: float, feed: Mapping[str, str],
-    slope: float | None, reach: float, params: Params,
+    states: Sequence[tuple[float, Mapping[str, tuple[float, Sequence[float]]]]], minute: float,
+    provider: Mapping[str, str], slope: float | None, reach: float, params: Params,
 ) -> list[float]:  # fmt: skip
     """Momentum by its definition: the mean moves from each sample to the next, each halved since.
 
@@ -290,7 +292,7 @@ def momentum(
     for (_, before), (then, after) in pairwise(samples):
         speakers: dict[str, str] = {}
         for book in sorted(after):
-            speakers.setdefault(feed[book], book)
+            speakers.setdefault(provider[book], book)
         for book in speakers.values():
             if book not in before:
                 continue

@@ -21,7 +21,7 @@ WIDE, LEAST_WIDTH = 5.0, 0.5
 
 @dataclass(frozen=True)
 class Settings:
-    """What the caller asks for; the thresholds are in percent, as in the public functions."""
+    """What the user asks for; the thresholds are in percent, as in the public functions."""
 
     sharp: tuple[str, ...] | Mapping[str, float]
     books: frozenset[str] | None = None
@@ -53,10 +53,10 @@ class Leg:
 
 @dataclass
 class View:
-    """What one caller looks at.
+    """What one user looks at.
 
-    `offers` are the legs of the caller's books, `everything` is all there is. `universe` has the offers and the
-    references' too: the `members` are behind a consensus, the `speakers` (the caller's and the named references) in a
+    `offers` are the legs of the user's books, `everything` is all there is. `universe` has the offers and the
+    references' too: the `members` are behind a consensus, the `speakers` (the user's and the named references) in a
     median. A book may not be the reference where it is `stingy`.
     """
 
@@ -446,13 +446,13 @@ def _confidence(board: View, everyone: list[Leg], judged: Leg, fair: Fair) -> fl
     others: dict[str, float] = {}
     for book in sorted({leg.book for leg in everyone} & board.speakers):
         own = fair_of(board, everyone, book)
-        feed = world.feed(book)
+        provider = world.provider(book)
         if fair.book == "consensus":
             part = book in board.members
         else:
-            part = feed == world.feed(fair.book)
-        if own is not None and not part and feed != world.feed(judged.book):
-            others.setdefault(feed, own.probs[side])
+            part = provider == world.provider(fair.book)
+        if own is not None and not part and provider != world.provider(judged.book):
+            others.setdefault(provider, own.probs[side])
     agreement = 0.7
     if len(others) >= 2:
         agreement = math.exp(-abs(logit(p) - logit(median(others.values()))) / 0.15)

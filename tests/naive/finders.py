@@ -1,7 +1,7 @@
 """The slow twin of the engine: rows in, verdicts and opportunities out, by enumeration.
 
 It imports nothing of the package. Read `quotes` (what a price is), `identity` (a row to its
-market), `guards` (what is set aside), `detection` and `middles` (what is found).
+market), `guards` (what is rejected), `detection` and `middles` (what is found).
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Scan:
 
 
 def scan(rows: Sequence[Row], settings: Settings, now: int) -> Scan:
-    """Identity, guards and the caller's view of a table."""
+    """Identity, guards and the user's view of a table."""
     world = World(now, load_books())
     quotes, reasons = identify(rows, settings.guards)
     verdict = judge(quotes, world, settings.guards)

@@ -18,7 +18,7 @@ class Price(NamedTuple):
 class Facts(NamedTuple):
     """What is known of a book."""
 
-    feed: str
+    provider: str
     commission: float = 0.0
     exchange: bool = False
 
@@ -101,8 +101,8 @@ def judge(
             continue
         voices = {}
         for book in sorted({p.book for p in prices}, reverse=True):
-            if (key[0], book) in q and (key[0], book) not in aside and books[book].feed != books[key[1]].feed:
-                voices[books[book].feed] = q[key[0], book]
+            if (key[0], book) in q and (key[0], book) not in aside and books[book].provider != books[key[1]].provider:
+                voices[books[book].provider] = q[key[0], book]
         if len(voices) < rules.others:
             continue
         m = median(voices.values())
@@ -128,7 +128,7 @@ def judge(
                 fair = dict(zip(field, power([1 / q[key] for key in keys], places), strict=True))
                 break
     for key, own_q in q.items():
-        if reference and key not in aside and books[key[1]].feed != books[reference].feed:
+        if reference and key not in aside and books[key[1]].provider != books[reference].provider:
             e = fair[key[0]] / own_q - 1
             if e > rules.ev_cap + rules.epsilon:
                 aside[key] = "ev_cap"
@@ -140,7 +140,7 @@ def judge(
     profit = None
     if complete and implied is not None and 1 / implied - 1 >= 1e-9:
         profit = 1 / implied - 1
-        if profit > rules.cap + rules.epsilon or len({books[book].feed for book in legs.values()}) < 2:
+        if profit > rules.cap + rules.epsilon or len({books[book].provider for book in legs.values()}) < 2:
             profit = None
     return Verdict(
         complete, aside, reference, fair, edge, hold - 1 if complete and hold is not None else None, profit,

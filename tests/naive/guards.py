@@ -1,4 +1,4 @@
-"""The guards, one plain function each: from the quotes that are left to the rows to set aside.
+"""The guards, one plain function each: from the quotes that are left to the rows to reject.
 
 The slow twin of the engine's guards. It imports nothing of the package and reads like the rules: every
 function looks at all quotes that survived the guards before it, judges all of them, and only then names
@@ -66,7 +66,7 @@ def started_not_live(quotes: list[Quote], world: World) -> set[int]:
 
 
 def witness_weight(quote: Quote, world: World) -> float:
-    """What a price that is set aside as stale counts for in a median."""
+    """What a price that is rejected as stale counts for in a median."""
     age = world.age(quote)
     if age is None:
         return 0.0
@@ -198,7 +198,7 @@ def ladder_cross(quotes: list[Quote], world: World) -> set[int]:
                 break
             counts = {
                 book: (
-                    len({world.feed(other.book) for judged, other in pairs if judged == book}),
+                    len({world.provider(other.book) for judged, other in pairs if judged == book}),
                     sum(judged == book and _speaks(other, left, world) for judged, other in pairs),
                 )
                 for book, _ in pairs
@@ -214,7 +214,7 @@ def _speaks(quote: Quote, left: list[Quote], world: World) -> bool:
     """Whether no sister of the quote's book stands before it at the same outcome."""
     return not any(
         other.book < quote.book
-        and world.feed(other.book) == world.feed(quote.book)
+        and world.provider(other.book) == world.provider(quote.book)
         and (other.threshold, other.side) == (quote.threshold, quote.side)
         for other in left
     )
@@ -222,7 +222,7 @@ def _speaks(quote: Quote, left: list[Quote], world: World) -> bool:
 
 def _crosses(a: Quote, b: Quote, world: World) -> bool:
     """Whether `a`, on the harder line for its side, is more likely than `b` on the easier one."""
-    if a.side != b.side or world.feed(a.book) == world.feed(b.book) or len(a.family.outcomes) < 2:
+    if a.side != b.side or world.provider(a.book) == world.provider(b.book) or len(a.family.outcomes) < 2:
         return False
     if a.side == a.family.outcomes[0]:
         harder = a.threshold > b.threshold
@@ -254,7 +254,7 @@ def bias(quotes: list[Quote], world: World) -> set[int]:
 
 
 def outlier(quotes: list[Quote], world: World) -> set[int]:
-    """A price too generous beside three or more other feeds: that book's market."""
+    """A price too generous beside three or more other providers: that book's market."""
     aside = set()
     bounds = _outlier_gaps(quotes, world)
     for group in grouped(quotes, lambda quote: (quote.book, quote.market)).values():
@@ -274,7 +274,7 @@ def too_stingy(quotes: list[Quote], world: World) -> set[tuple[str, Market]]:
 
 
 def _outlier_gaps(quotes: list[Quote], world: World) -> dict[int, tuple[float, float]]:
-    """Per row with enough other feeds: the logit gap to their median, and the bound on it."""
+    """Per row with enough other providers: the logit gap to their median, and the bound on it."""
     main = main_lines((quote, quote.odds) for quote in quotes)
     gaps = {}
     for segment in grouped(quotes, lambda quote: quote.segment).values():
@@ -294,7 +294,7 @@ def _bound(quote: Quote, m: float, main: dict[Ladder, int]) -> float:
 
 
 def few_witnesses(quotes: list[Quote], world: World) -> set[tuple[str, Market]]:
-    """A price too generous beside the only other feeds, two of them, that agree: that book's market is in doubt."""
+    """A price too generous beside the only other providers, two of them, that agree: that book's market is in doubt."""
     main = main_lines((quote, quote.odds) for quote in quotes)
     doubtful = set()
     for segment in grouped(quotes, lambda quote: quote.segment).values():

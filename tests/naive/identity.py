@@ -83,7 +83,7 @@ def load_books() -> dict[str, Book]:
     return {
         name: Book(
             name,
-            feed=entry.get("feed", ""),
+            provider=entry.get("feed", ""),
             sharp=entry.get("sharp", False),
             exchange=entry.get("exchange", False),
             mid_price=entry.get("mid_price", False),
@@ -145,7 +145,7 @@ def game(row: Row) -> frozenset[str]:
 
 
 def other_games(votes: Iterable[Mapping[frozenset[str], int]]) -> set[frozenset[str]]:
-    """The games for which no majority of the feeds is, where two have three teams or more between them."""
+    """The games for which no majority of the providers is, where two have three teams or more between them."""
     votes = list(votes)
     games = {each for rows in votes for each in rows}
 
@@ -173,8 +173,8 @@ def of_other_games(rows: Mapping[int, Row]) -> set[int]:
     votes: dict[str, dict[str, Counter[frozenset[str]]]] = {}
     for row in rows.values():
         book = books.get(row["sportsbook"])
-        feed = (book.feed if book else "") or f"={row['sportsbook']}"
-        votes.setdefault(row["event_id"], {}).setdefault(feed, Counter())[game(row)] += 1
+        provider = (book.provider if book else "") or f"={row['sportsbook']}"
+        votes.setdefault(row["event_id"], {}).setdefault(provider, Counter())[game(row)] += 1
     rejected = {event: other_games(of.values()) for event, of in votes.items()}
     return {at for at, row in rows.items() if game(row) in rejected[row["event_id"]]}
 

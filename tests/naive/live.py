@@ -1,6 +1,6 @@
 """The rows of the live board, one dict at a time: what quotes, removals, snapshots, notices and time make of them.
 
-A row is known by its book, its texts and its line; there are no ids, units or slots here. Times are integer
+A row is known by its book, its texts and its line; there are no ids, partitions or slots here. Times are integer
 microseconds, as in the rows of `boards`. Prices are compared exactly, where the board keeps 65535ths.
 """
 
@@ -20,7 +20,7 @@ OWN = (
 )  # fmt: skip
 
 REMEMBERED = 600 * SECOND  # a removal
-AWAY, BACK, WINDOW_S, LOOKS, AGREE, RETURNS = 0.012, 0.003, 21_600, 16, 2, 3  # [flap]
+AWAY, BACK, WINDOW_S, OBSERVATIONS, AGREE, RETURNS = 0.012, 0.003, 21_600, 16, 2, 3  # [flap]
 LEVELS = 6
 UNSEEN, LEAVE, UNSEEN_LEAVE = 900 * SECOND, 600 * SECOND, 21_600 * SECOND  # [event]
 WATCH = 10 * SECOND  # how often rows of ended events are looked for
@@ -56,11 +56,11 @@ def refusal(quote: Quote) -> str | None:
 
 @dataclass
 class Level:
-    """A price that a row had, and when it was last looked at."""
+    """A price that a row had, and when it was last observed."""
 
     prob: float
     second: int
-    look: int
+    observation: int
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Memory:
     """What is remembered of the observations of one row."""
 
     levels: list[Level] = field(default_factory=list)
-    looks: int = 0
+    observations: int = 0
     agreed: int = 0  # observations in a row that agree
     returns: list[int] = field(default_factory=list)  # observations in play at which the price was back
     flap: bool = False
@@ -77,31 +77,31 @@ class Memory:
         self.levels = []
         self.returns = []
 
-    def look(self, prob: float, second: int, *, live: bool) -> None:
-        self.looks += 1
+    def observe(self, prob: float, second: int, *, live: bool) -> None:
+        self.observations += 1
         if not self.levels:
             self.agreed = 1
-            self.levels = [Level(prob, second, self.looks)]
+            self.levels = [Level(prob, second, self.observations)]
             return
         last = self.levels[-1]
         self.agreed = self.agreed + 1 if abs(prob - last.prob) <= BACK else 1
         if self.agreed >= AGREE:
             self.flap = False
         if prob == last.prob:
-            last.second, last.look = second, self.looks
+            last.second, last.observation = second, self.observations
             return
         if self._returned(prob, second):
             if live and self.agreed == 1:
-                self.returns.append(self.looks)
-            recent = [look for look in self.returns if self.looks - look <= LOOKS]
+                self.returns.append(self.observations)
+            recent = [observation for observation in self.returns if self.observations - observation <= OBSERVATIONS]
             self.flap = self.flap or not live or len(recent) >= RETURNS
-        self.levels = [*self.levels, Level(prob, second, self.looks)][-LEVELS:]
+        self.levels = [*self.levels, Level(prob, second, self.observations)][-LEVELS:]
 
     def _returned(self, prob: float, second: int) -> bool:
         """Whether the price left a level by more than `AWAY` and is back at it, soon enough."""
         for at, level in enumerate(self.levels[:-1]):
             near = abs(prob - level.prob) <= BACK
-            soon = second - level.second <= WINDOW_S and self.looks - level.look <= LOOKS
+            soon = second - level.second <= WINDOW_S and self.observations - level.observation <= OBSERVATIONS
             left = any(abs(later.prob - level.prob) > AWAY for later in self.levels[at + 1 :])
             if near and soon and left:
                 return True
@@ -282,7 +282,7 @@ class NaiveLive:
         if known is None or row.left is not None:
             what.add("new")
             row.left = None
-        looked = known is None or time > row.seen or odds not in (None, row.odds) or not row.memory.looks
+        observed = known is None or time > row.seen or odds not in (None, row.odds) or not row.memory.observations
         if odds is not None:
             what |= {"price"} if odds != row.odds else set()
             what |= {"status"} if quote.get("odds_american") != row.american else set()
@@ -304,10 +304,10 @@ class NaiveLive:
             what.add("status")
             row.own = own
         flap = row.memory.flap
-        if looked and not suspended:
+        if observed and not suspended:
             if time - row.seen > WINDOW_S * SECOND:  # unseen for so long
                 row.memory.begin_anew()
-            row.memory.look(1.0 / row.odds, time // SECOND, live=live)
+            row.memory.observe(1.0 / row.odds, time // SECOND, live=live)
         if row.memory.flap != flap:
             what.add("status")
         row.live, row.suspended, row.seen = live, suspended, time

@@ -101,10 +101,10 @@ def expected_return(middle: Middle, tail: Mapping[int, float]) -> float:
 
 
 def generous(board: View, middle: Middle, tail: Mapping[int, float]) -> bool:
-    """Whether a leg alone pays more than `outlier` allows beside the same tail, where three other feeds quote too."""
+    """Whether a leg alone pays more than `outlier` allows beside the same tail, where three other providers quote."""
     quote = middle.over.quote
-    feeds = {board.world.feed(leg.book) for leg in board.everything if leg.quote.ladder == quote.ladder}
-    if len(feeds) < 4:
+    providers = {board.world.provider(leg.book) for leg in board.everything if leg.quote.ladder == quote.ladder}
+    if len(providers) < 4:
         return False
     bound = 0.24 if not quote.live and quote.period == "full_game" and not quote.family.is_prop else 0.35
     for leg, under in ((middle.over, False), (middle.under, True)):
@@ -151,14 +151,14 @@ def known_tail(board: View, middle: Middle) -> Tail | None:
         own = _points_of(board, trusted(board, legs), middle.over.quote, book, points)
         if own is not None:
             return Tail("ladder", own)
-    by_feed: dict[str, dict[int, float]] = {}
+    by_provider: dict[str, dict[int, float]] = {}
     for book in sorted({leg.book for leg in legs} & board.speakers):
         own = _points_of(board, legs, middle.over.quote, book, points)
         if own is not None:
-            by_feed.setdefault(board.world.feed(book), own)
-    if not by_feed:
+            by_provider.setdefault(board.world.provider(book), own)
+    if not by_provider:
         return None
-    ordered = sorted(by_feed.values(), key=lambda own: own[points[0]] - own[points[-1]])
+    ordered = sorted(by_provider.values(), key=lambda own: own[points[0]] - own[points[-1]])
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return Tail("median", {point: 0.5 * (low[point] + high[point]) for point in points})
 

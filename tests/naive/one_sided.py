@@ -34,7 +34,7 @@ class Quote:
 class Sample:
     market: Any
     side: int
-    feed: str
+    provider: str
     level: float
     total: float
     compared: bool
@@ -50,11 +50,11 @@ def logit(odds: Sequence[float]) -> float:
 
 
 def voters(quotes: Sequence[Quote], market: Any, books: Books, params: Params) -> dict[str, Quote]:
-    """By feed, the first book that quotes both sides of a market."""
+    """By provider, the first book that quotes both sides of a market."""
     out: dict[str, Quote] = {}
     for quote in sorted((q for q in quotes if q.market == market and q.side is None), key=lambda q: q.book):
         if quote.usable and adds_up(Price(quote.book, 0.0, quote.odds, 0.0, None), params):  # type: ignore[arg-type]
-            out.setdefault(books.feed[quote.book], quote)
+            out.setdefault(books.provider[quote.book], quote)
     return out
 
 
@@ -62,16 +62,18 @@ def samples(quotes: Sequence[Quote], books: Books, params: Params) -> list[Sampl
     """The book sums of all prices that tell of a margin."""
     out = []
     for quote in quotes:
-        feed, side = books.feed[quote.book], quote.side
+        provider, side = books.provider[quote.book], quote.side
         if not quote.usable:
             continue
         if side is None:
             total = math.fsum(1.0 / d for d in quote.odds if d is not None)
             if adds_up(Price(quote.book, 0.0, quote.odds, 0.0, None), params):  # type: ignore[arg-type]
-                out += [Sample(quote.market, k, feed, level(d), total, False) for k, d in enumerate(quote.odds) if d]
+                out += [
+                    Sample(quote.market, k, provider, level(d), total, False) for k, d in enumerate(quote.odds) if d
+                ]
             continue
         others = voters(quotes, quote.market, books, params)
-        logits = [logit(other.odds) for name, other in others.items() if name != feed]  # type: ignore[arg-type]
+        logits = [logit(other.odds) for name, other in others.items() if name != provider]  # type: ignore[arg-type]
         if not logits:
             continue
         x, odds = median(logits), quote.odds[side]
@@ -81,7 +83,7 @@ def samples(quotes: Sequence[Quote], books: Books, params: Params) -> list[Sampl
         k = math.log(p) / math.log(1.0 / odds)
         total = 1.0 / odds + (1.0 - p) ** (1.0 / k)
         total = min(max(total, params["vote"]["sum_low"]), params["margin"]["sum_high"])
-        out.append(Sample(quote.market, side, feed, level(odds), total, True))
+        out.append(Sample(quote.market, side, provider, level(odds), total, True))
     return out
 
 
@@ -102,9 +104,9 @@ def margin(quote: Quote, known: Sequence[Sample], books: Books, params: Params) 
         return None
     mean = math.fsum(w * b for w, b in both) / total
     variance = math.fsum(w * (b - mean) ** 2 for w, b in both) / total + of["sum_error"] ** 2
-    provider = [s for s in like if s.feed == books.feed[quote.book]]
+    same = [s for s in like if s.provider == books.provider[quote.book]]
     for compared in (False, True):
-        own = weighted([s for s in provider if s.compared == compared])
+        own = weighted([s for s in same if s.compared == compared])
         total = math.fsum(w for w, _ in own) + of["weight"]
         after = (math.fsum(w * b for w, b in own) + of["weight"] * mean) / total
         squares = math.fsum(w * (b - after) ** 2 for w, b in own) + of["weight"] * (variance + (mean - after) ** 2)
@@ -130,7 +132,7 @@ def completed(
 
 
 def own_error(logits: Sequence[float], errors: Sequence[float], close: float, params: Params) -> float:
-    """The standard error of an estimate from the logits of the other feeds, and the errors of their margins."""
+    """The standard error of an estimate from the logits of the other providers, and the errors of their margins."""
     of, n = params["margin"], len(logits)
     mean = math.fsum(logits) / n
     squares = math.fsum((x - mean) ** 2 for x in logits) + of["weight"] * of["vote_error"] ** 2

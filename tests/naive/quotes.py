@@ -17,7 +17,7 @@ class Book:
     """What the catalog knows about a book; the defaults are those of an unknown one."""
 
     name: str
-    feed: str = ""
+    provider: str = ""
     sharp: bool = False
     exchange: bool = False
     mid_price: bool = False
@@ -46,7 +46,7 @@ Segment = tuple[str, bool, str, str, str, int, str]
 
 @dataclass(frozen=True)
 class Quote:
-    """One price whose identity is known. `row` is its place in the caller's table."""
+    """One price whose identity is known. `row` is its place in the user's table."""
 
     row: int
     book: str
@@ -99,9 +99,9 @@ class World:
     def book(self, name: str) -> Book:
         return self.books.get(name, Book(name))
 
-    def feed(self, name: str) -> str:
-        """Sister books share a feed; a book without sisters is its own."""
-        return self.book(name).feed or name
+    def provider(self, name: str) -> str:
+        """Books may share a provider; a book that does not is its own."""
+        return self.book(name).provider or name
 
     def age(self, quote: Quote) -> float | None:
         """Seconds since the price was last seen; a time in the future counts as now."""
@@ -125,21 +125,21 @@ def rows(quotes: Iterable[Quote]) -> set[int]:
 
 @dataclass(frozen=True)
 class Voice:
-    """What one feed says of an outcome, and how much that counts."""
+    """What one provider says of an outcome, and how much that counts."""
 
     prob: float
     weight: float
 
 
 def voices(segment: list[Quote], judged: str, world: World) -> list[Voice]:
-    """One voice per feed other than the judged book's: its smallest book's lowest price; a fresh one before a stale."""
+    """One voice per provider other than the judged book's: its smallest book's lowest price, best a fresh one."""
     everybody = [(quote, 1.0) for quote in segment] + list(world.witnesses.get(segment[0].segment, ()))
     found: dict[str, tuple[tuple[bool, str, float, float], Voice]] = {}
     for quote, weight in everybody:
         rank = (weight < 1.0, quote.book, quote.odds, -weight)
-        feed = world.feed(quote.book)
-        if feed != world.feed(judged) and (feed not in found or rank < found[feed][0]):
-            found[feed] = (rank, Voice(quote.prob, weight))
+        provider = world.provider(quote.book)
+        if provider != world.provider(judged) and (provider not in found or rank < found[provider][0]):
+            found[provider] = (rank, Voice(quote.prob, weight))
     return [voice for _, voice in found.values()]
 
 

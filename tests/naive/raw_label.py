@@ -1,6 +1,6 @@
 """The meaning of one raw label at a time, in plain Python: the slow twin of `oddsengine.identity.raw_labels`.
 
-It reads the catalog and nothing else of the package. Which way round an event names its teams (`lead`, `turned`) and
+It reads the catalog and nothing else of the package. Which way round an event names its teams (`lead`, `swapped`) and
 how many ways a moneyline has is decided over many rows, and left to the test.
 """
 
@@ -67,7 +67,7 @@ def place_of(side: str) -> int:
 
 
 class Term(NamedTuple):
-    """What one raw label and line mean; `_turned` where the row's home and away are the event's away and home.
+    """What one raw label and line mean; `_swapped` where the row's home and away are the event's away and home.
 
     A subject is empty, `home`, `away` or a player's normalised name; `kind.subject` says which of them it is.
     """
@@ -76,11 +76,11 @@ class Term(NamedTuple):
     with_draw: MarketKind  # of a moneyline, if its book quotes a draw; of all others, `kind`
     two_way: int  # a moneyline whose ways depend on the book: 1; in a sport with draws: 2
     side: int  # place in the outcomes of `with_draw`, -1 if it does not read
-    side_turned: int
+    side_swapped: int
     subject: str
-    subject_turned: str
+    subject_swapped: str
     threshold: int  # hundredths; 0 where there is none
-    threshold_turned: int
+    threshold_swapped: int
     verdict: int  # 0, or the code of the reason that lies in raw label and line alone
     teams: Teams
 
@@ -254,8 +254,8 @@ def _hundredths(line: float | None) -> int | None:
     return near if abs(line * 100.0 - near) < 1e-6 and abs(near) <= 1e8 else None
 
 
-def _thresholds(market: _Market, line: float | None, side: int, turned: int) -> tuple[int, int, bool]:
-    """Thresholds of a line straight and turned, and whether the line fits the market."""
+def _thresholds(market: _Market, line: float | None, side: int, swapped: int) -> tuple[int, int, bool]:
+    """Thresholds of a line straight and swapped, and whether the line fits the market."""
     if market.fixed is not None:
         return market.fixed, market.fixed, True
     if not market.kind.has_line:
@@ -265,7 +265,7 @@ def _thresholds(market: _Market, line: float | None, side: int, turned: int) -> 
         return 0, 0, False
     if not market.kind.spread:
         return near, near, True
-    return (-near if side == 0 else near), (-near if turned == 0 else near), True
+    return (-near if side == 0 else near), (-near if swapped == 0 else near), True
 
 
 def read(raw_label: RawLabel, line: float | None) -> Term:
@@ -279,22 +279,22 @@ def read(raw_label: RawLabel, line: float | None) -> Term:
         heard = heard._replace(team={"1": HOME, "2": AWAY}.get(catalog.normalise(selection or ""), -1))
     typed = _typed(selection_type)
     meant, conflict = _side(market, heard, typed)
-    side, side_turned = market.place[meant], market.place[_other(meant)]
+    side, side_swapped = market.place[meant], market.place[_other(meant)]
 
-    subject = subject_turned = ""
+    subject = subject_swapped = ""
     lost = False
     if market.kind.subject == "player":
         subject = catalog.normalise(player or "") or (said.rest if heard.word >= 0 else said.bare)
-        subject_turned, lost = subject, not subject
+        subject_swapped, lost = subject, not subject
     elif market.kind.subject == "team":
         owner, differ = _owner(market, heard, typed[0], label)
         conflict, lost = conflict or differ, owner < 0
         if not lost:
-            subject, subject_turned = SIDES[owner], SIDES[_other(owner)]
+            subject, subject_swapped = SIDES[owner], SIDES[_other(owner)]
     elif heard.beside and heard.word >= 0 and not market.positional:
         lost = True
 
-    threshold, threshold_turned, fits = _thresholds(market, line, side, side_turned)
+    threshold, threshold_swapped, fits = _thresholds(market, line, side, side_swapped)
     stray = not fits
     verdict = _NO_LINE if stray else 0
     if not market.usable:
@@ -304,8 +304,8 @@ def read(raw_label: RawLabel, line: float | None) -> Term:
     elif side < 0 or lost:
         verdict = _UNKNOWN
     return Term(
-        market.kind, market.with_draw, market.two_way, side, side_turned, subject, subject_turned,
-        threshold, threshold_turned, verdict, teams,
+        market.kind, market.with_draw, market.two_way, side, side_swapped, subject, subject_swapped,
+        threshold, threshold_swapped, verdict, teams,
     )  # fmt: skip
 
 
@@ -324,7 +324,7 @@ def lead(rows: Mapping[Teams, int]) -> Teams:
     return min(rows, key=lambda teams: (not all(teams), -rows[teams], teams), default=("", ""))
 
 
-def turned(teams: Teams, lead: Teams) -> bool:
+def swapped(teams: Teams, lead: Teams) -> bool:
     """Whether a row names the teams the other way round than its event."""
     (home, away), (first, last) = teams, lead
     if home == first or away == last:

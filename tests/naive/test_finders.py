@@ -133,8 +133,8 @@ def test_two_names_keep_the_one_nearer_the_others() -> None:
     assert rejected(board, "internal_conflict") == {1: "internal_conflict"}
     assert rejected(board[:3], "internal_conflict") == {0: "internal_conflict", 1: "internal_conflict"}
     # sister books are one voice
-    sisters = [*board[:2], {**board[2], "sportsbook": "unibet"}, {**board[3], "sportsbook": "betrivers"}]
-    assert rejected(sisters, "internal_conflict") == {0: "internal_conflict", 1: "internal_conflict"}
+    same_provider = [*board[:2], {**board[2], "sportsbook": "unibet"}, {**board[3], "sportsbook": "betrivers"}]
+    assert rejected(same_provider, "internal_conflict") == {0: "internal_conflict", 1: "internal_conflict"}
 
 
 def test_a_books_own_sum() -> None:
@@ -159,7 +159,7 @@ def test_the_book_that_contradicts_most_goes() -> None:
         *total("a", 220.5, 1.30, 3.6), *total("b", 210.5, 1.6, 2.35), *total("c", 211.5, 1.65, 2.25),
         *total("d", 221.5, 2.2, 1.7),
     ]  # fmt: skip
-    # over 220.5 at 0.769 against over 210.5 at 0.625 and over 211.5 at 0.606: two feeds, b and c one each
+    # over 220.5 at 0.769 against over 210.5 at 0.625 and over 211.5 at 0.606: two providers, b and c one each
     assert rejected(board, "ladder_cross") == {0: "ladder_cross", 1: "ladder_cross"}
 
 

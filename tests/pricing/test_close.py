@@ -89,14 +89,14 @@ class Board:
         first = np.unique(g.ladder[g.market], return_index=True)[1]  # a row of each ladder
         self.events = [rows[at]["event_id"] for at in g.row[first].tolist()]
         self.minute = fair_close.minutes(opportunity_ids.hash_texts(self.events), self.prepared.guarded.now, table)
-        ballot = self.logits = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
+        book_votes = self.logits = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
         moved = None if pushed is None else np.array([by_event[event] for event in self.events])
         self.estimator = of
         self.input = (
             g, identity.traits, g.odds, self.prepared.guarded.reason, np.zeros(len(identity.books), np.uint8), known,
-            moved, ballot,
+            moved, book_votes,
         )  # fmt: skip
         self.fair = fair_close.estimate(of, *self.input)
         # The probability before anything is scaled for its flags.
@@ -120,7 +120,7 @@ def books_of(prepared: PreparedTable, market: str = "moneyline") -> naive.Books:
         for name, b in known.items()
     }
     return naive.Books(
-        feed={name: b.feed or name for name, b in known.items()},
+        provider={name: b.feed or name for name, b in known.items()},
         sharp={name: table.sharps.get(name, usual[name]) for name in known},
         own={name: PARAMS["books"]["own"].get(name, 1.0) for name in known},
         exchange=frozenset(name for name, b in known.items() if b.exchange),
@@ -386,7 +386,7 @@ def test_the_notation_of_odds_is_irrelevant() -> None:
 
 
 @given(st.lists(levels, min_size=5, max_size=5), levels)
-def test_sisters_do_not_vote_for_each_other(xs: list[float], sister: float) -> None:
+def test_books_of_one_provider_do_not_vote_for_each_other(xs: list[float], sister: float) -> None:
     said = dict(zip(SOME, xs, strict=True)) | {"betonline": 0.1}
     assert Board(moneylines(said)).of("betonline") == Board(moneylines(said | {"lowvig": sister})).of("betonline")
 
@@ -457,7 +457,7 @@ def test_another_sharp_alone_is_suspect_and_no_fair_price_of_the_market(alone: s
     reference = oddsengine.find_ev(odds, now=NOW, sharp=alone, commission={alone: 0.0})
     assert reference["sportsbook"].to_list() == ["fanduel"]
     beside = Board(moneylines({"fanduel": 0.0, alone: 0.2, "betmgm": 0.2}))
-    assert "suspect" not in flags_of(beside, "fanduel"), "two feeds are enough"
+    assert "suspect" not in flags_of(beside, "fanduel"), "two providers are enough"
 
 
 def test_one_soft_book_is_no_reference() -> None:
@@ -781,12 +781,12 @@ class Tape:
         first = np.unique(g.ladder[g.market], return_index=True)[1]
         events = [int(rows[each]["event_id"][1:]) for each in g.row[first].tolist()]
         never = np.full(g.row.size, NO_TIME)
-        ballot = fair_close.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
+        book_votes = fair_close.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
         slope = np.where(np.array(g.outcomes[g.markets[:-1]]) == 2, self.SLOPE, np.nan)
         made = self.memory.refresh(
-            np.array(events, np.uint64) + np.uint64(77), g, ballot, minute, np.full(len(events), NO_TIME), slope,
-            np.full(len(events), 100), identity.traits.feed, identity.books, self.table,
+            np.array(events, np.uint64) + np.uint64(77), g, book_votes, minute, np.full(len(events), NO_TIME), slope,
+            np.full(len(events), 100), identity.traits.provider, identity.books, self.table,
             np.full(len(events), needed, np.uint8),
         )  # fmt: skip
         if commit:
@@ -799,7 +799,7 @@ class Tape:
         return self.steps(at, [said], **words)[0][0]
 
 
-FEED = {book: catalog.book(book).feed or book for book in (*SOME, "betonline", "lowvig")}
+PROVIDER = {book: catalog.book(book).feed or book for book in (*SOME, "betonline", "lowvig")}
 
 
 @given(st.lists(histories(), min_size=1, max_size=3))
@@ -827,7 +827,7 @@ def test_momentum_is_its_definition(histories: list[list[Step]]) -> None:
                 known.append((now, chosen))
             width = len(next(iter(chosen.values()))[1])
             slope = Tape.SLOPE if width == 1 else None
-            expected = naive.momentum(known, now, FEED, slope, Tape.REACH, PARAMS)
+            expected = naive.momentum(known, now, PROVIDER, slope, Tape.REACH, PARAMS)
             assert numbers[:width] == pytest.approx(expected, abs=1e-7)
             assert numbers[width:] == [0.0] * (3 - width)
 
@@ -888,10 +888,10 @@ def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
         rows = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))[:1]]  # nobody is complete
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
-        ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
+        book_votes = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
         made = tape.memory.refresh(
-            np.array([77], np.uint64), g, ballot, np.full(1, round(at * 1e6)), np.full(1, NO_TIME),
-            np.full(1, np.nan), np.zeros(1, np.int64), identity.traits.feed, identity.books, tape.table,
+            np.array([77], np.uint64), g, book_votes, np.full(1, round(at * 1e6)), np.full(1, NO_TIME),
+            np.full(1, np.nan), np.zeros(1, np.int64), identity.traits.provider, identity.books, tape.table,
         )  # fmt: skip
         tape.memory.commit(made)
     assert tape.memory.digest() != before
@@ -902,13 +902,13 @@ def test_a_memory_grows_and_forgets_what_is_old() -> None:
     rows = [row for b in SOME for row in price(b, "total_runs", 8.5, two(0.0))]
     prepared = prepare(pl.DataFrame(rows), [], NOW)
     g, identity = prepared.identity.groups, prepared.identity
-    ballot = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
+    book_votes = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
 
     def step(key: int, seconds: float) -> None:
         minute = np.full(1, round(seconds * 1e6), np.int64)
         made = memory.refresh(
-            np.array([key], np.uint64), g, ballot, minute, np.full(1, NO_TIME), np.full(1, np.nan),
-            np.zeros(1, np.int64), identity.traits.feed, identity.books, table,
+            np.array([key], np.uint64), g, book_votes, minute, np.full(1, NO_TIME), np.full(1, np.nan),
+            np.zeros(1, np.int64), identity.traits.provider, identity.books, table,
         )  # fmt: skip
         memory.commit(made)
 

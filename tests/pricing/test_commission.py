@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive.maths import net_odds as twin
 
-from oddsengine.identity.traits import BookCharges, book_charges
+from oddsengine.identity.traits import BookFees, book_fees
 from oddsengine.maths.odds import charged
-from oddsengine.pricing.commission import Charges, PriceDepth, charge, netted, offered, on_winnings
+from oddsengine.pricing.commission import Fees, PriceDepth, after_fees, netted, offered, on_winnings
 from oddsengine.tables.levels import FlatLevels
 
 NO_LEVELS = FlatLevels(np.empty(0, np.int64), np.empty(0), np.empty(0))
@@ -30,7 +30,7 @@ def test_twin(odds: float, rate: float, fee: float) -> None:
 
 
 @given(st.floats(1.001, 1000.0), st.floats(0.0, 0.2), st.floats(0.0, 0.2))
-def test_a_charge_never_improves_a_price(odds: float, rate: float, fee: float) -> None:
+def test_a_fee_never_improves_a_price(odds: float, rate: float, fee: float) -> None:
     assert 1.0 <= charged(odds, rate, fee) <= odds * (1.0 + 1e-12)
 
 
@@ -70,36 +70,36 @@ def test_the_worked_example_of_two_bets_at_one_exchange() -> None:
     assert [paid(stakes, odds, [0.05, 0.05], [0, 0], winner) - 125.0 for winner in (0, 1)] == pytest.approx([14.25] * 2)
 
 
-def test_own_commissions_of_prices_come_before_those_of_their_book_and_after_the_callers() -> None:
+def test_own_commissions_of_prices_come_before_those_of_their_book_and_after_the_users() -> None:
     own = PriceDepth(np.array([1, 3]), np.array([0.1, 0.2]), np.array([np.nan, 0.07]), NO_LEVELS)
     book, rows = np.array([0, 0, 1, 1, 1], np.int32), np.array([[0, 1, 2], [3, 4, 1]], np.int32)
     no_fee, before = np.zeros(2), np.zeros(rows.shape, np.uint8)
-    of_book = BookCharges(np.array([0.05, 0.02]), no_fee, no_fee, np.full(2, 0.01))
-    charges = Charges(of_book, np.zeros(2, np.uint8), own)
-    assert on_winnings(book, rows, before, charges).tolist() == [[0.05, 0.1, 0.02], [0.0, 0.02, 0.1]]
-    assert charges.slack == pytest.approx(1.0 / 0.8)
-    callers = charges._replace(replaced=np.array([1, 0], np.uint8))
-    assert on_winnings(book, rows, before, callers).tolist() == [[0.05, 0.05, 0.02], [0.0, 0.02, 0.05]]
-    assert on_winnings(book, rows, before, charges._replace(depth=None)).tolist() == [
+    of_book = BookFees(np.array([0.05, 0.02]), no_fee, no_fee, np.full(2, 0.01))
+    fees = Fees(of_book, np.zeros(2, np.uint8), own)
+    assert on_winnings(book, rows, before, fees).tolist() == [[0.05, 0.1, 0.02], [0.0, 0.02, 0.1]]
+    assert fees.slack == pytest.approx(1.0 / 0.8)
+    users = fees._replace(replaced=np.array([1, 0], np.uint8))
+    assert on_winnings(book, rows, before, users).tolist() == [[0.05, 0.05, 0.02], [0.0, 0.02, 0.05]]
+    assert on_winnings(book, rows, before, fees._replace(depth=None)).tolist() == [
         [0.05, 0.05, 0.02],
         [0.02, 0.02, 0.05],
     ]
 
 
 def test_a_fee_in_play_is_not_due_before_the_start() -> None:
-    charges = book_charges(["novig", "kalshi", "betfair_exchange"])
+    fees = book_fees(["novig", "kalshi", "betfair_exchange"])
     odds, book = np.array([2.0, 2.0, 2.0, 2.0, 3.0]), np.array([0, 0, 1, 1, 2])
     live = np.array([0, 1, 0, 1, 1], np.uint8)
     expected = [2.0, 1.0 / (0.5 + 0.0075), 1.0 / 0.5175, 1.0 / 0.5175, 2.9]
-    assert charge(odds, book, live, charges).tolist() == pytest.approx(expected)
+    assert after_fees(odds, book, live, fees).tolist() == pytest.approx(expected)
 
 
 def test_the_fee_of_an_order_is_rounded_as_its_book_does() -> None:
     """A dollar at 0.50 with F of 0.03 is 1.97 contracts, whose fee is 0.01478."""
-    of_book = book_charges(["novig", "polymarket", "corner_shop"])
+    of_book = book_fees(["novig", "polymarket", "corner_shop"])
     odds, book, live = np.full(3, 2.0), np.arange(3), np.ones(3, np.uint8)
-    charges = Charges(of_book._replace(live_fee=np.full(3, 0.03)), np.zeros(3, np.uint8), None)
-    net = charge(odds, book, live, charges.of_book)
+    fees = Fees(of_book._replace(live_fee=np.full(3, 0.03)), np.zeros(3, np.uint8), None)
+    net = after_fees(odds, book, live, fees.of_book)
     contracts = 1.0 / 0.5075
     costs = [contracts * 0.5 + fee for fee in (0.01478, 0.01478, 0.02)]
-    assert offered(odds, book, live, net, charges, 1.0).tolist() == pytest.approx([contracts / cost for cost in costs])
+    assert offered(odds, book, live, net, fees, 1.0).tolist() == pytest.approx([contracts / cost for cost in costs])

@@ -66,7 +66,7 @@ def known_books() -> naive_close.Books:
     known, of = {name: catalog.book(name) for name in BOOKS}, PARAMS["sharp"]
     usual = {name: of["exchange"] if b.exchange else of["other"] if b.sharp else 0.0 for name, b in known.items()}
     return naive_close.Books(
-        feed={name: b.feed or name for name, b in known.items()},
+        provider={name: b.feed or name for name, b in known.items()},
         sharp={name: of["books"].get(name, usual[name]) for name in known},
         own={name: PARAMS["books"]["own"].get(name, 1.0) for name in known},
         exchange=frozenset(),
@@ -127,9 +127,9 @@ def test_it_is_its_twin(seed: int, hours: float | None) -> None:
                     assert found[key][2] == before[key][2]
                     continue
                 votes = {
-                    books.feed[price.book]: price
+                    books.provider[price.book]: price
                     for price in sorted([*whole, *more], key=lambda price: price.book, reverse=True)
-                    if naive_close.adds_up(price, PARAMS) and books.feed[price.book] != books.feed[q.book]
+                    if naive_close.adds_up(price, PARAMS) and books.provider[price.book] != books.provider[q.book]
                 }
                 logits = [naive.logit(price.odds) for price in votes.values()]
                 margins = [errors.get(price.book, 0.0) for price in votes.values()]

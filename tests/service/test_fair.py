@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
-from backtesting.test_audit import LOOKS, history
+from backtesting.test_audit import SNAPSHOTS, history
 from support.handler_calls import NoKeys, ask, found
 from support.logs import logged
 from support.service_running import Running, running, until
@@ -133,8 +133,8 @@ def test_the_command_fits_a_table_to_the_tapes_of_a_node(
     engine, writer = oe.resume(folder)
     view = engine.view(method="close", kinds=("ev",), keep=True)
     with writer:
-        for look in read_history(history(51, looks=LOOKS)).observations:
-            engine.step(look.quotes, look.now)
+        for snapshot in read_history(history(51, snapshots=SNAPSHOTS)).snapshots:
+            engine.step(snapshot.quotes, snapshot.now)
     assert view.active
     with following(tmp_path, monkeypatch) as (node, _):
         assert main(["calibrate", "--data", str(tmp_path)]) == 0

@@ -796,7 +796,7 @@ def test_demonstration_keys_are_fixed(demo: KeyStore) -> None:
 # ---- against a twin ----
 
 
-class EquivalentOutcomes(RuleBasedStateMachine):
+class TwoStores(RuleBasedStateMachine):
     """Two nodes over one file do what a dict does."""
 
     made = Bundle("made")
@@ -806,14 +806,14 @@ class EquivalentOutcomes(RuleBasedStateMachine):
         self.folder = folder
         self.stores = [opened(folder), opened(folder)]
         self.key_of: dict[str, str] = {}  # id to its key
-        self.equivalent: dict[str, tuple[str, KeyTerms]] = {}  # active keys: account and terms
+        self.expected: dict[str, tuple[str, KeyTerms]] = {}  # active keys: account and terms
         self.seen: set[str] = set()  # every key there ever was
 
     def _took(self, made: Any) -> str:
         self.seen.add(made.key)
         ident: str = made.record.id
         self.key_of[ident] = made.key
-        self.equivalent[made.key] = made.record.account, made.record.terms
+        self.expected[made.key] = made.record.account, made.record.terms
         return ident
 
     @rule(target=made, at=st.integers(0, 1), account=st.sampled_from(["a", "b"]), terms=TERMS)
@@ -825,7 +825,7 @@ class EquivalentOutcomes(RuleBasedStateMachine):
 
     @rule(target=made, at=st.integers(0, 1), by=made, tier=st.sampled_from([*TIERS]))
     def create_like(self, at: int, by: str, tier: str) -> str:
-        known = self.equivalent.get(self.key_of[by])
+        known = self.expected.get(self.key_of[by])
         if known is None or TIERS[tier].rank > TIERS[known[1].tier].rank:
             account, terms = known or ("a", KeyTerms("enterprise"))
             with pytest.raises(BeyondError if known else UnknownKeyError):
@@ -836,11 +836,11 @@ class EquivalentOutcomes(RuleBasedStateMachine):
     @rule(at=st.integers(0, 1), ident=made)
     def revoke(self, at: int, ident: str) -> None:
         self.stores[at].revoke(ident)
-        self.equivalent.pop(self.key_of[ident], None)
+        self.expected.pop(self.key_of[ident], None)
 
     @rule(at=st.integers(0, 1), ident=made)
     def rotate(self, at: int, ident: str) -> None:
-        known = self.equivalent.pop(self.key_of[ident], None)
+        known = self.expected.pop(self.key_of[ident], None)
         if known is None:
             with pytest.raises(UnfitError):
                 self.stores[at].rotate(ident)
@@ -854,8 +854,8 @@ class EquivalentOutcomes(RuleBasedStateMachine):
         except UnfitError:
             return
         assert record.terms == terms
-        if self.key_of[ident] in self.equivalent:
-            self.equivalent[self.key_of[ident]] = record.account, terms
+        if self.key_of[ident] in self.expected:
+            self.expected[self.key_of[ident]] = record.account, terms
 
     @rule(at=st.integers(0, 1))
     def reopen(self, at: int) -> None:
@@ -866,21 +866,21 @@ class EquivalentOutcomes(RuleBasedStateMachine):
     def same(self) -> None:
         for store in self.stores:
             for key in self.seen:
-                known = self.equivalent.get(key)
+                known = self.expected.get(key)
                 assert store.find(key) == (known and known[1].caller(known[0], key.partition(".")[0]))
             active = {record.id: (record.account, record.terms) for record in store.list() if record.active}
-            assert active == {key.partition(".")[0]: known for key, known in self.equivalent.items()}
+            assert active == {key.partition(".")[0]: known for key, known in self.expected.items()}
 
     def teardown(self) -> None:
         for store in getattr(self, "stores", ()):
             store.close()
 
 
-def test_twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_stores_agree_with_a_dict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYS_TWIN", str(tmp_path))
     monkeypatch.setattr(module, "_LOOK_S", 0.0)  # the other node need not wait
     monkeypatch.setattr(module, "_REMEMBERED", 3)
-    machine: Any = EquivalentOutcomes.TestCase
+    machine: Any = TwoStores.TestCase
     machine("runTest").runTest()
 
 

@@ -24,7 +24,7 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import HAZARDS, FeedBatch, Phantom, World
-from oddsengine.simulate.simulated_books import Opinions, provider
+from oddsengine.simulate.simulated_books import Opinions, simulated_book
 from oddsengine.simulate.simulated_leagues import LADDERS
 from oddsengine.simulate.world import START
 from oddsengine.tables.schema import ODDS_SCHEMA
@@ -115,7 +115,7 @@ def test_rows_are_what_the_door_expects() -> None:
     assert not {"unmapped", "unknown_outcome", "ambiguous_moneyline", "no_line"} & set(names)
 
 
-def test_honest_prices_are_set_aside_for_their_age_and_little_else() -> None:
+def test_honest_prices_are_rejected_for_their_age_and_little_else() -> None:
     world = World(5, events=20, tick=TICK)
     board = Board()
     for batch in world.run(300.0):
@@ -539,8 +539,8 @@ def test_books_that_follow_each_other_hear_of_news_late_and_one_after_the_other(
     news, live, soon = np.full((1, LADDERS), 0.2), np.zeros(1, bool), np.full(1, 7_200.0)
     left = {}
     for slow in (1.0, 20.0):
-        providers = [provider(name).straying(1.0, slow=slow)._replace(noise=0.0) for name in names]
-        opinions = Opinions(providers, 1, np.random.default_rng(1), follow=slow > 1.0)
+        simulated_books = [simulated_book(name).straying(1.0, slow=slow)._replace(noise=0.0) for name in names]
+        opinions = Opinions(simulated_books, 1, np.random.default_rng(1), follow=slow > 1.0)
         opinions.react(np.array([0]), news)
         means = []
         for _ in range(60):

@@ -107,7 +107,8 @@ def plain(engine: Engine, update: Update, views: Mapping[int, View], crowd: Sequ
     return {
         "number": update.number,
         "rows": {"changed": rows_digest(update.facts.take(update.rows)), "what": digest(sorted(update.what.tolist())),
-                 "gone": digest(sorted(update.gone.id.tolist())), "late": update.late, "again": len(update.again)},
+                 "gone": digest(sorted(update.removed_rows.id.tolist())), "late": update.late,
+                 "again": len(update.again)},
         "aside": engine.rejected_counts(),
         "views": {str(at): opened(update.plain(view)) for at, view in views.items() if view in update.views},
         "crowd": [told(update, view) for view in crowd],

@@ -86,13 +86,13 @@ def table(*parts: Row | Rows) -> pl.DataFrame:
 
 
 def aside(odds: pl.DataFrame, **words: Any) -> dict[int, str]:
-    """What is set aside: place in the table, from 0, and by which guard."""
+    """What is rejected: place in the table, from 0, and by which guard."""
     found = oddsengine.rejected(odds, now=MOMENT, **words)
     return dict(found.select("row", "guard").iter_rows())
 
 
 def reason(odds: pl.DataFrame, place: int, **words: Any) -> str:
-    """Why the row at a place is set aside."""
+    """Why the row at a place is rejected."""
     found = oddsengine.rejected(odds, now=MOMENT, **words).filter(pl.col("row") == place)
     return str(found["reason"].item())
 

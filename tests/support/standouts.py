@@ -30,7 +30,7 @@ SCHEMA = {
 
 
 class Standouts(NamedTuple):
-    """Callers, rows of the groups, the next best odds, leads as fractions, and ids."""
+    """Users, rows of the groups, the next best odds, leads as fractions, and ids."""
 
     who: Any
     row: Any
@@ -46,16 +46,16 @@ def find(search: Search) -> Standouts:
     v, g = search.prices, search.prices.groups
     who, row, beaten = list[int](), list[int](), list[float]()
     segment = g.segments[g.market] + g.side
-    for caller, least in enumerate(search.thresholds["min_lead"].tolist()):
+    for user, least in enumerate(search.thresholds["min_lead"].tolist()):
         if not np.isfinite(least):
             continue
-        books = v.wanted[caller][g.book] != 0
+        books = v.wanted[user][g.book] != 0
         rows = np.flatnonzero((v.reason == 0) & books & (search.scope.markets[g.market] != 0))
         rows = rows[np.lexsort((g.book[rows], -v.net[rows], segment[rows]))]
         for same in np.split(rows, np.flatnonzero(np.diff(segment[rows])) + 1):
             others = [at for at in same.tolist() if g.book[at] != g.book[same[0]]]
             if others and v.net[same[0]] / v.net[others[0]] - 1.0 >= least - search.epsilon:
-                who.append(caller)
+                who.append(user)
                 row.append(int(same[0]))
                 beaten.append(float(v.net[others[0]]))
     at = np.array(row, np.int32)

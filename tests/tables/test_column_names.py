@@ -292,7 +292,7 @@ def test_what_has_no_teams_says_which_columns_are_missing() -> None:
 
 def test_histories_are_read_by_the_names_of_their_games() -> None:
     odds = rows(fixture="Celtics @ Lakers", last_seen_at=datetime(2026, 2, 8, tzinfo=UTC))
-    assert set(next(read_history(odds.lazy()).observations).quotes["home_team"]) == {"Lakers"}
+    assert set(next(read_history(odds.lazy()).snapshots).quotes["home_team"]) == {"Lakers"}
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -301,8 +301,8 @@ def test_a_history_of_teams_that_meet_again_has_two_games(lazy: bool, as_text: b
     days = [datetime(2026, 2, day, 18, tzinfo=UTC) for day in (8, 9)]
     odds = pl.concat([rows(fixture="Celtics @ Lakers", start=day, last_seen_at=day) for day in days])
     odds = odds.with_columns(pl.col("start").dt.to_string("iso:strict")) if as_text else odds
-    looks = read_history(odds.lazy() if lazy else odds).observations
-    games = {event for piece in looks for event in piece.quotes["event_id"]}
+    snapshots = read_history(odds.lazy() if lazy else odds).snapshots
+    games = {event for piece in snapshots for event in piece.quotes["event_id"]}
     assert games == {"2026-02-08/Lakers/Celtics", "2026-02-09/Lakers/Celtics"}
 
 
@@ -310,8 +310,8 @@ def test_a_history_of_teams_that_meet_again_has_two_games(lazy: bool, as_text: b
 @pytest.mark.parametrize("start", ["2026-02-08T19:30:00Z", datetime(2026, 2, 8, 19, 30, tzinfo=UTC)])
 def test_a_history_without_ids_has_games_of_day_and_teams(lazy: bool, start: object) -> None:
     odds = rows(home="Lakers", away="Celtics", start=start, last_seen_at=datetime(2026, 2, 8, tzinfo=UTC))
-    looks = read_history(odds.lazy() if lazy else odds).observations
-    assert {event for piece in looks for event in piece.quotes["event_id"]} == {"2026-02-08/Lakers/Celtics"}
+    snapshots = read_history(odds.lazy() if lazy else odds).snapshots
+    assert {event for piece in snapshots for event in piece.quotes["event_id"]} == {"2026-02-08/Lakers/Celtics"}
 
 
 # ---- wide tables and columns to add ----

@@ -471,7 +471,7 @@ def test_a_wide_history_is_replayed_as_a_long_one() -> None:
         }
     )
     for history in (wide, wide.lazy()):
-        quotes = pl.concat([look.quotes for look in read_history(history).observations], how="diagonal")
+        quotes = pl.concat([snapshot.quotes for snapshot in read_history(history).snapshots], how="diagonal")
         assert quotes.select("market_type", "home_team", "odds_decimal").rows() == [
             ("moneyline", L, price) for price in (1.9, 2.0, 1.8, 2.1)
         ]

@@ -1,4 +1,4 @@
-"""The board that ships with the package: honest opportunities are found, and only those; every hazard is set aside."""
+"""The board that ships with the package: honest opportunities are found, and only those; every hazard is rejected."""
 
 import importlib.util
 from pathlib import Path
@@ -103,7 +103,7 @@ def test_every_guard_has_rows(table: OddsTable) -> None:
     assert named >= {"suspended", "unmapped", "ambiguous_moneyline", "bad_value", "missing_value"}
 
 
-def test_what_is_set_aside_is_what_was_planted_for_it(table: OddsTable, labels: pl.DataFrame) -> None:
+def test_what_is_rejected_is_what_was_planted_for_it(table: OddsTable, labels: pl.DataFrame) -> None:
     hazards = labels.filter(pl.col("label").str.starts_with("hazard:"))
     wanted = {
         (row, CAUGHT_BY.get(name, name))

@@ -40,23 +40,23 @@ def test_the_frame_replays_to_the_board_of_every_step(tape: oe.Tape) -> None:
     for one, other in zip(steps(recorded, past), steps(replayed, frame), strict=True):
         assert one.now == other.now
         assert active(recorded) == active(replayed)
-        count, removed = count + 1, removed + one.update.gone.slot.size
+        count, removed = count + 1, removed + one.update.removed_rows.slot.size
     assert count == tape.steps
     assert removed > 20  # without their rows in the frame, the boards would differ
 
 
 def test_every_quote_is_a_row_and_every_removal(tape: oe.Tape) -> None:
     frame = tape.frame()
-    gone = 0
+    removed = 0
     last: dict[int, int] = {}
 
     def count(update: oe.Update) -> None:
-        nonlocal gone
-        gone += update.gone.slot.size
-        last[update.now] = update.gone.slot.size
+        nonlocal removed
+        removed += update.removed_rows.slot.size
+        last[update.now] = update.removed_rows.slot.size
 
     oe.replay(tape, on_update=count)
-    assert frame.height == tape.quotes + gone
+    assert frame.height == tape.quotes + removed
     assert frame.schema == pl.Schema(FRAME_SCHEMA)
     assert set(frame.columns) - set(ODDS_SCHEMA) == {"recorded_at"}
     assert frame["recorded_at"].is_sorted()

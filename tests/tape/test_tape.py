@@ -788,7 +788,9 @@ def test_writing_goes_on_after_a_torn_end(
 
 
 @pytest.mark.parametrize("block", [0, 2])
-def test_steps_that_the_catalogue_knows_of_are_set_aside(small: tuple[Path, list[str]], block: int) -> None:
+def test_steps_that_the_catalogue_knows_of_are_kept_in_a_file_of_their_own(
+    small: tuple[Path, list[str]], block: int
+) -> None:
     """A disk error in a block makes the rest of a tape unreadable; it is not overwritten."""
     path, hashes = small
     file = path / "00000001.tape"

@@ -217,8 +217,8 @@ class _SentRows:
     def end(self, kind: str, still: pl.Series | None = None) -> None:
         """Remember as ended what is not among some ids that are open still."""
         rows = self._of(kind)
-        if gone := set(rows).difference(() if still is None or not rows else still.to_list()):
-            last = [(ident, raw) for ident in gone if (raw := rows.pop(ident, None)) is not None]
+        if expired := set(rows).difference(() if still is None or not rows else still.to_list()):
+            last = [(ident, raw) for ident in expired if (raw := rows.pop(ident, None)) is not None]
             self._ended.add(self._board, kind, last)
 
     def close(self) -> None:

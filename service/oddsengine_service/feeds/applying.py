@@ -10,7 +10,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.event_status import STATUSES
 from oddsengine.feeds import Game, Payload
-from oddsengine.feeds.merged_scores import turned_round
+from oddsengine.feeds.merged_scores import swapped_sides
 from oddsengine.live.update import Update
 from oddsengine.matching import Decision, Matcher, Overrides, PlayerNames, QuarantinedGame, placed_quotes
 from oddsengine_service.board.futures_board import NodeFutures
@@ -161,11 +161,11 @@ class PayloadApplier:
 
     def _make_room(self, source: str, payload: Payload) -> None:
         """Drop games of a source that it mentioned longest ago, if it has too many."""
-        gone = self.games.surplus(source, payload)
-        for event in gone:
+        unlisted = self.games.surplus(source, payload)
+        for event in unlisted:
             self._drop(source, event)
             self._matcher.drop(source, event)
-        self._replication.decided(self._matcher, [(source, event) for event in gone])
+        self._replication.decided(self._matcher, [(source, event) for event in unlisted])
 
     def match_some(self, source: str, games: Sequence[Game]) -> Sequence[Game]:
         """Match games in one turn; return those that are left. The limit counts work, and is not a time."""
@@ -195,14 +195,14 @@ class PayloadApplier:
             if (known := self.games.known.get((source, event))) and known.event
         }
         listed = {(catalog.book(book).id, ours.get(event)) for book, event in quoted}
-        gone = [(book, event) for book, event in board.rows() if catalog.book(book).id in books]
-        gone = [pair for pair in gone if (catalog.book(pair[0]).id, pair[1]) not in listed]
-        return self.apply(source, part, gone, payload)
+        unlisted = [(book, event) for book, event in board.rows() if catalog.book(book).id in books]
+        unlisted = [pair for pair in unlisted if (catalog.book(pair[0]).id, pair[1]) not in listed]
+        return self.apply(source, part, unlisted, payload)
 
     def apply(
-        self, source: str, payload: Payload, gone: Sequence[tuple[str, str]] = (), whole: Payload | None = None
+        self, source: str, payload: Payload, unlisted: Sequence[tuple[str, str]] = (), whole: Payload | None = None
     ) -> AppliedPayload:
-        """Apply a payload, or a part of `whole`; `gone` are books and our events without prices."""
+        """Apply a payload, or a part of `whole`; `unlisted` are books and our events without prices."""
         games = self.games.of(source, payload)
         ours, doubtful = self._matched(source, games)
         quotes = placed_quotes(payload.quotes, ours, self._players)
@@ -220,7 +220,7 @@ class PayloadApplier:
             quoted = placed_quotes(whole.quotes, self.events_of(source, whole)[1], self._players)
         more = {
             "removed": self._rows.removed(source, payload.removed, quoted),
-            "complete": [*moved, *complete, *gone],
+            "complete": [*moved, *complete, *unlisted],
             "events": events,
         }
         now = self.clock() if self.clock is not None else payload.moment or self.now()
@@ -243,9 +243,9 @@ class PayloadApplier:
             event = ours.get(reading.event)
             if event is None:
                 continue
-            game, turned = games[reading.event], self._matcher.match(source, games[reading.event]).turned
-            home, away = (game.away, game.home) if turned else (game.home, game.away)
-            readings.append((turned_round(reading) if turned else reading)._replace(event=event, source=source))
+            game, swapped = games[reading.event], self._matcher.match(source, games[reading.event]).swapped
+            home, away = (game.away, game.home) if swapped else (game.home, game.away)
+            readings.append((swapped_sides(reading) if swapped else reading)._replace(event=event, source=source))
             teams[event] = Teams(game.sport, game.league, home, away)
         self._scores.put(readings, self.now(), teams)
 

@@ -78,7 +78,7 @@ def check(
     async def everything() -> tuple[list[FeedCheck], dict[str, Cleaned]]:
         secrets = Secrets()
         recorders = {
-            name: Recorder(name, feed.kind, _told(feed, secrets), oddsengine.__version__)
+            name: Recorder(name, feed.kind, _recorded_settings(feed, secrets), oddsengine.__version__)
             for name, feed in (settings.feeds.items() if record else ())
         }
         with secrets.out_of_logs():
@@ -94,15 +94,15 @@ def check(
     return asyncio.run(everything())
 
 
-def _told(feed: FeedSettings, secrets: Secrets) -> dict[str, Any]:
+def _recorded_settings(feed: FeedSettings, secrets: Secrets) -> dict[str, Any]:
     """The settings of a feed that a recording says: those that are not the usual ones."""
     given = msgspec.to_builtins(feed)
     usual = {field.name: field.default for field in msgspec.structs.fields(feed)}
-    said = msgspec.json.encode(
+    changed = msgspec.json.encode(
         {name: value for name, value in given.items() if value != usual[name] and name not in ("name", "kind")}
     )
-    told: dict[str, Any] = msgspec.json.decode(secrets.clean_bytes(said))
-    return told
+    settings: dict[str, Any] = msgspec.json.decode(secrets.clean_bytes(changed))
+    return settings
 
 
 async def _try(

@@ -18,8 +18,8 @@ class RowIds:
 
     def follow(self, update: Update) -> None:
         """Process added and removed rows."""
-        gone = update.gone
-        for price in zip(gone.sportsbooks, gone.texts, strict=True):
+        removed = update.removed_rows
+        for price in zip(removed.sportsbooks, removed.texts, strict=True):
             self._rows.pop(price, None)
         new = update.new
         prices = zip(new.sportsbooks, new.texts, strict=True)

@@ -71,7 +71,7 @@ class NodeTape(TapeWriter):
 
 def sweep(folder: Path, before: datetime) -> list[str]:
     """Delete tapes that were started before a time; other files in the folder are left alone."""
-    gone = []
+    removed = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
             begun = datetime.strptime(path.name, _NAME).replace(tzinfo=UTC)
@@ -79,5 +79,5 @@ def sweep(folder: Path, before: datetime) -> list[str]:
             continue
         if begun < before and path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-            gone.append(path.name)
-    return gone
+            removed.append(path.name)
+    return removed

@@ -120,12 +120,12 @@ def _facts() -> dict[str, Any]:
     return {
         "categories": {name: list(kinds) for name, kinds in catalog.categories().items()},
         "families": families,
-        "charges": {
+        "fees": {
             book.id: [book.commission, book.contract_fee(live=False), book.contract_fee(live=True)]
             for book in catalog.books().values()
             if book.commission or book.fee or book.live_fee
         },
-        "desks": {book.id: book.feed for book in catalog.books().values() if book.feed},
+        "providers": {book.id: book.feed for book in catalog.books().values() if book.feed},
         "stale": {"live": limits.stale_live_s, "before": limits.stale_prematch_s},
         "doubtful": {"live": limits.stale_very_live_s, "before": limits.stale_flag_prematch_s},
         "methods": list(DEVIG_METHODS),

@@ -5,7 +5,7 @@ const HELD_MS = 30_000; // a suspended market keeps its place
 
 // What a price pays once its commission or fee is off: its own, or the book's.
 function net(price, decimal = price.odds_decimal) {
-  const [ofBook, feeOfBook, liveFeeOfBook] = charges[price.sportsbook] ?? [0, 0, 0];
+  const [ofBook, feeOfBook, liveFeeOfBook] = fees[price.sportsbook] ?? [0, 0, 0];
   const [commission, fee] = [price.commission ?? ofBook, price.contract_fee ?? (price.is_live ? liveFeeOfBook : feeOfBook)];
   const share = 1 / (1 + (decimal - 1) * (1 - commission));
   return 1 / (share + fee * share * (1 - share));

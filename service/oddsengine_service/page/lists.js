@@ -127,7 +127,7 @@ function fairCell({ row, seen }) {
   return [el("span", { title }, odds(row.no_vig_odds, decimalOf(row.no_vig_odds))), said !== lists.shared && el("span", { class: "under", title }, said), ageOf(seen)];
 }
 const ageOf = (seen) => el("span", { class: "under age" }, aged(seen), " old");
-// Independent books, whose own prices say that the bet is worth more than it costs; books of one desk are one.
+// Independent books, whose own prices say that the bet is worth more than it costs; books of one odds provider are one.
 const agreeing = ({ agreeing_books: agree, independent_books: others }) => (others ? `${agree} of ${others} independent books agree` : "");
 function agreement(row) {
   const title = [agreeing(row) && `${agreeing(row)} that the bet has a positive EV, by their own prices`, `${row.book_count} books quote the market`].filter(Boolean).join("; ");
@@ -145,7 +145,7 @@ KINDS.ev.columns = [
   { id: "game", name: "Bet", key: (it) => it.game, fill: (it) => [el("span", { class: "bet" }, it.legs[0].selection), ...chips(it), gameLine(it, called("markets", it.market), league(it))] },
   { id: "book", name: "Book", key: (it) => called("sportsbooks", it.row.sportsbook), fill: (it) => [
     ...bookLinks(it, [it.row.sportsbook]),
-    it.sisters && el("span", { class: "under line", title: "The same bet, at books of the same operator" }, ...it.sisters.flatMap((sister, i) => [i ? ", " : "", bookLink(sister, sister.row.sportsbook), ` ${odds(sister.row.odds_american, sister.row.odds_decimal)}`])),
+    it.brands && el("span", { class: "under line", title: "The same bet, at books of the same operator" }, ...it.brands.flatMap((brand, i) => [i ? ", " : "", bookLink(brand, brand.row.sportsbook), ` ${odds(brand.row.odds_american, brand.row.odds_decimal)}`])),
   ] },
   { id: "odds", name: "Odds", number: true, key: (it) => it.row.odds_decimal, fill: (it) => [el("b", {}, odds(it.row.odds_american, it.row.odds_decimal))] },
   { id: "fair", name: "Fair", label: "Fair", number: true, key: (it) => decimalOf(it.row.no_vig_odds), fill: (it) => fairCell(it) },
@@ -188,7 +188,7 @@ class Lists {
   least = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, settings[kind]]));
   pages = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, 0]));
   filter = { sport: "", league: "", market: "", when: "", find: "", words: [], low: "", high: "", hours: "", stands: "", terms: "", stake: "", include: "", sharp: "", method: "", books: null, group: true, hidden: false };
-  folded = 0; // rows of sister books that stand in another's
+  folded = 0; // rows of brands that stand in another's
   shared = ""; // the reference of the fair prices, if all rows have the same
   example = ""; // id of the row that is explained
   kind = "ev";
@@ -280,19 +280,19 @@ class Lists {
     return this.#grouped(open);
   }
 
-  // Books of one desk quote one price under several names: the first stands for all of them.
+  // Books of one odds provider quote one price under several names: the first stands for all of them.
   #folded(found) {
     const first = new Map();
     this.folded = 0;
     return found.filter((it) => {
-      it.sisters = null;
-      const desk = it.kind === "ev" && desks[it.row.sportsbook];
-      if (!desk) return true;
+      it.brands = null;
+      const provider = it.kind === "ev" && providers[it.row.sportsbook];
+      if (!provider) return true;
       const { line, player_name, selection_type, selection } = it.row;
-      const key = [it.eventId, marketKey({ market_type: it.market, market_segment: it.row.market_segment }), line, player_name, selection_type ?? selection, desk].join("|");
+      const key = [it.eventId, marketKey({ market_type: it.market, market_segment: it.row.market_segment }), line, player_name, selection_type ?? selection, provider].join("|");
       const leader = first.get(key);
       if (!leader) return first.set(key, it);
-      (leader.sisters ??= []).push(it);
+      (leader.brands ??= []).push(it);
       this.folded += 1;
       return false;
     });
@@ -412,7 +412,7 @@ class Lists {
     let node = this.#nodes.get(it.id);
     const before = node?.item;
     const score = it.row.is_live ? games.of(it.eventId) : null;
-    const mark = `${settings.format} ${known} ${it.follows} ${it.same ? `${it.same.others} ${it.same.share}` : ""} ${(it.sisters ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark} ${this.shared} ${it.id === this.example}`;
+    const mark = `${settings.format} ${known} ${it.follows} ${it.same ? `${it.same.others} ${it.same.share}` : ""} ${(it.brands ?? []).map((each) => each.id + each.row.odds_decimal)} ${stakeMark} ${this.shared} ${it.id === this.example}`;
     if (before === it && node.mark === mark && node.score === score) return node;
     node ??= el("tr", { role: "row", "data-id": it.id });
     node.classList.toggle("gone", Boolean(it.gone));

@@ -1,7 +1,7 @@
 // Settings of this browser: display, stakes, and list defaults. The node does not store them.
 
 // What the node knows before anybody asks: kinds of opportunities, tiers, catalogs.
-const { categories, charges, desks, doubtful, families, kinds, methods, needs, stale, tiers } = JSON.parse(document.getElementById("facts").textContent);
+const { categories, doubtful, families, fees, kinds, methods, needs, providers, stale, tiers } = JSON.parse(document.getElementById("facts").textContent);
 
 const SETTINGS = "oddsengine.settings";
 const settings = {

@@ -44,8 +44,8 @@ def _located(context: Context, stats: BoardStats, bet: Bet) -> Bet:
     if bet.event_start_time is None and datetime.now(UTC) - bet.placed_at > _SURE:
         return without("it was placed hours ago, and needs an event_start_time")
     names = [name for name in (bet.home_team, bet.away_team) if name]
-    said = [who for who, _ in _readings(bet)]
-    named = names or ([] if values.folded(said[0]) in _SIDES else said)
+    readings = [who for who, _ in _readings(bet)]
+    named = names or ([] if values.folded(readings[0]) in _SIDES else readings)
     if not named:
         return without("it names no team")
     places = _games(stats, names) if names else {at for name in named for at in _games(stats, [name])}

@@ -274,7 +274,7 @@ def delta(context: Context) -> dict[str, Any]:
         rows = reader.matching_rows(f, missing)
         slots, before = reader.page(rows, cut.sort, cut.limit, cut.offset, cut.cursor)
         encoder = RowEncoder(reader, slots)
-        removed_rows = reader.take(reader.matching_rows(f, {}, gone=True))
+        removed_rows = reader.take(reader.matching_rows(f, {}, removed=True))
         on = before + slots.size < rows.size
         cursor = reader.cursor(slots[-1], cut.sort) if on and slots.size else None
         meta = _meta(context, reader, missing, server_time=timestamps(np.array([since if now == NO_TIME else now]))[0])

@@ -107,7 +107,7 @@ class LogConnection:
                 self.client = await nats.connect(
                     list(self.scale.servers), name=f"oddsengine {self.scale.role}", ping_interval=PING_S,
                     max_outstanding_pings=2, reconnect_time_wait=0.1, max_reconnect_attempts=-1, connect_timeout=2,
-                    disconnected_cb=self._gone, reconnected_cb=self._back, error_cb=self._failed, **options,
+                    disconnected_cb=self._disconnected, reconnected_cb=self._back, error_cb=self._failed, **options,
                 )  # fmt: skip
             except TROUBLE as error:
                 if str(error) != reported:
@@ -133,7 +133,7 @@ class LogConnection:
         await asyncio.sleep(0.01)  # transports close in the next iterations of the loop
         self.loop.call_soon(self.loop.stop)
 
-    async def _gone(self) -> None:
+    async def _disconnected(self) -> None:
         if self.lost_at is None:
             self.lost_at = self.loop.time()
             self._report("log connection lost", "")

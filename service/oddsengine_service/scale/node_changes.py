@@ -42,12 +42,12 @@ class Changes(Replication):
 
     def decided(self, matcher: Matcher, games: Iterable[tuple[str, str]] | None = None) -> None:
         now = {key: matcher.decision(*key) for key in (list(self.decisions) if games is None else games)}
-        gone = [key for key, one in now.items() if one is None and key in self.decisions]
+        removed = [key for key, one in now.items() if one is None and key in self.decisions]
         new = [one for key, one in now.items() if one is not None and self.decisions.get(key) != one]
-        if gone:
-            self.changed("unmatch", *gone)
+        if removed:
+            self.changed("unmatch", *removed)
         if new:
             self.changed("match", *sorted(new, key=lambda one: one.number))
-        for key in gone:
+        for key in removed:
             del self.decisions[key]
         self.decisions.update((one.key, one) for one in new)

@@ -38,7 +38,7 @@ from oddsengine_service.scale.tasks import Tasks
 from oddsengine_service.settings import Settings
 from oddsengine_service.wire.splits_response import SplitsGiven
 
-GONE_S = 60.0  # without a connection; then a gateway is not ready
+DISCONNECTED_S = 60.0  # without a connection; then a gateway is not ready
 _ASK_S = 5.0
 _SLOW_S = 2.0  # pending for longer counts as a failure
 _RECORDS_HOURS, _RECORDS_BYTES = 400 * 24.0, 4 << 30
@@ -206,9 +206,9 @@ class Member(Changes):
         node = self.node
         while True:
             await asyncio.sleep(0.5)
-            gone, waiting = self.link.disconnected_s, 0.0 if self.outbox is None else self.outbox.waiting_s
-            if gone:
-                node.report("log", f"no connection for {gone:.0f} s")
+            disconnected_s, waiting = self.link.disconnected_s, 0.0 if self.outbox is None else self.outbox.waiting_s
+            if disconnected_s:
+                node.report("log", f"no connection for {disconnected_s:.0f} s")
             elif waiting > _SLOW_S:
                 node.report("log", f"steps have waited for {waiting:.0f} s: {self.board.trouble or 'no answer'}")
             elif self.closings.waiting_s > _SLOW_S and self.outbox is not None:
@@ -221,7 +221,7 @@ class Member(Changes):
                     log.event("steps not stored", message=node.failures["log"])
                 self.standing_by = not stalled
                 node.wait_for("the log takes no steps" if stalled else "")
-            elif gone > GONE_S and node.ready:
+            elif disconnected_s > DISCONNECTED_S and node.ready:
                 self._reader.catch_up()
                 node.wait_for("no connection to the log")
 

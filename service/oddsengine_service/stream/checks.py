@@ -157,13 +157,13 @@ def _reached(subscriber: Subscriber) -> bytes:
     """A comment with the update that a subscriber has reached, if any."""
     if not subscriber.wire.comments or subscriber.cohort is None:
         return b""
-    said: list[bytes] = []
+    parts: list[bytes] = []
     for group in subscriber.cohort.groups:
         if isinstance(group, PriceGroup):
-            said.insert(0, b"prices %d" % max(group.reached, subscriber.number))
+            parts.insert(0, b"prices %d" % max(group.reached, subscriber.number))
         elif isinstance(group, OpportunityGroup) and group.reached:
-            said.append(b"opportunities %d" % group.reached)
-    return b": %b\n" % b", ".join(said) if said else b""
+            parts.append(b"opportunities %d" % group.reached)
+    return b": %b\n" % b", ".join(parts) if parts else b""
 
 
 def _holds(check: Callable[[], bool]) -> bool:

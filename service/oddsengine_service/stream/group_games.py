@@ -71,8 +71,8 @@ class GameGroups:
 
     def beginning(self, group: GameGroup, since: int | None) -> list[bytes]:
         """Frames of a group's games, and of those removed since an update."""
-        gone = [event for number, event in self._removed if since is not None and number >= since]
-        return [*forgotten([event for event in gone if event not in self._states]), *group.beginning(self._states)]
+        removed = [event for number, event in self._removed if since is not None and number >= since]
+        return [*forgotten([event for event in removed if event not in self._states]), *group.beginning(self._states)]
 
     def forget(self, before: int) -> None:
         """Drop games that were removed before an update."""

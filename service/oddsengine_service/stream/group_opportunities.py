@@ -70,26 +70,26 @@ class OpportunityGroup:
         self.since: int | None = None  # events are complete from this update on
         self.idle: float | None = None  # when the last member left, while a client may resume
         self._changed: dict[OpportunityId, int] = {}
-        self._gone: dict[tuple[str, str], int] = {}
+        self._expired: dict[tuple[str, str], int] = {}
 
     def events(self, changes: Mapping[OpportunityId, Opportunity | None], number: int) -> list[bytes]:
         """Events for changes of a watch, after an update."""
         here: dict[str, list[Opportunity]] = {}
-        gone: dict[str, list[str]] = {}
+        expired: dict[str, list[str]] = {}
         for word, find in changes.items():
             if find is not None and self._matches(find):
                 here.setdefault(find.kind, []).append(find)
                 self._open[word], self._changed[word] = find, number
-                self._gone.pop((find.kind, find.id), None)
+                self._expired.pop((find.kind, find.id), None)
             elif word in self._open:
                 lost = self._open.pop(word)
-                gone.setdefault(lost.kind, []).append(lost.id)
+                expired.setdefault(lost.kind, []).append(lost.id)
                 self._changed.pop(word, None)
                 if self.wire.resumes:
-                    self._gone[lost.kind, lost.id] = number
+                    self._expired[lost.kind, lost.id] = number
         out: list[bytes] = []
         for kind, form in KINDS.items():
-            out += self.wire.expired(form.event_name, gone.get(kind, []))
+            out += self.wire.expired(form.event_name, expired.get(kind, []))
         return out + self._detections(here)
 
     def beginning(self) -> list[bytes]:
@@ -110,13 +110,13 @@ class OpportunityGroup:
                 here.setdefault(self._open[word].kind, []).append(self._open[word])
         out: list[bytes] = []
         for kind, form in KINDS.items():
-            gone = [id_ for (of, id_), number in self._gone.items() if of == kind and number >= since]
-            out += self.wire.expired(form.event_name, gone)
+            expired = [id_ for (of, id_), number in self._expired.items() if of == kind and number >= since]
+            out += self.wire.expired(form.event_name, expired)
         return out + self._detections(here)
 
     def forget(self, before: int) -> None:
         """Drop opportunities that expired before an update."""
-        self._gone = {each: number for each, number in self._gone.items() if number >= before}
+        self._expired = {each: number for each, number in self._expired.items() if number >= before}
 
     def _detections(self, here: Mapping[str, list[Opportunity]]) -> list[bytes]:
         out = list[bytes]()

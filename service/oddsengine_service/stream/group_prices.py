@@ -67,7 +67,7 @@ class PriceGroup:
         for rows in moves.lost if self._suspended else moves.left:
             at = self._chosen.matching_rows(rows, moves.terms)
             if rows is moves.lost[1]:  # suspended before and not counted; it may have changed since
-                out += self._gone(moves, rows, at)
+                out += self._removals(moves, rows, at)
             else:
                 out += self._removed(moves, rows, at[self._was(rows, at)])
         new, moving = (
@@ -116,9 +116,9 @@ class PriceGroup:
 
     def _removed(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
         self.total -= at.size
-        return self._gone(moves, rows, at)
+        return self._removals(moves, rows, at)
 
-    def _gone(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
+    def _removals(self, moves: UpdateMoves, rows: RowChanges, at: Longs) -> list[bytes]:
         out, ids = list[bytes](), moves.ids(rows) if at.size else []
         for book, some in _by_book(rows, at):
             out += self.wire.removed(book, [ids[i] for i in some])
@@ -139,11 +139,11 @@ class PriceGroup:
         facts, ids = moves.moved.facts, moves.ids(moves.moved)
         times = timestamps(facts.seen)
         at = self._chosen.matching_rows(moves.moved, moves.terms).tolist()
-        said = [(ids[i], times[i]) for i in at]
+        seen_at = [(ids[i], times[i]) for i in at]
         if (again := moves.renewed()) is not None:
             seen, ids, times = again
-            said += [(ids[i], times[i]) for i in self._chosen.matching_rows(seen, moves.terms).tolist()]
-        return renewed(raw(OddsSeen(*each) for each in said))
+            seen_at += [(ids[i], times[i]) for i in self._chosen.matching_rows(seen, moves.terms).tolist()]
+        return renewed(raw(OddsSeen(*each) for each in seen_at))
 
     def _active(self, reader: BoardReader) -> Ints:
         return reader.active(reader.matching_rows(self.wanted, {}))
@@ -166,15 +166,15 @@ class PriceGroup:
             here, away = reader.take(every[held]), reader.take(every[~held])
             total, names = active.size, reader.books_of(active)
         out, chosen = list[bytes](), TermFilter(wanted)
-        gone: dict[str, list[str]] = {}
+        removed: dict[str, list[str]] = {}
         for id_, code in zip(hexadecimal(away.id), away.book, strict=True):
-            gone.setdefault(away.books[code], []).append(id_)
+            removed.setdefault(away.books[code], []).append(id_)
         for number, terms, parts in missed.lost:
             for rows in parts if number >= missed.since else ():
                 for book, some in _by_book(rows, chosen.matching_rows(rows, terms)):
                     every_id = hexadecimal(rows.facts.id)
-                    gone.setdefault(book, []).extend(every_id[i] for i in some)
-        for name, lost in sorted(gone.items()):
+                    removed.setdefault(book, []).extend(every_id[i] for i in some)
+        for name, lost in sorted(removed.items()):
             out += wire.removed(name, list(dict.fromkeys(lost)))
         out += wire.added(raw(rows_in(self.form)(here)), total, [here.books[book] for book in here.book])
         return BoardFrames(missed.number, out, wire.complete(names, total, resumed=True))

@@ -55,12 +55,12 @@ class UpdateMoves(UpdateChanges):
         return self._delta(self.hidden)
 
     def _delta(self, rows: RowChanges) -> list[msgspec.Raw]:
-        facts, said = rows.facts, self.terms.texts
+        facts, texts = rows.facts, self.terms.texts
         return raw(
             map(
                 OddsDelta, self.ids(rows), americans(facts.odds, facts.american),
                 rounded_column(facts.odds, PRECISE), rounded_column(1.0 / facts.odds, PRECISE),
-                [said[t].line for t in rows.term.tolist()], facts.live.tolist(),
+                [texts[t].line for t in rows.term.tolist()], facts.live.tolist(),
                 timestamps(facts.changed),
             )
         )  # fmt: skip

@@ -136,7 +136,7 @@ class Watch:
     def settle(self, outdated: set[OpportunityId], found: "ViewSnapshot") -> dict[OpportunityId, Opportunity | None]:
         """Apply a read. Returns new and changed opportunities, and None for expired ones."""
         out: dict[OpportunityId, Opportunity | None] = {}
-        gone: list[Opportunity] = []
+        expired: list[Opportunity] = []
         for word in outdated:
             find, before = found.open.get(word), self.open.get(word)
             if find is not None:
@@ -146,8 +146,8 @@ class Watch:
             elif before is not None:
                 out[word] = None
                 del self.open[word]
-                gone.append(before)
-        self._remember(gone)
+                expired.append(before)
+        self._remember(expired)
         self._end_read(outdated, found)
         return out
 
@@ -163,10 +163,10 @@ class Watch:
         find = self.open.get(int(ident[-16:], 16)) if board is self._engine else None
         return None if find is None or (find.kind, find.id) != (kind, ident) else find.raw
 
-    def _remember(self, gone: Collection[Opportunity]) -> None:
+    def _remember(self, expired: Collection[Opportunity]) -> None:
         """Remember the rows of opportunities that ended, or whose end nobody sees."""
         for kind in KINDS:
-            if rows := [(find.id, find.raw) for find in gone if find.kind == kind]:
+            if rows := [(find.id, find.raw) for find in expired if find.kind == kind]:
                 self._ended.add(self._engine, kind, rows)
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class Offers(NamedTuple):
 
     word: str  # as requested
     rows: OddsRows
-    turned: Bytes  # by term: whether home and away are the other way round than in the event
+    swapped: Bytes  # by term: whether home and away are the other way round than in the event
 
 
 class Named(NamedTuple):
@@ -120,7 +120,7 @@ def offers(
     with reading(context) as reader:
         for word in words:
             rows = reader.matching_rows(RowFilter(books=chosen, event=events, market=(word,)), {})
-            out.append(Offers(word, reader.take(reader.active(rows)), reader.terms.turned))
+            out.append(Offers(word, reader.take(reader.active(rows)), reader.terms.swapped))
     return out
 
 
@@ -144,13 +144,13 @@ class _Part:
     def __init__(
         self, query: Any, offered: Offers, found: Sequence[Game], place: dict[str, int], *, latest: bool
     ) -> None:
-        rows, self.word, turned = offered.rows, offered.word, offered.turned
+        rows, self.word, swapped = offered.rows, offered.word, offered.swapped
         terms, which = np.unique(np.array(rows.term, np.int64), return_inverse=True)
         texts = [rows.texts[term] for term in terms.tolist()]
         events = [place.get(each.event_id, -1) for each in texts]
         named = [
             _named(self.word, each, flag, found[at].home, found[at].away)
-            for each, at, flag in zip(texts, events, turned[terms].tolist(), strict=True)
+            for each, at, flag in zip(texts, events, swapped[terms].tolist(), strict=True)
         ]
         subjects, lines, *columns = zip(*named, strict=True)
         event, subject = np.array(events)[which], _codes(subjects)[which]
@@ -201,13 +201,13 @@ def _codes(values: Iterable[Any]) -> Longs:
 
 
 @lru_cache(maxsize=1 << 16)
-def _named(word: str, texts: TermTexts, turned: int, home: str, away: str) -> Named:
+def _named(word: str, texts: TermTexts, swapped: int, home: str, away: str) -> Named:
     """The name of a term in a market that was requested by some name, with the names of the event's teams."""
     sides = {"home": home, "away": away}
     kind = catalog.market_type(word, texts.sport, texts.stat_category or "")
     owner, _, side = texts.selection_type.rpartition("_")
     owner = texts.team_side or owner
-    if turned:
+    if swapped:
         owner, side = _OTHER.get(owner, owner), _OTHER.get(side, side)
     side = next((ours for ours, meant in kind.renames if meant == side), side)  # to score, yes: over 0.5
     name = sides.get(side) or _NAMES.get(side) or texts.selection

@@ -117,7 +117,7 @@ def _offers(moves: EventMoves, words: Sequence[str], chosen: frozenset[str] | No
                     moves.at[at], moves.at[at], none, moves.at[at], moves.flags[at], none.astype(np.uint8),
                     [-1] * rows.size, None, terms.texts, names,
                 ),
-                terms.turned,
+                terms.swapped,
             )
         )  # fmt: skip
     return out

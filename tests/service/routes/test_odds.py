@@ -614,10 +614,10 @@ def test_of_equal_prices_the_one_seen_last_is_best() -> None:
     assert winner() == ["caesars"]  # a suspended price is never the best
     engine.step([seen("fanduel", -3000)], now + timedelta(seconds=3000))
     assert winner() == ["fanduel"]  # nor is a stale one, though it is higher
-    turned = {"home_team": "LA Lakers", "away_team": "Boston Celtics"}
-    engine.step([seen("bovada", -3000, 2.02, **turned)], now + timedelta(seconds=3001))
+    swapped = {"home_team": "LA Lakers", "away_team": "Boston Celtics"}
+    engine.step([seen("bovada", -3000, 2.02, **swapped)], now + timedelta(seconds=3001))
     assert winner() == ["bovada"]  # the same bet, the teams named the other way round
-    engine.step([seen("bovada", -3002, 1.5, is_live=True, **turned)], now + timedelta(seconds=3002))
+    engine.step([seen("bovada", -3002, 1.5, is_live=True, **swapped)], now + timedelta(seconds=3002))
     assert winner(live="true") == ["bovada"]
     assert winner(live="false") == ["fanduel"]
 

@@ -535,9 +535,9 @@ def test_lay_prices_and_teams_that_a_book_names_the_other_way_round(tmp_path: Pa
         rows += [
             row("betfair_exchange", side, odds, "h2h_lay") for side, odds in ((home, 2.1), (tie, 3.7), (away, 4.2))
         ]
-        turned = {"home_team": "Fulham", "away_team": "Arsenal"}
+        swapped = {"home_team": "Fulham", "away_team": "Arsenal"}
         for name, side, line in (("Fulham", "home", 0.5), ("Arsenal", "away", -0.5)):
-            rows.append(row("coral", (name, side), 1.9, "point_spread", line=line, **turned))
+            rows.append(row("coral", (name, side), 1.9, "point_spread", line=line, **swapped))
         rows.append(row("coral", ("Heads", ""), 1.9, "Coin toss"))
         served.step(rows, T0)
         at = f"http://127.0.0.1:{served.port}/v4/sports/soccer_epl/events/{v4_id('e')}"

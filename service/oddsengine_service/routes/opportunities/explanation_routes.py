@@ -25,6 +25,7 @@ from oddsengine_service.wire.envelopes import Data
 from oddsengine_service.wire.numbers import precise, rounded
 
 MOST_PRICES, MOST_POINTS = 40, 500
+_REJECTED = "set aside"  # a rejected price's `role` in responses
 
 
 def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
@@ -58,7 +59,8 @@ def explained(context: Context, ident: str, event: str) -> dict[str, Any]:
     if feature not in context.caller.features:
         raise feature_above(feature, context.caller.tier)
     row = explanation.opportunity
-    prices, rejected = _seen(explanation.prices, own), _seen(explanation.rejected, own)
+    published = explanation.prices.with_columns(pl.col("role").replace("rejected", _REJECTED))
+    prices, rejected = _seen(published, own), _seen(explanation.rejected, own)
     return {
         "kind": explanation.kind,
         "id": ident,

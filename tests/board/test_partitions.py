@@ -1,4 +1,4 @@
-"""The lists of units against plain Python lists: whatever comes and leaves, each unit holds its rows and no others."""
+"""The lists of partitions against plain Python lists: whatever comes and leaves, each holds its rows and no others."""
 
 import random
 
@@ -6,34 +6,36 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oddsengine.board.units import Units
+from oddsengine.board.partitions import Partitions
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([1, 40, 900, 3000]))
-def test_lists_hold_what_was_put_in(seed: int, most_units: int, most_rows: int) -> None:
+def test_lists_hold_what_was_put_in(seed: int, most_partitions: int, most_rows: int) -> None:
     rng = random.Random(seed)
-    units, naive = Units(), [list[int]() for _ in range(most_units)]
-    units.count(most_units)
-    unit = np.full(40 * most_rows, -1, np.int32)
-    free = iter(range(unit.size))
+    partitions, naive = Partitions(), [list[int]() for _ in range(most_partitions)]
+    partitions.count(most_partitions)
+    partition = np.full(40 * most_rows, -1, np.int32)
+    free = iter(range(partition.size))
     for _ in range(rng.randint(1, 12)):
         slots = [next(free) for _ in range(rng.randint(1, most_rows))]
-        few = rng.sample(range(most_units), rng.randint(1, most_units))  # a step that fills some, and adds to others
+        few = rng.sample(
+            range(most_partitions), rng.randint(1, most_partitions)
+        )  # a step that fills some, and adds to others
         for slot in slots:
-            unit[slot] = rng.choice(few)
-            naive[unit[slot]].append(slot)
-        units.enrol(np.array(slots, np.int32), unit)
+            partition[slot] = rng.choice(few)
+            naive[partition[slot]].append(slot)
+        partitions.enrol(np.array(slots, np.int32), partition)
         here = [slot for each in naive for slot in each]
         gone = rng.sample(here, rng.randint(0, len(here) // 3))
-        units.leave(np.array(gone, np.int32), unit)
+        partitions.leave(np.array(gone, np.int32), partition)
         for slot in gone:
-            naive[unit[slot]].remove(slot)
+            naive[partition[slot]].remove(slot)
         if rng.random() < 0.1:
-            units.pack(units.pool.size)
-        found = units.slots_of(np.arange(most_units))
-        ends = np.cumsum(units.size[:most_units])
+            partitions.pack(partitions.pool.size)
+        found = partitions.slots_of(np.arange(most_partitions))
+        ends = np.cumsum(partitions.size[:most_partitions])
         assert [part.tolist() for part in np.split(found, ends[:-1])] == naive
 
 

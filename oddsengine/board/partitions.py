@@ -1,14 +1,14 @@
-"""Units: rows that are judged and searched together: their codes, and lists of slots.
+"""Partitions: rows that are judged and searched together: their codes, and lists of slots.
 
-`layout` says which rows belong together. Its `gather` leaves a unit's list in sorted order, which makes the next sort
-faster.
+`layout` says which rows belong together. Its `gather` leaves a partition's list in sorted order, which makes the next
+sort faster.
 
 Columns of the kernels:
 
-- `start`, `size`, `room` (per unit), `pool`: as in `Units`
-- `units`, `new_room`: the units, and the new room of each list, 0 if it has enough
+- `start`, `size`, `room` (per partition), `pool`: as in `Partitions`
+- `partitions`, `new_room`: the partitions, and the new room of each list, 0 if it has enough
 - `slots`: rows to remove
-- `unit` (per slot): the unit of each row
+- `partition` (per slot): the partition of each row
 """
 
 from collections.abc import Hashable
@@ -20,14 +20,14 @@ from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.codes import Copyable, GrowingColumn
 from oddsengine.columns import NO_TIME, Ints, Longs, grown, spans
-from oddsengine.identity.layout import enrol, unit_of
+from oddsengine.identity.layout import enrol, partition_of
 from oddsengine.identity.traits import MarketKind
 
 DIRTY, LOOSE = 1, 2  # bits: some of its rows have changed; any of its markets may have, as where rows come or go
 
 
-class UnitCodes(Copyable):
-    """Codes of units: by event, live flag, and group of terms that are judged and searched together."""
+class PartitionCodes(Copyable):
+    """Codes of partitions: by event, live flag, and group of terms that are judged and searched together."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[int, int, int], int] = {}
@@ -38,19 +38,19 @@ class UnitCodes(Copyable):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         fresh = super().__deepcopy__(memo)
-        fresh.of_event = [list(units) for units in self.of_event]
+        fresh.of_event = [list(partitions) for partitions in self.of_event]
         return fresh
 
     @property
     def size(self) -> int:
-        """Number of units."""
+        """Number of partitions."""
         return self.event.size
 
     def of_term(
         self, event: int, sport: tuple[catalog.Sport, str], kind: MarketKind, verdict: int, two_way: int
     ) -> tuple[int, int]:
-        """Codes of the pre-match and the live unit of a term of an event, which is of a sport and league."""
-        name = unit_of(kind, sport[0].id, sport[1], verdict, two_way)
+        """Codes of the pre-match and the live partition of a term of an event, which is of a sport and league."""
+        name = partition_of(kind, sport[0].id, sport[1], verdict, two_way)
         group = self._groups.setdefault(name, len(self._groups))
         return self._code(event, 0, group), self._code(event, 1, group)
 
@@ -67,8 +67,8 @@ class UnitCodes(Copyable):
         return code
 
 
-class Units:
-    """The rows of each unit: lists of slots in one pool."""
+class Partitions:
+    """The rows of each partition: lists of slots in one pool."""
 
     def __init__(self) -> None:
         self.start = np.zeros(256, np.int64)
@@ -80,39 +80,39 @@ class Units:
         self.due_at = np.full(256, NO_TIME)  # earliest time at which time alone can change a result
         self.until = np.zeros(256, np.int64)  # a price seen again later may be too far from another in time
 
-    def count(self, units: int) -> None:
-        """Allocate columns for this many units."""
+    def count(self, partitions: int) -> None:
+        """Allocate columns for this many partitions."""
         for name in ("start", "size", "room", "dirty", "until", "due_at"):
-            setattr(self, name, grown(getattr(self, name), units, NO_TIME if name == "due_at" else 0))
+            setattr(self, name, grown(getattr(self, name), partitions, NO_TIME if name == "due_at" else 0))
 
-    def enrol(self, slots: Ints, unit: Ints) -> None:
-        """Add rows to the lists of their units; `unit` is the column of all rows."""
+    def enrol(self, slots: Ints, partition: Ints) -> None:
+        """Add rows to the lists of their partitions; `partition` is the column of all rows."""
         # Count the new rows first, so that each list grows at most once.
-        unit_of = unit[slots]
-        units, more = np.unique(unit_of, return_counts=True)
-        size = self.size[units] + more
-        wider = self._wider(units, size)
+        partition_of = partition[slots]
+        partitions, more = np.unique(partition_of, return_counts=True)
+        size = self.size[partitions] + more
+        wider = self._wider(partitions, size)
         if self.end + int(wider.sum()) > self.pool.size:
             self.pack(int((size + size // 4 + 1).sum()))
-            wider = self._wider(units, size)  # packing trims all lists, including those that had enough room
-        self.end = _widen(units, wider, self.start, self.size, self.room, self.pool, self.end)
-        enrol(slots, unit, self.start, self.size, self.pool)
+            wider = self._wider(partitions, size)  # packing trims all lists, including those that had enough room
+        self.end = _widen(partitions, wider, self.start, self.size, self.room, self.pool, self.end)
+        enrol(slots, partition, self.start, self.size, self.pool)
 
-    def leave(self, slots: Ints, unit: Ints) -> None:
-        """Remove rows from the lists of their units."""
-        _leave(slots, unit, self.start, self.size, self.pool)
+    def leave(self, slots: Ints, partition: Ints) -> None:
+        """Remove rows from the lists of their partitions."""
+        _leave(slots, partition, self.start, self.size, self.pool)
 
-    def loosen(self, units: Ints | Longs) -> None:
-        """Have all markets of some units searched again."""
-        self.dirty[units] = DIRTY | LOOSE
+    def loosen(self, partitions: Ints | Longs) -> None:
+        """Have all markets of some partitions searched again."""
+        self.dirty[partitions] = DIRTY | LOOSE
 
-    def slots_of(self, units: Longs) -> Ints:
-        """Slots of all rows in some units."""
-        return self.pool[spans(self.start[units], self.start[units] + self.size[units])]
+    def slots_of(self, partitions: Longs) -> Ints:
+        """Slots of all rows in some partitions."""
+        return self.pool[spans(self.start[partitions], self.start[partitions] + self.size[partitions])]
 
-    def _wider(self, units: Ints, size: Ints) -> Ints:
+    def _wider(self, partitions: Ints, size: Ints) -> Ints:
         """New room for each list that is too small for its size, else 0."""
-        wider: Ints = np.where(size > self.room[units], size + size // 4 + 1, 0).astype(np.int32)
+        wider: Ints = np.where(size > self.room[partitions], size + size // 4 + 1, 0).astype(np.int32)
         return wider
 
     def pack(self, more: int) -> None:
@@ -142,14 +142,14 @@ def _pack(start, size, room, pool, out):
 
 
 @kernel
-def _widen(units, new_room, start, size, room, pool, end):
+def _widen(partitions, new_room, start, size, room, pool, end):
     """Move lists that need more room to the end of the pool. Returns the new end.
 
     `end` is that of the used part of the pool.
     """
-    for at in range(units.size):
+    for at in range(partitions.size):
         if new_room[at] > 0:
-            u = units[at]
+            u = partitions[at]
             for k in range(size[u]):
                 pool[end + k] = pool[start[u] + k]
             start[u] = end
@@ -159,10 +159,10 @@ def _widen(units, new_room, start, size, room, pool, end):
 
 
 @kernel
-def _leave(slots, unit, start, size, pool):
-    """Remove each slot from its unit's list, preserving the order of the others."""
+def _leave(slots, partition, start, size, pool):
+    """Remove each slot from its partition's list, preserving the order of the others."""
     for i in range(slots.size):
-        u = unit[slots[i]]
+        u = partition[slots[i]]
         a, n = start[u], size[u]
         k = 0
         while k < n and pool[a + k] != slots[i]:

@@ -91,7 +91,7 @@ def test_half_a_goal_is_judged_by_the_result() -> None:
     assert edges([*spread, *rows("pinnacle", "moneyline", home=1.90, draw=3.90, away=4.60)])[key] == alone
 
 
-def test_twins_of_a_team_are_the_other_teams() -> None:
+def test_equivalent_outcomes_of_a_team_are_the_other_teams() -> None:
     sheet = [*rows("pinnacle", "home_clean_sheet", yes=2.5, no=1.55), *rows("fanduel", "home_clean_sheet", yes=2.7)]
     key = ("fanduel", "clean_sheet", "yes")
     alone = edges(sheet)[key]
@@ -110,7 +110,7 @@ def question(board: list[Row]) -> Question:
     )
 
 
-def test_twins_are_only_those_of_the_sport_and_event() -> None:
+def test_equivalent_outcomes_are_only_those_of_the_sport_and_event() -> None:
     """Of a game with overtime the regulation result and half a goal are two facts."""
     board = [*FIRST, *rows("pinnacle", "total_goals", 0.5, over=1.09, under=9.0)]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.identity import other_games
-from naive.raw_label import LAST_NUMBER, LAST_NUMBERS, Term, game, lead, read, turned
+from naive.raw_label import LAST_NUMBER, LAST_NUMBERS, Term, game, lead, read, swapped
 from naive.raw_label import _said as twin_of_a_selection
 from support.boards import boards, frame
 from support.effort import less
@@ -35,7 +35,7 @@ class Meant(NamedTuple):
     """What a row is, as far as its raw label, its line and the other rows' raw labels say."""
 
     verdict: str
-    turned: bool
+    swapped: bool
     kind: MarketKind | None = None
     subject: str = ""
     threshold: int = 0
@@ -46,7 +46,7 @@ def of_table(table: OddsTable) -> list[Meant]:
     """What `identify` says of each row that has a price."""
     known = identify(table, frozenset())
     verdicts = [NAMES[code] for code in known.verdict.tolist()]
-    flips = known.turned.tolist()
+    flips = known.swapped.tolist()
     said = [Meant(why, flip) for why, flip in zip(verdicts, flips, strict=False)]
     g = known.groups
     for row, market, side in zip(g.row.tolist(), g.market.tolist(), g.side.tolist(), strict=True):
@@ -76,12 +76,12 @@ def of_twin(table: OddsTable) -> list[Meant]:
         own[row["event_id"]][term.teams] += not apart
     leads = {event: lead(+own[event] or counts) for event, counts in every.items()}
     quoted = {
-        (ballot(row, term), term.side)
+        (vote(row, term), term.side)
         for row, term, apart in zip(rows, said, other, strict=True)
         if term.two_way and not apart
     }
     return [
-        meant(row, term, turned(term.teams, leads[row["event_id"]]), quoted, other=apart)
+        meant(row, term, swapped(term.teams, leads[row["event_id"]]), quoted, other=apart)
         for row, term, apart in zip(rows[: table.height], said, other, strict=False)
     ]
 
@@ -97,7 +97,7 @@ def of_other_games(rows: Sequence[Row], said: Sequence[Term]) -> list[bool]:
     return [named in rejected[row["event_id"]] for row, named in zip(rows, games, strict=True)]
 
 
-def ballot(row: Row, term: Term) -> tuple[object, ...]:
+def vote(row: Row, term: Term) -> tuple[object, ...]:
     """What decides together how many ways a moneyline has."""
     return row["event_id"], row["is_live"], catalog.book(row["sportsbook"]).id, term.with_draw
 
@@ -106,9 +106,9 @@ def meant(row: Row, term: Term, flip: bool, quoted: set[tuple[tuple[object, ...]
     kind, why = term.kind, term.verdict
     side, subject, threshold = term.side, term.subject, term.threshold
     if flip:
-        side, subject, threshold = term.side_turned, term.subject_turned, term.threshold_turned
+        side, subject, threshold = term.side_swapped, term.subject_swapped, term.threshold_swapped
     if term.two_way:
-        mine = ballot(row, term)
+        mine = vote(row, term)
         if (mine, 1) in quoted:
             kind = term.with_draw
         else:
@@ -278,7 +278,7 @@ def test_the_pieces_reach_everything() -> None:
     wanted = ("", "side_conflict", "unknown_outcome", "no_line", "unmapped", "ambiguous_moneyline")
     assert all(counts[name] > 3 for name in wanted)
     used = [m for m in said if m.kind is not None]
-    assert sum(m.turned for m in used) > 20
+    assert sum(m.swapped for m in used) > 20
     assert {m.subject for m in used} >= {"", "home", "away", "nikola jokic"}
     assert {m.kind.family for m in used if m.kind} >= {"moneyline", "moneyline_3way", "spread", "total", "team_total"}
     assert sum(m.threshold < 0 for m in used) > 20
@@ -339,15 +339,15 @@ def ours(raw_label: tuple[str | None, ...], line: float | None) -> Term:
     """What `identity` makes of one raw label, as the twin says it."""
     terms = identity.read_raw_labels(parts_of_rows([raw_label]))
     given = np.array([math.nan if line is None else line])
-    (threshold, fits), (other, _) = (thresholds(terms, given, side) for side in (terms.side, terms.side_turned))
+    (threshold, fits), (other, _) = (thresholds(terms, given, side) for side in (terms.side, terms.side_swapped))
     return Term(
         terms.kinds[terms.kind[0]],
         terms.kinds[terms.with_draw[0]],
         int(terms.two_way[0]),
         int(terms.side[0]),
-        int(terms.side_turned[0]),
+        int(terms.side_swapped[0]),
         terms.subject_name(int(terms.subject[0])),
-        terms.subject_name(int(terms.subject_turned[0])),
+        terms.subject_name(int(terms.subject_swapped[0])),
         int(threshold[0]) if fits[0] else 0,
         int(other[0]) if fits[0] else 0,
         int(terms.verdict[0]) or (0 if fits[0] else CODES["no_line"]),
@@ -357,19 +357,19 @@ def ours(raw_label: tuple[str | None, ...], line: float | None) -> Term:
 
 def test_a_spread_is_signed_by_the_side_that_the_event_has() -> None:
     term = term_of("Celtics -3.5", "spread", -3.5)
-    assert (term.side, term.threshold, term.side_turned, term.threshold_turned) == (0, 350, 1, -350)
+    assert (term.side, term.threshold, term.side_swapped, term.threshold_swapped) == (0, 350, 1, -350)
     assert (term.teams, term.verdict) == (("boston celtics", "los angeles lakers"), 0)
 
 
-def test_a_team_total_is_the_other_teams_when_turned() -> None:
+def test_a_team_total_is_the_other_teams_when_swapped() -> None:
     term = term_of("Lakers Over 110.5", "team_total", 110.5)
-    assert (term.kind.outcomes[term.side], term.subject, term.subject_turned) == ("over", "away", "home")
-    assert term.threshold == term.threshold_turned == 11050
+    assert (term.kind.outcomes[term.side], term.subject, term.subject_swapped) == ("over", "away", "home")
+    assert term.threshold == term.threshold_swapped == 11050
 
 
 def test_a_player_stays_whom_he_is() -> None:
     term = term_of("Nikola Jokić Under 24.5", "player_points", 24.5)
-    assert (term.side, term.subject, term.subject_turned, term.verdict) == (1, "nikola jokic", "nikola jokic", 0)
+    assert (term.side, term.subject, term.subject_swapped, term.verdict) == (1, "nikola jokic", "nikola jokic", 0)
 
 
 def test_a_moneyline_keeps_both_its_kinds() -> None:
