@@ -680,8 +680,9 @@ class Board:
         )  # fmt: skip
 
     def restore(self, content: BoardContent) -> None:
-        """Take over the content of another board, whose arrays are then this one's; this one has to be new."""
-        rows, names, notices = self.rows, self.names, self.notices
+        """Take over the content of another board, whose arrays are then this one's; if it fails, nothing changes."""
+        made = Board(self.off, self.limits)
+        rows, names, notices = made.rows, made.names, made.notices
         for book in content.books:
             names.books.code(book)
         names.add(content.raw_labels)
@@ -691,8 +692,9 @@ class Board:
         rows.top, rows.spare, rows.spares, rows.levels = content.top, content.spare, content.spare.size, content.levels
         for slot, link in content.links.items():
             rows.link(slot, link)
-        self.now, self.moment, self.rejected, self.tidy_at = (
+        made.now, made.moment, made.rejected, made.tidy_at = (
             content.now, content.moment, content.rejected, content.tidy_at,
         )  # fmt: skip
         notices.checked, notices.latest = content.checked, content.notices
-        self.rebuild()
+        made.rebuild()
+        vars(self).update(vars(made))
