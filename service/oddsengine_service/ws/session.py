@@ -229,11 +229,16 @@ _KNOWN = (*ClientMessage.__struct_fields__, *(f"filters.{name}" for name in Filt
 
 def _ignored(text: str) -> list[str]:
     """The fields of a `subscribe` message that have no meaning, for `meta.ignored`."""
-    fields = msgspec.json.decode(text)
-    chosen = fields.get("filters") or {}
+    fields = _raw_fields(text)
+    chosen = _raw_fields(fields["filters"]) if "filters" in fields else {}
     names = [name for name in fields if name not in ClientMessage.__struct_fields__]
     names += [f"filters.{name}" for name in chosen if name not in Filters.__struct_fields__]
     return [name[:MOST_TEXT] for name in names[:MOST_FIELDS]]
+
+
+def _raw_fields(text: str | bytes) -> Mapping[str, msgspec.Raw]:
+    """The fields of an object or null, whose values may be numbers or texts that nothing can hold."""
+    return decode(text, dict[str, msgspec.Raw] | None, "message", "invalid_message") or {}
 
 
 def _query(received: ClientMessage) -> SocketQuery:

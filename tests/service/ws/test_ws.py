@@ -326,6 +326,22 @@ def test_fields_without_a_meaning_are_listed(served: Served) -> None:
     client.close()
 
 
+@pytest.mark.parametrize("value", ["1e999", "-1e999", '{"a": [1e999]}', '"\\ud800"', "[" * 5000])
+@pytest.mark.parametrize("field", ['"colour": {}', '"filters": {{"colour": {}}}'])
+def test_a_field_without_a_meaning_may_have_any_value(served: Served, field: str, value: str) -> None:
+    """It is ignored, or what JSON does not allow is an error; in either case the connection stays open."""
+    client = listen(served, channels="odds", event_id="nowhere")
+    client.socket.send(f'{{"type": "subscribe", "channels": ["odds"], {field.format(value)}}}')
+    wait_for(lambda: len(client.answers) == 2 or "error" in client.names)
+    if len(client.answers) == 2:
+        assert client.answers[1]["meta"]["ignored"] in (["colour"], ["filters.colour"])
+    else:
+        assert told(client, "error")["code"] == "invalid_message"
+    client.say("ping")
+    told(client, "pong")
+    client.close()
+
+
 def test_a_channel_above_the_tier_is_refused_and_the_old_ones_go_on(served: Served) -> None:
     client = listen(served, "hobby", channels="odds,arbitrage")
     assert client.samples["connected"]["books"]["max"] == 5
