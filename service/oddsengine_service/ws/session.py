@@ -152,14 +152,14 @@ class Sockets:
         caller, query, wants = context.caller, context.query, _wants(context)
         hub = api.streams()
         given = query.subscription
-        if query.resume and (given == wants.hash if given else hub.holds(caller.account, wants)):
-            if not await hub.reach(query.from_seq):
-                raise Problem(
-                    503, "not_ready", "the update of your last message has not reached this node; retry later"
-                )
-            wants = hub.resumable(wants, query.from_seq)
-        missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
+            if query.resume and (given == wants.hash if given else hub.holds(caller.account, wants)):
+                if not await hub.reach(query.from_seq):
+                    raise Problem(
+                        503, "not_ready", "the update of your last message has not reached this node; retry later"
+                    )
+                wants = hub.resumable(wants, query.from_seq)
+            missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
             first = [_connected(context, wants, hub.subscribers.delivery.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
             subscriber = hub.subscribers.enter(

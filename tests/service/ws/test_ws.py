@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from oddsengine_service.http.request import BASE
+from oddsengine_service.stream import resuming
 from oddsengine_service.ws import session
 from oddsengine_service.ws.wire import MOST_OPPORTUNITIES, MOST_ROWS, Messages, chunks
 
@@ -365,6 +367,23 @@ def test_who_may_not_connect_is_told_why(served: Served) -> None:
     said, code = refused(served, f"?api_key={served.key('hobby')}&channels=ev")
     assert (said["code"], code) == ("tier_restricted", 4003)
     assert refused(served, f"?api_key={served.key('sharp')}&channels=x")[1] == 1008
+
+
+def test_a_socket_that_waits_for_an_update_has_a_slot(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that wait would otherwise be without a limit."""
+    monkeypatch.setattr(resuming, "REACH_S", 3.0)
+    first = listen(served, "pro", channels="odds", event_id="none")
+    ahead, subscription = told(first, "connected")["global_seq"] + 7, first.answers[0]["subscription"]
+    query = f"?api_key={served.key('pro')}&channels=odds&event_id=none&resume=true"
+    query += f"&from_seq={ahead}&subscription={subscription}"
+    first.close()
+    wait_for(lambda: not served.node.limits.streams("account-pro"))
+    with ThreadPoolExecutor(10) as pool:
+        waiting = [pool.submit(refused, served, query) for _ in range(10)]
+        wait_for(lambda: served.node.limits.streams("account-pro") == 10)
+        assert refused(served, query)[0]["code"] == "too_many_streams"
+        assert {each.result(20)[0]["code"] for each in waiting} == {"not_ready"}
+    wait_for(lambda: not served.node.limits.streams("account-pro"))
 
 
 def test_streams_of_both_kinds_share_one_limit(served: Served) -> None:
