@@ -667,10 +667,12 @@ def _add_backup(parser: argparse.ArgumentParser) -> None:
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=serve.serve_command)
-    parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
+    parser.add_argument(
+        "--demo", action="store_true", help="simulated market with demo keys; on localhost without --host"
+    )
     parser.add_argument(
         "--live", type=_names, metavar="A,B",
-        help="serve prices of these sources, such as kalshi,polymarket, with demo keys, on localhost only",
+        help="serve prices of these sources, such as kalshi,polymarket, with demo keys; on localhost without --host",
     )  # fmt: skip
     parser.add_argument("--sport", type=_names, metavar="LEAGUE,...", help="the leagues of --live, such as nfl,nba")
     _add_shared(parser, "--config")
