@@ -69,7 +69,7 @@ def blocks(path: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(each, marks=EXHAUSTIVE) if each.stem in SLOW else each for each in PAGES], ids=_named
+    "path", [pytest.param(each, marks=pytest.mark.slow) if each.stem in SLOW else each for each in PAGES], ids=_named
 )
 def test_page(
     path: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
