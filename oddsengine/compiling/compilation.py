@@ -28,6 +28,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.pricing import momentum
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
+from oddsengine.staking.same_bets import same_bets
 from oddsengine.staking.stakes import arbitrage_plan, kelly_portfolio
 from oddsengine.tables.sample import SAMPLE_BOARD
 
@@ -79,8 +80,9 @@ def live() -> None:
 
 
 def scan() -> None:
-    """What `oddsengine scan` calls."""
-    find_all(read_odds(SAMPLE_BOARD))
+    """What `oddsengine scan` calls, with the stakes on rows that are one bet."""
+    ev = find_all(read_odds(SAMPLE_BOARD)).ev
+    same_bets(ev, ev.height)
 
 
 PARTS: dict[str, Callable[[], None]] = {
