@@ -1,8 +1,30 @@
-"""Numbers within bounds: the check of a parameter, and what its error says."""
+"""Numbers within bounds: the check of a parameter, and what its error says of a value that was given."""
 
 from math import inf, isfinite
 from numbers import Real
 from typing import Any, TypeGuard
+
+_MOST = 100  # characters of a value in a message
+
+
+def excerpt(value: Any) -> str:
+    """A value that was given, for a message: as Python writes it, and if that is long, its beginning.
+
+    Examples
+    --------
+    >>> excerpt(25), excerpt("dk"), len(excerpt("x" * 10_000_000))
+    ('25', "'dk'", 105)
+    """
+    if isinstance(value, str | bytes) and len(value) > _MOST:
+        more = "..." if isinstance(value, str) else b"..."
+        return repr(value[:_MOST] + more)  # type: ignore[operator]  # both are of one type
+    text = repr(value)
+    return text if len(text) <= _MOST + 5 else shortened(text)
+
+
+def shortened(text: str) -> str:
+    """A text for a message, without quotes: if it is long, its beginning."""
+    return text if len(text) <= _MOST else text[:_MOST] + "..."
 
 
 def is_number(value: Any) -> TypeGuard[float]:
@@ -30,7 +52,9 @@ def check_number(
         return
     if is_number(value) and least <= value <= most and value > above:
         return
-    raise ValueError(f"{name} must be {'None or ' if optional else ''}{_allowed(least, above, most)}, got {value!r}")
+    raise ValueError(
+        f"{name} must be {'None or ' if optional else ''}{_allowed(least, above, most)}, got {excerpt(value)}"
+    )
 
 
 def _allowed(least: float, above: float, most: float) -> str:

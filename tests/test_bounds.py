@@ -2,13 +2,17 @@
 
 import math
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from oddsengine.bounds import check_number
+import oddsengine as oe
+from oddsengine.bounds import check_number, excerpt
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 1.0, np.float64(0.5), np.float32(0.5), np.int64(1), Fraction(1, 2)])
@@ -35,9 +39,43 @@ def test_numbers_within_bounds_are_taken(value: Any) -> None:
     ],
 )  # fmt: skip
 def test_others_are_named_with_what_is_allowed(value: Any, bounds: dict[str, Any], allowed: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(f'x must be {allowed}, got {value!r}')}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'x must be {allowed}, got {excerpt(value)}')}$"):
         check_number("x", value, **bounds)
 
 
 def test_none_is_allowed_where_it_is_optional() -> None:
     check_number("x", None, above=0.0, optional=True)
+
+
+LONG = "x" * 10_000_000
+ROWS = [{"sportsbook": "a", "event_id": "e", "market_type": "moneyline", "selection": "x", "odds_decimal": 1.9}]
+NOW = datetime(2026, 2, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: oe.find_ev(ROWS, method=LONG),
+        lambda: oe.find_ev(ROWS, method=f"shin=0.5,{LONG}=0.5"),
+        lambda: oe.find_ev(ROWS, sharp=LONG),
+        lambda: oe.find_ev(ROWS, sharp={LONG: LONG}),  # type: ignore[dict-item]
+        lambda: oe.find_ev(ROWS, books=LONG),
+        lambda: oe.find_ev(ROWS, books=[LONG]),
+        lambda: oe.find_ev(ROWS, include=[LONG]),
+        lambda: oe.find_ev(ROWS, min_ev=LONG),  # type: ignore[arg-type]
+        lambda: oe.find_ev(pl.DataFrame({LONG: [1]})),
+        lambda: oe.Engine(guards=[LONG]),
+        lambda: oe.Engine(guards={LONG: 1.0}),
+        lambda: oe.Engine().view(kinds=[LONG]),
+        lambda: oe.Engine().step((), NOW, removed=[LONG]),
+        lambda: oe.Engine().step((), NOW, complete=[(LONG, LONG, LONG)]),  # type: ignore[list-item]
+        lambda: oe.Engine().step((), NOW, events=[{"event_id": LONG, "status": LONG}]),
+        lambda: oe.Engine().step((), LONG),  # type: ignore[arg-type]
+        lambda: oe.explain(pl.DataFrame(ROWS), LONG),
+    ],
+    ids=range(17),
+)  # fmt: skip
+def test_a_message_has_only_the_beginning_of_a_long_value(call: Callable[[], object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"xxx\.\.\.") as caught:
+        call()
+    assert len(str(caught.value)) < 2000

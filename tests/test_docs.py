@@ -34,7 +34,6 @@ from oddsengine_service.routing import ENDPOINTS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SLOW = ("football_data", "scan", "simulate", "strategy", "tape", "tasks")  # worlds and histories
-EXHAUSTIVE = pytest.mark.exhaustive
 WIDTH = 100  # of the terminal that the examples show
 STAYS = {"serve", "feeds", "mcp", "watch"}  # commands that wait or ask the network: their words are read, and no more
 _LONG_AGO = "2026-02-07T18:00:00Z"
@@ -69,7 +68,7 @@ def blocks(path: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(each, marks=EXHAUSTIVE) if each.stem in SLOW else each for each in PAGES], ids=_named
+    "path", [pytest.param(each, marks=pytest.mark.slow) if each.stem in SLOW else each for each in PAGES], ids=_named
 )
 def test_page(
     path: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

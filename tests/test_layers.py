@@ -30,7 +30,7 @@ LAYERS: list[set[str]] = [
     {"plot"},
     {"commands"},
 ]
-MATHS_MAY_USE = {"_jit", "columns", "maths", "odds"}
+MATHS_MAY_USE = {"_jit", "bounds", "columns", "maths", "odds"}
 
 
 @cache

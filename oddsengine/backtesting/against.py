@@ -20,6 +20,7 @@ import polars as pl
 
 from oddsengine.backtesting.cells import CELLS, cell, weighted_mean, with_error
 from oddsengine.backtesting.formats import MARKETS, team_or
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.history.closing_consensus import closing_logits, located, votes_at
@@ -92,7 +93,7 @@ def _read(name: str, given: Any) -> pl.DataFrame:
         path = os.fspath(given)
         table = scan_table(path, None, infer_schema_length=None, try_parse_dates=True)
         if table is None:
-            raise ValueError(f"a model must be a .csv, .parquet, .ndjson or .jsonl file, got {path!r}")
+            raise ValueError(f"a model must be a .csv, .parquet, .ndjson or .jsonl file, got {excerpt(path)}")
         frame = table.collect()
     else:
         frame = to_polars(given)
@@ -128,7 +129,7 @@ def _times(name: str, at: pl.Series) -> pl.Series:
     read = at if at.dtype == TIME else cast(at)
     if read.null_count():
         row = int(read.is_null().arg_max() or 0)
-        raise ValueError(f"the model {name}: at must be a time, got {at[row]!r} in row {row}")
+        raise ValueError(f"the model {name}: at must be a time, got {excerpt(at[row])} in row {row}")
     return read.cast(TIME).to_physical()
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time
 from functools import cache
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
 from oddsengine.tables.timestamps import micros
 
@@ -60,7 +61,7 @@ def _by_date(tables: Mapping[date, FairTable]) -> Callable[[int], FairTable]:
 
 def _since(key: date) -> int:
     if not isinstance(key, date):
-        raise TypeError(f"the keys of fair must be dates or datetimes, got {key!r}")
+        raise TypeError(f"the keys of fair must be dates or datetimes, got {excerpt(key)}")
     return micros(key if isinstance(key, datetime) else datetime.combine(key, time(), UTC))
 
 

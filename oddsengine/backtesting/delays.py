@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.bounds import is_number
+from oddsengine.bounds import excerpt, is_number
 from oddsengine.columns import SECOND
 from oddsengine.identity.layout import BOOK_BITS, LIVE, ON, SUSPENDED
 from oddsengine.live.engine import Engine
@@ -50,7 +50,9 @@ class Delay(NamedTuple):
         elif isinstance(given, str) and (read := re.fullmatch(r"(\d+(?:\.\d+)?) ?([smh])?", given.strip())):
             seconds = float(read[1]) * _UNITS[read[2] or "s"]
         if seconds is None or not 1.0 <= seconds <= 7 * 86400.0:
-            raise ValueError(f"a delay must be a time from 1 second to 7 days, such as 90s, 10m or 2h, got {given!r}")
+            raise ValueError(
+                f"a delay must be a time from 1 second to 7 days, such as 90s, 10m or 2h, got {excerpt(given)}"
+            )
         whole = round(seconds)
         unit = next(name for name in ("h", "m", "s") if whole % _UNITS[name] == 0)
         return cls(f"{whole // _UNITS[unit]}{unit}", whole)

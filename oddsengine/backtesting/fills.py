@@ -21,7 +21,7 @@ import polars as pl
 from oddsengine.backtesting.grading import bet_gains
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.board.facts import moments_of
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import SECOND
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -118,7 +118,7 @@ class Trader:
         check_number("latency_s", latency_s, 0.0, most=_MOST_S)
         check_number("settle_hours", settle_hours, 0.0, most=_MOST_S / 3600)
         if not 0.0 <= tolerance < 1.0:
-            raise ValueError(f"tolerance must be from 0 to below 1, got {tolerance!r}")
+            raise ValueError(f"tolerance must be from 0 to below 1, got {excerpt(tolerance)}")
         self.engine, self.strategy, self.start = engine, strategy, bankroll
         self.cash = bankroll
         self._latency, self._tolerance = round(latency_s * SECOND), tolerance

@@ -30,6 +30,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.row_links import LINKS
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
@@ -100,7 +101,9 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0, columns
     Raises `ValueError` if the columns match no format, or `every` is not a number above 0.
     """
     if not 0.0 < every <= _MOST_EVERY:
-        raise ValueError(f"every must be a number of seconds above 0, at most {_MOST_EVERY:,} (a year), got {every!r}")
+        raise ValueError(
+            f"every must be a number of seconds above 0, at most {_MOST_EVERY:,} (a year), got {excerpt(every)}"
+        )
     given = set(table.collect_schema().names())
     if not columns and given >= set(SPELLS):
         return spells(table.lazy().collect())
@@ -133,7 +136,7 @@ def scan_files(path: str, storage_options: Mapping[str, Any] | None = None) -> p
         return table
     raise ValueError(
         "a history must be a tape, a folder of Parquet files, or a .parquet, .ndjson, .jsonl or .csv file, "
-        f"got {path!r}"
+        f"got {excerpt(path)}"
     )
 
 
@@ -153,7 +156,8 @@ def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]
         if name in needed and read.null_count():
             row = int(read.is_null().arg_max() or 0)
             raise ValueError(
-                f"{name} must be a time in every row, got {column[row]!r} in row {row} ({read.null_count()} in all)"
+                f"{name} must be a time in every row, "
+                f"got {excerpt(column[row])} in row {row} ({read.null_count()} in all)"
             )
         made.append(read)
     return table.with_columns(made)

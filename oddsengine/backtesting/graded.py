@@ -31,6 +31,7 @@ from oddsengine.backtesting.grading import (
 from oddsengine.backtesting.placed_bets import RESULTS, UNKNOWN, Bets, HistoryEvents, find_events, on_events, read_bets
 from oddsengine.backtesting.replay import engine_of, source, span, steps
 from oddsengine.backtesting.summary import aligned, counts, event_codes, percent, returned
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats
 from oddsengine.history.clv import means
 from oddsengine.progress import ticking
@@ -207,7 +208,7 @@ def grade(
     (2.09, 0.053, 0.016, 'lost')
     """
     if closing_odds not in ("history", "bets"):
-        raise ValueError(f"closing_odds must be history or bets, got {closing_odds!r}")
+        raise ValueError(f"closing_odds must be history or bets, got {excerpt(closing_odds)}")
     given = read_bets(bets, columns)
     scores = final_scores(results)
     past = source(history, every, storage_options)

@@ -25,6 +25,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.board.facts import moments_of
 from oddsengine.board.names import Names
+from oddsengine.bounds import excerpt
 from oddsengine.columns import NO_TIME, Bools, Floats
 from oddsengine.identity.layout import BOOK_BITS, ON
 from oddsengine.identity.raw_labels import RAW_LABEL
@@ -204,7 +205,7 @@ def _times(column: pl.Series) -> pl.Series:
     lost = read.is_null() & column.is_not_null()
     if lost.any():
         row = int(lost.arg_max() or 0)
-        raise OddsError(f"bet {row + 1}: {name} {column[row]!r} is {reason}")
+        raise OddsError(f"bet {row + 1}: {name} {excerpt(column[row])} is {reason}")
     return read.alias(name)
 
 
@@ -216,7 +217,8 @@ def _numbers(frame: pl.DataFrame, name: str, least: float) -> Floats:
     wrong = np.flatnonzero(~(np.isfinite(read) & (read >= least)))
     if wrong.size:
         raise OddsError(
-            f"bet {wrong[0] + 1}: {name} must be a number of at least {least:g}, got {frame[name][int(wrong[0])]!r}"
+            f"bet {wrong[0] + 1}: {name} must be a number of at least {least:g}, "
+            f"got {excerpt(frame[name][int(wrong[0])])}"
         )
     return np.asarray(read, dtype=np.float64)
 
@@ -260,7 +262,7 @@ def _settled(frame: pl.DataFrame) -> tuple[Floats, Bools]:
             cashed[at] = True
         elif word and word not in _OPEN:
             allowed = ", ".join((*RESULTS, _CASHED_OUT[0], *_OPEN))
-            raise OddsError(f"bet {at + 1}: result must be one of {allowed}, or empty, got {text!r}")
+            raise OddsError(f"bet {at + 1}: result must be one of {allowed}, or empty, got {excerpt(text)}")
     return share, cashed
 
 

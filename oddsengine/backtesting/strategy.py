@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Floats
 from oddsengine.detection.model_input import IntoModel
 from oddsengine.detection.question import Sharp
@@ -84,7 +84,7 @@ class Strategy:
 
     def __post_init__(self) -> None:
         if self.staking not in ("flat", "kelly", "portfolio"):
-            raise ValueError(f"staking must be flat, kelly or portfolio, got {self.staking!r}")
+            raise ValueError(f"staking must be flat, kelly or portfolio, got {excerpt(self.staking)}")
         check_number("size", self.size, above=0.0, most=1.0)
         check_number("step", self.step, above=0.0)
         check_number("min_ev", self.min_ev)
@@ -93,10 +93,10 @@ class Strategy:
             check_number(name, getattr(self, name), least, optional=True)
         for name in ("sports", "markets"):
             if isinstance(value := getattr(self, name), str):
-                raise ValueError(f"{name} must be a list of names, got {value!r}")
+                raise ValueError(f"{name} must be a list of names, got {excerpt(value)}")
         for name in self.sports or ():
             if name not in catalog.sports():
-                raise ValueError(f"sports must be among {', '.join(catalog.sports())}, got {name!r}")
+                raise ValueError(f"sports must be among {', '.join(catalog.sports())}, got {excerpt(name)}")
 
     def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a frame of +EV prices (`EV_SCHEMA`) to bet on."""

@@ -45,7 +45,7 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.undo import Undo
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import EARLIEST, LATEST, NO_TIME, SECOND, Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import distinct
@@ -218,7 +218,7 @@ class Board:
         If anything fails, the board is unchanged.
         """
         facts = {"now": self.now, "moment": self.moment, "notices": copy.copy(self.notices), "rejected": self.rejected}
-        self._undo = Undo(self.rows, batch.quoted.key, facts)
+        self._undo = Undo(self.rows, batch.quoted.key, facts, len(self._rejudged))
         try:
             return self._apply(batch, self._undo.slots.size)
         except BaseException:
@@ -235,7 +235,7 @@ class Board:
         if past is None:
             return
         past.restore(self.rows)
-        del self._rejudged[len(self._rejudged) - len(past.verdicts) :]
+        del self._rejudged[past.rejudged :]
         for name, value in past.facts.items():
             setattr(self, name, value)
         self.mend()
@@ -558,15 +558,17 @@ class Board:
 
     def judge(self, slots: Ints, guarded: Verdicts, verdicts: Bytes, rejected: Bytes) -> None:
         """Store the guards' verdicts on some rows; the first ones are those of `guarded`."""
-        rows, other, before = self.rows, np.empty(slots.size, np.int32), np.empty(slots.size, np.uint8)
+        rows, other, before = self.rows, np.full(slots.size, NONE, np.int32), np.empty(slots.size, np.uint8)
+        past = [other, before, None]  # remembered first: an interruption must not find verdicts that are new already
+        if self._undo is not None:
+            self._undo.verdicts.append(past)
         n = _judge(
             slots, verdicts, rejected, guarded.not_reference, guarded.doubt,
             rows.reason, rows.rejected, rows.not_reference, rows.doubt, rows.pending, other, before,
         )  # fmt: skip
+        other = other[:n].copy()
+        past[:] = other, before[:n].copy(), rows.judged[other]
         if n:
-            other = other[:n].copy()
-            if self._undo is not None:
-                self._undo.verdicts.append((other, before[:n].copy(), rows.judged[other]))
             other = other[rows.state[other] == ON]
             rows.judged[other] = self.now
             self._rejudged.append(other)
@@ -692,8 +694,9 @@ class Board:
         )  # fmt: skip
 
     def restore(self, content: BoardContent) -> None:
-        """Take over the content of another board, whose arrays are then this one's; this one has to be new."""
-        rows, names, notices = self.rows, self.names, self.notices
+        """Take over the content of another board, whose arrays are then this one's; if it fails, nothing changes."""
+        made = Board(self.off, self.limits)
+        rows, names, notices = made.rows, made.names, made.notices
         for book in content.books:
             names.books.code(book)
         names.add(content.raw_labels)
@@ -703,8 +706,9 @@ class Board:
         rows.top, rows.spare, rows.spares, rows.levels = content.top, content.spare, content.spare.size, content.levels
         for slot, link in content.links.items():
             rows.link(slot, link)
-        self.now, self.moment, self.rejected, self.tidy_at = (
+        made.now, made.moment, made.rejected, made.tidy_at = (
             content.now, content.moment, content.rejected, content.tidy_at,
         )  # fmt: skip
         notices.checked, notices.latest = content.checked, content.notices
-        self.rebuild()
+        made.rebuild()
+        vars(self).update(vars(made))

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from oddsengine.board.facts import Before
 from oddsengine.board.rows import QUOTED, Rows
-from oddsengine.columns import Bytes, Ints, Longs
+from oddsengine.columns import NONE, Bytes, Ints, Longs
 from oddsengine.identity.layout import FREE, LIVE, ON, SUSPENDED
 
 _SHOWN = ("state", "flags", "odds", "american", "start")  # columns of which readers want to know what was before
@@ -16,7 +16,7 @@ _SHOWN = ("state", "flags", "odds", "american", "start")  # columns of which rea
 class Undo:
     """The state before a batch, as far as needed to undo it."""
 
-    def __init__(self, rows: Rows, keys: Longs, facts: dict[str, Any]) -> None:
+    def __init__(self, rows: Rows, keys: Longs, facts: dict[str, Any], rejudged: int) -> None:
         slots = rows.find(keys)
         self.slots = slots[slots >= 0]  # rows named in its quotes
         self.columns = {name: getattr(rows, name)[self.slots] for name in QUOTED}  # of these
@@ -24,9 +24,11 @@ class Undo:
         self.levels = rows.levels.taken(records[records >= 0])  # their records, and all that were spare
         self.top, self.spare = rows.top, rows.spare[: rows.spares].copy()
         self.lost: list[tuple[Ints, Bytes, Longs]] = []  # removed or forgotten rows: slot, state, moved
-        self.verdicts: list[tuple[Ints, Bytes, Longs]] = []  # rows with a new verdict: slot, rejected, judged
+        # Rows with a new verdict: slot, then NONE; rejected; judged, None if it has not changed yet.
+        self.verdicts: list[list[Any]] = []
         self.links: dict[int, str | None] = {}
         self.facts = facts  # attributes of the board
+        self.rejudged = rejudged  # how many lists of rows with another verdict there were
 
     def remember_lost(self, rows: Rows, slots: Ints) -> None:
         """Remember rows that are about to be removed or forgotten."""
@@ -37,7 +39,10 @@ class Undo:
         for slots, state, moved in reversed(self.lost):
             rows.state[slots], rows.moved[slots] = state, moved
         for slots, rejected, judged in reversed(self.verdicts):
-            rows.rejected[slots], rows.judged[slots] = rejected, judged
+            changed = slots[slots != NONE]
+            rows.rejected[changed] = rejected[: changed.size]
+            if judged is not None:
+                rows.judged[changed] = judged
         for slot, link in self.links.items():
             rows.link(slot, link)
         rows.state[self.top : rows.top] = FREE

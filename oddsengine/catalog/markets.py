@@ -5,6 +5,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import data_files
 from oddsengine.catalog.spelling import normalise, plain
 from oddsengine.catalog.sports import Shape, sport
@@ -131,7 +132,7 @@ def _types() -> Mapping[str, MarketType]:
         kind, period = _resolve(normalise(entry["means"]).split(), shipped)
         if kind is None or not parts:
             raise data_files.CatalogError(
-                f"markets.{name}.means must be a market type of the catalog, got {entry['means']!r}"
+                f"markets.{name}.means must be a market type of the catalog, got {excerpt(entry['means'])}"
             )
         table["_".join(parts)] = kind._replace(period=period)
     return table

@@ -37,6 +37,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import data_files
 from oddsengine.catalog.books import CURRENCIES, REGIONS, TIERS, book
 from oddsengine.catalog.data_files import CatalogError
@@ -214,7 +215,7 @@ def _shipped(section: str) -> Mapping[str, Any]:
 
 def _table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise CatalogError(f"{where} must be a table, got {value!r}")
+        raise CatalogError(f"{where} must be a table, got {excerpt(value)}")
     return value
 
 
@@ -236,15 +237,15 @@ def _section(section: str, tables: Mapping[str, Any]) -> dict[str, dict[str, Any
     for where, id_, entry, place in _entries(section, tables):
         if section != "markets" and (id_ != plain(id_) or not id_.isascii()):
             raise CatalogError(
-                f"{where}: the id must be lower-case letters and digits, joined by underscores, got {id_!r}"
+                f"{where}: the id must be lower-case letters and digits, joined by underscores, got {excerpt(id_)}"
             )
         if id_ in entries_:
-            raise CatalogError(f"{where} must be the only entry with its id, got {id_!r} twice")
+            raise CatalogError(f"{where} must be the only entry with its id, got {excerpt(id_)} twice")
         for key, value in entry.items():
             if key not in fields:
                 raise CatalogError(f"{where}.{key} is not a key; allowed: {', '.join(fields)}")
             if allowed := fields[key](value):
-                raise CatalogError(f"{where}.{key} must be {allowed}, got {value!r}")
+                raise CatalogError(f"{where}.{key} must be {allowed}, got {excerpt(value)}")
         for key in _REQUIRED[section]:
             if id_ not in shipped and key not in entry:
                 raise CatalogError(f"{where}.{key} must be {fields[key](None)}, got nothing")
@@ -260,7 +261,7 @@ def _thresholds(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             if allowed := threshold_fault(name, value):
                 where = f"thresholds.{table}.{key}"
                 if name in Thresholds._fields:
-                    raise CatalogError(f"{where} must be {allowed}, got {value!r}")
+                    raise CatalogError(f"{where} must be {allowed}, got {excerpt(value)}")
                 near = [
                     field.removeprefix(f"{table}_") for field in Thresholds._fields if field.startswith(f"{table}_")
                 ]
@@ -291,7 +292,7 @@ def _checked(tables: Mapping[str, Any]) -> data_files.Changes:
     ):
         for name in names:
             if name not in changes.get(owner, {}) and name not in _shipped(owner):
-                raise CatalogError(f"{section}.{name} must be an id of {owner}, got {name!r}")
+                raise CatalogError(f"{section}.{name} must be an id of {owner}, got {excerpt(name)}")
     return {section: entries for section, entries in changes.items() if entries}
 
 

@@ -9,6 +9,7 @@ from datetime import date
 from functools import cache
 from typing import Any, NamedTuple
 
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import data_files
 from oddsengine.catalog.books import book, books
 from oddsengine.catalog.links import link_states
@@ -62,7 +63,7 @@ def place(text: str) -> str:
     """
     name = text.strip().upper()
     if problem := fault(name):
-        raise ValueError(f"invalid place {text!r}: it {problem}")
+        raise ValueError(f"invalid place {excerpt(text)}: it {problem}")
     return name
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 
 GUARDS = (
     "bad_price",
@@ -139,11 +140,11 @@ def enabled(guards: Guards) -> frozenset[int]:
     if isinstance(guards, Mapping):
         return enabled([name for name in GUARDS if guards.get(name) is not False])
     if isinstance(guards, str) or not isinstance(guards, Iterable | None):
-        raise ValueError(f"guards must be a list of guard names, or changes by name, got {guards!r}")
+        raise ValueError(f"guards must be a list of guard names, or changes by name, got {excerpt(guards)}")
     names = GUARDS if guards is None else tuple(guards)
     unknown = sorted(str(name) for name in names if name not in GUARDS)
     if unknown:
-        raise ValueError(f"unknown guard {', '.join(map(repr, unknown))}; allowed: {', '.join(GUARDS)}")
+        raise ValueError(f"unknown guard {', '.join(map(excerpt, unknown))}; allowed: {', '.join(GUARDS)}")
     return frozenset(CODES[name] for name in names)
 
 
@@ -180,10 +181,10 @@ def thresholds_of(guards: Guards) -> catalog.Thresholds:
             continue
         field = MAIN_THRESHOLDS.get(name, name)
         if field in _NOT_A_CALLERS or (name in GUARDS and name not in MAIN_THRESHOLDS):
-            raise ValueError(f"guards: {name} must be true or false, got {value!r}")
+            raise ValueError(f"guards: {name} must be true or false, got {excerpt(value)}")
         if field not in limits._fields or field == "epsilon":
             allowed = ", ".join((*GUARDS, *(field for field in limits._fields if field != "epsilon")))
-            raise ValueError(f"guards: {name!r} is neither a guard nor a threshold; allowed: {allowed}")
+            raise ValueError(f"guards: {excerpt(name)} is neither a guard nor a threshold; allowed: {allowed}")
         if field in changes:
             raise ValueError(f"guards: {name} is {field}, which is already given")
         changes[field] = value

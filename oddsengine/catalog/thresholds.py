@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from oddsengine.bounds import is_number
+from oddsengine.bounds import excerpt, is_number
 from oddsengine.catalog import data_files
 
 
@@ -117,8 +117,8 @@ def changed(limits: Thresholds, changes: Mapping[str, Any]) -> Thresholds:
     for name, value in changes.items():
         if allowed := fault(name, value):
             if name not in Thresholds._fields or name in _FIXED:
-                raise ValueError(f"{name!r} is not a threshold; allowed: {allowed}")
-            raise ValueError(f"threshold {name} must be {allowed}, got {value!r}")
+                raise ValueError(f"{excerpt(name)} is not a threshold; allowed: {allowed}")
+            raise ValueError(f"threshold {name} must be {allowed}, got {excerpt(value)}")
     kinds = Thresholds.__annotations__
     return limits._replace(**{name: kinds[name](value) for name, value in changes.items()})
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
+from oddsengine.bounds import excerpt
 from oddsengine.commands.output import echo
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.plot import calibration
@@ -23,10 +24,10 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 def audit_command(arguments: argparse.Namespace) -> None:
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
-        raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {arguments.shown!r}")
+        raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {excerpt(arguments.shown)}")
     if arguments.plot is not None:  # before the audit, which takes long
         if not arguments.plot.endswith(_PICTURES):
-            raise ValueError(f"--plot takes a .svg, .png or .pdf file, got {arguments.plot!r}")
+            raise ValueError(f"--plot takes a .svg, .png or .pdf file, got {excerpt(arguments.plot)}")
         try:
             library()
         except ImportError as error:

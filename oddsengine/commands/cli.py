@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.backtesting.placed_bets import BET_COLUMNS
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import place
 from oddsengine.commands import (
     audit,
@@ -66,7 +67,7 @@ def _rates(text: str) -> dict[str, float]:
         try:
             rates[book.strip()] = float(value)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"expected book=number, got {part!r}") from None
+            raise argparse.ArgumentTypeError(f"expected book=number, got {excerpt(part)}") from None
     return rates
 
 
@@ -78,7 +79,7 @@ def _columns(text: str, schema: Collection[str] = ODDS_SCHEMA, kind: str = "an o
         if not is_value:
             name, _, target = part.rpartition("=")
         if not name.strip() or not target.strip():
-            raise argparse.ArgumentTypeError(f"expected column=name or name==value, got {part!r}")
+            raise argparse.ArgumentTypeError(f"expected column=name or name==value, got {excerpt(part)}")
         columns[name.strip()] = pl.lit(target.strip()) if is_value else target.strip()
     try:
         check_columns(columns, schema, kind)
@@ -97,7 +98,7 @@ def _sharp(text: str) -> list[str] | dict[str, float]:
     names = _names(text)
     weighted = sum("=" in name for name in names)
     if 0 < weighted < len(names):
-        raise argparse.ArgumentTypeError(f"expected a weight for every book or for none, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a weight for every book or for none, got {excerpt(text)}")
     return _rates(text) if weighted else names
 
 
@@ -105,7 +106,7 @@ def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a time such as 2026-02-08T18:00:00Z, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected a time such as 2026-02-08T18:00:00Z, got {excerpt(text)}") from None
     return aware(moment)
 
 
@@ -130,7 +131,7 @@ def _finite(expected: str, above: float = -math.inf) -> Callable[[str], float]:
     def parse(text: str) -> float:
         number = _float(text)
         if not above < number < math.inf:
-            raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {excerpt(text)}")
         return number
 
     return parse
@@ -142,14 +143,14 @@ _positive = _finite("a number above 0", above=0.0)
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, got {excerpt(text)}")
     return int(text)
 
 
 def _speed(text: str) -> float:
     speed = math.inf if text == "max" else _float(text)
     if not speed > 0.0:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, or max, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number above 0, or max, got {excerpt(text)}")
     return speed
 
 
@@ -666,10 +667,12 @@ def _add_backup(parser: argparse.ArgumentParser) -> None:
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=serve.serve_command)
-    parser.add_argument("--demo", action="store_true", help="simulated market with demo keys, on localhost only")
+    parser.add_argument(
+        "--demo", action="store_true", help="simulated market with demo keys; on localhost without --host"
+    )
     parser.add_argument(
         "--live", type=_names, metavar="A,B",
-        help="serve prices of these sources, such as kalshi,polymarket, with demo keys, on localhost only",
+        help="serve prices of these sources, such as kalshi,polymarket, with demo keys; on localhost without --host",
     )  # fmt: skip
     parser.add_argument("--sport", type=_names, metavar="LEAGUE,...", help="the leagues of --live, such as nfl,nba")
     _add_shared(parser, "--config")

@@ -21,7 +21,7 @@ folder = "oddsengine-data"
 
 # ---- where prices come from: one table [feeds.NAME] each ----
 
-# A file of prices, read again when it changes: CSV, Parquet, JSON or a spreadsheet.
+# A file of prices, read again when it changes: CSV, Parquet or JSON.
 # [feeds.mine]
 # kind = "table"
 # path = "prices.csv"

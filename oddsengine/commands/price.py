@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.commands.output import bold, echo, terminal
 from oddsengine.commands.report import csv_text, decimal
 from oddsengine.commands.text_tables import Column, table
@@ -42,7 +42,8 @@ def _price(text: str) -> float:
         odds = 0.0
     if not 1.0 < odds < float("inf"):
         raise ValueError(
-            f"{text!r} is not a price: use decimal odds above 1 (1.87), American (+150, -110) or fractional (5/2)"
+            f"{excerpt(text)} is not a price: "
+            "use decimal odds above 1 (1.87), American (+150, -110) or fractional (5/2)"
         )
     return odds
 
@@ -53,7 +54,7 @@ def _probability(text: str) -> float:
     except ValueError:
         prob = -1.0
     if not 0.0 <= prob <= 1.0:
-        raise ValueError(f"{text!r} is not a probability: use 0 to 1, or 0% to 100%")
+        raise ValueError(f"{excerpt(text)} is not a probability: use 0 to 1, or 0% to 100%")
     return prob
 
 
@@ -153,7 +154,7 @@ def _limits(text: str | None, count: int) -> list[float] | float:
     except ValueError:
         limits = [-1.0]
     if not all(limit >= 0.0 for limit in limits):
-        raise ValueError(f"--limits must be amounts of 0 or more separated by commas (inf: none), got {text!r}")
+        raise ValueError(f"--limits must be amounts of 0 or more separated by commas (inf: none), got {excerpt(text)}")
     if len(limits) != count:
         raise ValueError(f"expected one limit per price, got {len(limits)} and {count}")
     return limits

@@ -16,6 +16,7 @@ import msgspec
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.catalog.reasons import GUARDS, NAMES
 from oddsengine.commands.output import bold, counted, echo, notice, terminal, wrapped, write
 from oddsengine.commands.report import (
@@ -83,7 +84,7 @@ def _fetched(arguments: argparse.Namespace) -> OddsTable:
         where, equals, value = text.partition("=")
         source, dot, name = where.partition(".")
         if not (equals and dot and name) or source not in settings:
-            raise ValueError(f"--set takes SOURCE.NAME=VALUE with a source of --live, got {text!r}")
+            raise ValueError(f"--set takes SOURCE.NAME=VALUE with a source of --live, got {excerpt(text)}")
         settings[source][name] = value
     if arguments.sport:
         for own in settings.values():

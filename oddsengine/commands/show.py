@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from oddsengine.bounds import excerpt
 from oddsengine.commands.output import bold, terminal, wrapped
 from oddsengine.commands.report import (
     EV,
@@ -115,7 +116,7 @@ def show(result: IntoFrame | Opportunities | Portfolio, rows: int = 20) -> Short
     '+EV: prices that beat the fair price (1)'
     """
     if not isinstance(rows, int) or rows < 0:
-        raise ValueError(f"rows must be a whole number of 0 or more, got {rows!r}")
+        raise ValueError(f"rows must be a whole number of 0 or more, got {excerpt(rows)}")
     if isinstance(result, Portfolio):
         return ShortView([_part(_STAKED, result.bets, rows)])
     if isinstance(result, Opportunities):

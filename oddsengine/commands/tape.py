@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 import msgspec
 
 from oddsengine.board.state import Batch
+from oddsengine.bounds import excerpt
 from oddsengine.commands.output import counted, echo, wrapped
 from oddsengine.commands.report import format_time
 from oddsengine.history.archive import archived, compact, rows_of, write
@@ -352,5 +353,5 @@ def compact_command(arguments: argparse.Namespace) -> None:
 def storage_options(arguments: argparse.Namespace) -> dict[str, str]:
     for option in arguments.option:
         if "=" not in option:
-            raise ValueError(f"--option takes NAME=VALUE, got {option!r}")
+            raise ValueError(f"--option takes NAME=VALUE, got {excerpt(option)}")
     return dict(option.split("=", 1) for option in arguments.option)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.catalog.books import CURRENCIES
 from oddsengine.maths.depth import largest_arbitrage
 from oddsengine.pricing.references import commission_rates
@@ -93,13 +93,13 @@ def currency_rates(rates: Mapping[str, float] | None) -> Mapping[str, float]:
     if rates is None:
         return _RATES
     if not isinstance(rates, Mapping):
-        raise ValueError(f"rates must be a rate by currency, such as {{'USD': 1, 'GBP': 1.27}}, got {rates!r}")
+        raise ValueError(f"rates must be a rate by currency, such as {{'USD': 1, 'GBP': 1.27}}, got {excerpt(rates)}")
     for name, rate in rates.items():
         if name not in CURRENCIES:
-            raise ValueError(f"rates must be of {', '.join(CURRENCIES)}, got {name!r}")
+            raise ValueError(f"rates must be of {', '.join(CURRENCIES)}, got {excerpt(name)}")
         check_number(f"the rate of {name}", rate, above=0.0)
     if next(iter(rates.values()), 1.0) != 1.0:
-        raise ValueError(f"the first of rates must be 1, got {dict(rates)!r}")
+        raise ValueError(f"the first of rates must be 1, got {excerpt(dict(rates))}")
     worth = {name: float(rate) for name, rate in rates.items()}
     dollar = worth.get("USD", worth.get("USDC"))
     return worth if dollar is None else worth | {name: worth.get(name, dollar) for name in ("USD", "USDC")}

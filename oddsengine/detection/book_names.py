@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.bounds import shortened
 from oddsengine.pricing.references import Reference, commission_rates
 
 
@@ -15,7 +16,8 @@ def absent(named: Iterable[str], books: Iterable[str]) -> list[str]:
 
 def refused(word: str, named: Iterable[str], books: Iterable[str]) -> ValueError:
     """Build the error for unknown names in a parameter."""
-    return ValueError(f"{word}: no prices of {', '.join(named)}; the books are {', '.join(sorted(books)) or 'none'}")
+    missing = ", ".join(map(shortened, named))
+    return ValueError(f"{word}: no prices of {missing}; the books are {', '.join(sorted(books)) or 'none'}")
 
 
 def check(books: Iterable[str], own: Iterable[str] | None, sharp: Any, commission: Mapping[str, float] | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import NAMES, Guards, sentence
 from oddsengine.columns import Floats, Ints, Longs, spans
@@ -186,7 +187,7 @@ def explain(
             at = found.id.index(opportunity_id)
             return _explanation(question, kind, row, found.markets[at], found.rows[at], found.cost[at])
     raise ValueError(
-        f"no opportunity with id {opportunity_id!r} for these prices, books, sharp, method, stake and guards"
+        f"no opportunity with id {excerpt(opportunity_id)} for these prices, books, sharp, method, stake and guards"
     )
 
 

@@ -7,14 +7,14 @@ its lists, streams, tools and page. `register` adds a kind of your own (docs/kin
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Bools, Floats
 from oddsengine.detection import arbitrages, ev, low_hold, middles
 from oddsengine.detection.question import INCLUDED, Question, some_of
@@ -463,7 +463,7 @@ class Kinds(Mapping[str, Kind]):
         """Validate names of kinds, and return them in order."""
         some = some_of("kinds", names, tuple(self._kinds))
         if not some:
-            raise ValueError(f"kinds must be a list of {', '.join(self._kinds)}, got {names!r}")
+            raise ValueError(f"kinds must be a list of {', '.join(self._kinds)}, got {excerpt(names)}")
         return some
 
     def of_one(self, one: str) -> Kind:
@@ -502,7 +502,7 @@ def _faults(kind: Kind) -> Iterator[str]:
     words = {word for other in KINDS.values() for word in (other.name, other.one, other.event_name)} | _TAKEN
     for what, word in (("a name", kind.name), ("a word for one", kind.one), ("an event", kind.event_name)):
         if not _WORD.fullmatch(word):
-            yield f"needs {what} of small letters, digits and _, got {word!r}"
+            yield f"needs {what} of small letters, digits and _, got {excerpt(word)}"
         if word in words or word.replace("_", "-") in {other.replace("_", "-") for other in words}:
             yield f"has {what} that is taken, {word}"
     if not kind.thresholds or kind.threshold.usual is None:
@@ -521,6 +521,13 @@ def _faults(kind: Kind) -> Iterator[str]:
     if strange := [name for name, dtype in kind.schema.items() if not _is_column(dtype)]:
         known = ", ".join(dtype.__name__ for dtype in _COLUMN_TYPES)
         yield f"has columns of other types than {known}, lists and structs: {', '.join(strange)}"
+    elif wrong := [
+        f"{path} is {dtype}, not {' or '.join(map(str, usual))}" for path, published, dtype in _published(kind)
+        if (usual := _usual_types().get(published)) and dtype not in usual
+    ]:  # fmt: skip
+        yield f"has columns of other types than the fields of these names in lists: {'; '.join(wrong)}"
+    if kind.value in kind.schema and kind.schema[kind.value] != pl.Float64:
+        yield f"needs a main figure of the type Float64, and {kind.value} is {kind.schema[kind.value]}"
     if all(order.column != kind.value for order in kind.orders.values()):
         yield f"needs an order by {kind.value}"
     if kind.single != (len(kind.odds) == 1):
@@ -535,6 +542,32 @@ def _is_column(dtype: Any) -> bool:
     if isinstance(dtype, pl.Struct):
         return all(_is_column(field.dtype) for field in dtype.fields)
     return (dtype if isinstance(dtype, type) else type(dtype)) in _COLUMN_TYPES
+
+
+def _published(kind: Kind) -> Iterator[tuple[str, str, Any]]:
+    """Each column without parts, also those inside of structs: its path, its name in the service and its type."""
+
+    def within(schema: Schema, path: str) -> Iterator[tuple[str, str, Any]]:
+        for column, dtype in schema.items():
+            inner = dtype.inner if isinstance(dtype, pl.List) else dtype
+            if isinstance(inner, pl.Struct):
+                yield from within(dict(inner), f"{path}{column}.")
+            else:
+                place = re.sub(r"^side\d\.", "side.", path + column)
+                yield path + column, kind.published.get(place, column).rpartition(".")[2], dtype
+
+    return within(kind.schema, "")
+
+
+@cache
+def _usual_types() -> dict[str, list[Any]]:
+    """The types that a field of a name has in lists of the built-in kinds."""
+    types: dict[str, list[Any]] = {}
+    for kind in BUILT_IN:
+        for _, published, dtype in _published(kind):
+            if dtype not in types.setdefault(published, []):
+                types[published].append(dtype)
+    return types
 
 
 def thresholds(**given: float | None) -> Thresholds:
@@ -568,5 +601,5 @@ def check_thresholds(given: Mapping[str, float | None]) -> None:
     known = KINDS.thresholds
     for name, value in given.items():
         if name not in known:
-            raise TypeError(f"there is no threshold {name!r}; there are {', '.join(known)}")
+            raise TypeError(f"there is no threshold {excerpt(name)}; there are {', '.join(known)}")
         known[name].check(value)

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import thresholds
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES
 from oddsengine.columns import NO_TIME, Floats
@@ -68,7 +69,7 @@ def read_model(model: IntoModel, prices: pl.DataFrame | PreparedTable) -> ModelP
     table = check_rows(_priced(given, events, prob), position=pl.Series(np.flatnonzero(known), dtype=pl.UInt32))
     if table.rejected.height:
         row, field, value, reason = table.rejected.select("row", "field", "value", "reason").row(0)
-        raise OddsError(f"model row {row}: {field} {value!r} is {reason}")
+        raise OddsError(f"model row {row}: {field} {excerpt(value)} is {reason}")
     identity = identify(table, _ALL_OFF)
     g = identity.groups
     nothing = np.empty(0, np.uint8)
@@ -186,7 +187,7 @@ def _numbers(column: pl.Series, what: str, name: str) -> Floats:
     cast = column.cast(pl.Float64, strict=False)
     lost = (cast.is_null() & column.is_not_null()).arg_true()
     if lost.len():
-        raise OddsError(f"{what} {lost[0]}: {name} must be a number, got {column[lost[0]]!r}")
+        raise OddsError(f"{what} {lost[0]}: {name} must be a number, got {excerpt(column[lost[0]])}")
     return np.asarray(cast.fill_null(np.nan).to_numpy(), np.float64).copy()
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.catalog.reasons import ACCEPTED, Guards
 from oddsengine.columns import Floats, Ints
 from oddsengine.detection import book_names as naming
@@ -115,7 +115,7 @@ def find_promos(
     ('a', 'Over', 80.0)
     """
     if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {excerpt(kind)}")
     check_number("amount", amount, 0.0)
     check_number("min_odds", min_odds, 1.0)
     if amount == 0.0:

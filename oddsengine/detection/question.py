@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
 from oddsengine.columns import NO_TIME, NONE, Bools, Floats, Ints, Longs, Words
 from oddsengine.detection import book_names as naming
@@ -218,7 +219,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     [20, 6]
     """
     if now is not None and not isinstance(now, datetime):
-        raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {now!r}")
+        raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {excerpt(now)}")
     on, limits = enabled(guards), thresholds_of(guards)
     table = check_odds(odds)
     off = frozenset(CODES[name] for name in GUARDS) - on
@@ -291,14 +292,14 @@ def chosen_method(method: Method | None, sharp: Sharp, model: object = None) -> 
     """Resolve a method to its name; None is `close`, or `power` if a reference is given, or `model` if that is."""
     if model is not None:
         if method is not None:
-            raise ValueError(f"method cannot be combined with a model, which needs none, got {method!r}")
+            raise ValueError(f"method cannot be combined with a model, which needs none, got {excerpt(method)}")
         return MODEL
     if method is None:
         return CLOSE if sharp is None else "power"
     name = method_name(method, (CLOSE,))
     if name == CLOSE and sharp is not None:
         raise ValueError(
-            f"sharp cannot be combined with the method {CLOSE!r}, which uses all other books, got {sharp!r}"
+            f"sharp cannot be combined with the method {CLOSE!r}, which uses all other books, got {excerpt(sharp)}"
         )
     return name
 
@@ -312,7 +313,7 @@ def some_of(parameter: str, given: Iterable[str], allowed: Sequence[str]) -> tup
     """Validate a list of words, and return them in the order of the allowed ones."""
     some = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (None,)
     if any(word not in allowed for word in some):
-        raise ValueError(f"{parameter} must be a list of {', '.join(allowed)}, got {given!r}")
+        raise ValueError(f"{parameter} must be a list of {', '.join(allowed)}, got {excerpt(given)}")
     return tuple(word for word in allowed if word in some)
 
 

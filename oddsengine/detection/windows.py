@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Floats
 from oddsengine.detection.tails import form
 from oddsengine.maths import middle
@@ -35,7 +35,7 @@ def _distribution(
     """Distribution without its location, and whether it is that of a margin."""
     known = catalog.sport(sport)
     if known.id not in catalog.sports():
-        raise ValueError(f"sport must be one of {', '.join(sorted(catalog.sports()))}, got {sport!r}")
+        raise ValueError(f"sport must be one of {', '.join(sorted(catalog.sports()))}, got {excerpt(sport)}")
     kind = catalog.market_type(market_type, known.id)
     family = catalog.families().get(kind.family)
     shape, scale, weights = form(kind.family, known.id, league or sport, kind.fraction)
@@ -46,7 +46,7 @@ def _distribution(
         )
     if (shape == middle.SKELLAM) != (expected_total is not None):
         needs = "needs" if expected_total is None else "does not use"
-        raise ValueError(f"{market_type} in {known.name} {needs} expected_total, got {expected_total!r}")
+        raise ValueError(f"{market_type} in {known.name} {needs} expected_total, got {excerpt(expected_total)}")
     if expected_total is not None:
         check_number("expected_total", expected_total, above=0.0)
         scale *= expected_total

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from oddsengine.bounds import excerpt
 from oddsengine.feeds.decoding import Level, Name, Text, Time, inside, plain, valid_items
 from oddsengine.feeds.feed_names import THREE_WAY, MarketName, market
 
@@ -50,7 +51,7 @@ def event_types(sports: Sequence[str]) -> tuple[str, ...]:
     numbers = {sport: number for number, sport in SPORTS.items()}
     for sport in sports:
         if sport not in numbers and not sport.isdecimal():
-            raise ValueError(f"sports must be numbers of event types, or of {', '.join(numbers)}, got {sport!r}")
+            raise ValueError(f"sports must be numbers of event types, or of {', '.join(numbers)}, got {excerpt(sport)}")
     return tuple(dict.fromkeys(numbers.get(sport, sport) for sport in sports or SPORTS.values()))
 
 

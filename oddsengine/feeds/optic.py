@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.feeds.decoding import Level, Name, Text, Time, decode_strictly, moment, plain, valid_items
 from oddsengine.feeds.feed_names import aggregated_book, league, market, side_of
 from oddsengine.feeds.payload import Game, Payload
@@ -112,7 +113,7 @@ class OpticOdds:
 
     def __init__(self, odds_format: str = "AMERICAN") -> None:
         if odds_format not in FORMATS:
-            raise ValueError(f"odds_format must be one of {', '.join(FORMATS)}, got {odds_format!r}")
+            raise ValueError(f"odds_format must be one of {', '.join(FORMATS)}, got {excerpt(odds_format)}")
         self._american = odds_format == "AMERICAN"
         self._decimal = FORMATS[odds_format]
         self._games: dict[str, Game] = {}

@@ -23,6 +23,7 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.bounds import excerpt
 from oddsengine.feeds import FeedError, football_data
 from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.tables.column_names import Columns
@@ -98,7 +99,7 @@ def read_odds(
     (1951, 4)
     """
     if odds_format not in (None, *ODDS_FORMATS):
-        raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {odds_format!r}")
+        raise OddsError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {excerpt(odds_format)}")
     if source == STANDARD_INPUT:
         data = sys.stdin.buffer.read()
         return _read("standard input", data, _suffix_of(data), columns, odds_format)

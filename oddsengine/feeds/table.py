@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.bounds import excerpt
 from oddsengine.feeds.feed_names import market
 from oddsengine.feeds.payload import FeedError, Game, Payload
 from oddsengine.tables.column_names import Columns
@@ -33,7 +34,7 @@ def read(data: bytes, suffix: str, columns: Columns | None = None) -> Payload:
     [('X', 2.5)]
     """
     if suffix.lower() not in READABLE:
-        raise FeedError(f"the suffix of a table must be one of {', '.join(READABLE)}, got {suffix!r}")
+        raise FeedError(f"the suffix of a table must be one of {', '.join(READABLE)}, got {excerpt(suffix)}")
     try:
         table = read_table(data, suffix, columns)
         rows = table.with_columns(_sayable())

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.detection import book_names as naming
 from oddsengine.futures.board import FuturesBoard
 from oddsengine.futures.evaluation import REASONS, Evaluation, evaluate
@@ -93,7 +94,7 @@ def find_futures(
     name = method_name(method)
     named = book_list(books)
     if isinstance(sharp, Mapping):
-        raise ValueError(f"sharp must be a book or books in order of preference, got {sharp!r}")
+        raise ValueError(f"sharp must be a book or books in order of preference, got {excerpt(sharp)}")
     odds = to_polars(odds)
     board = FuturesBoard(fields).apply(odds, _newest(odds) if now is None else now)
     moment = board.now or datetime.fromtimestamp(0, UTC)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from oddsengine.bounds import excerpt
 from oddsengine.columns import NO_TIME
 from oddsengine.history.movements import EventMoves, PricedEvent, changed_prices, nothing
 from oddsengine.identity.layout import LIVE, SUSPENDED
@@ -40,7 +41,9 @@ def check(dest: str | Path) -> None:
     _delta()
     scheme, is_url, _ = str(dest).partition("://")
     if is_url and scheme.lower() not in SCHEMES:
-        raise ArchiveError(f"must be a folder or a URL with one of {', '.join(SCHEMES)} before ://, got {str(dest)!r}")
+        raise ArchiveError(
+            f"must be a folder or a URL with one of {', '.join(SCHEMES)} before ://, got {excerpt(str(dest))}"
+        )
     if is_url:
         return
     try:
@@ -48,7 +51,9 @@ def check(dest: str | Path) -> None:
         with TemporaryFile(dir=dest):
             pass
     except OSError as error:
-        raise ArchiveError(f"must be a folder that can be written, got {str(dest)!r}: {error.strerror}") from None
+        raise ArchiveError(
+            f"must be a folder that can be written, got {excerpt(str(dest))}: {error.strerror}"
+        ) from None
 
 
 def rows_of(tape: Tape, after: int = 0, piece: int = PIECE) -> Iterator[tuple[int, pl.DataFrame]]:

@@ -33,6 +33,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import probabilities
 from oddsengine.maths.value import edge
@@ -186,7 +187,7 @@ def report(bets: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
     [('x', 2, 2, 3.0, 2.0), ('y', 1, 0, None, None)]
     """
     if by is not None and by not in GROUPINGS:
-        raise ValueError(f"by must be one of {', '.join(GROUPINGS)}, got {by!r}")
+        raise ValueError(f"by must be one of {', '.join(GROUPINGS)}, got {excerpt(by)}")
     names = pl.repeat("all", bets.height, dtype=pl.String, eager=True) if by is None else bets[by].fill_null("")
     texts = names.unique().sort() if by is not None else pl.Series(["all"])
     n = texts.len()

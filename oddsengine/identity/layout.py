@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
+from oddsengine.bounds import excerpt
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words
 from oddsengine.identity.groups import Groups, first_gap, intern
@@ -52,7 +53,7 @@ _MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders ar
 
 def too_many(what: str, name: str, most: int) -> OverflowError:
     """The error for one book or player more than a key can hold."""
-    return OverflowError(f"too many {what}: {name!r} is number {most + 1:,}, a board takes up to {most:,}")
+    return OverflowError(f"too many {what}: {excerpt(name)} is number {most + 1:,}, a board takes up to {most:,}")
 
 
 def partition_of(kind: MarketKind, sport: str, league: str, verdict: int, two_way: int) -> Hashable:

@@ -24,6 +24,7 @@ from oddsengine.board.open import OpenTable
 from oddsengine.board.quotes import QuoteReader, Quotes
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch, Board
+from oddsengine.bounds import excerpt
 from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, Guards, enabled, thresholds_of
 from oddsengine.columns import Longs
 from oddsengine.detection.kinds import KINDS
@@ -494,7 +495,7 @@ class Engine(Readable):
         `DelayedBoard.view`.
         """
         if not (isinstance(seconds, int | float) and 0 < seconds <= REMEMBERED_S):
-            raise ValueError(f"delayed must be in seconds, above 0 and at most {REMEMBERED_S}, got {seconds!r}")
+            raise ValueError(f"delayed must be in seconds, above 0 and at most {REMEMBERED_S}, got {excerpt(seconds)}")
         with self._lock:
             if seconds not in self._delayed:
                 self._searcher.judges = True

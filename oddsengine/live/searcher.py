@@ -17,6 +17,7 @@ from oddsengine.board.names import Names
 from oddsengine.board.open import Difference, Hits
 from oddsengine.board.partitions import LOOSE
 from oddsengine.board.rows import REJECTED
+from oddsengine.bounds import excerpt
 from oddsengine.catalog.reasons import CODES, NAMES, UNCOMPARED
 from oddsengine.columns import Bytes, Ints, Longs
 from oddsengine.detection import tails
@@ -65,7 +66,7 @@ class Searcher:
 
     def __init__(self, state: ReadState, copies: Copies, off: frozenset[int], threads: int) -> None:
         if not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
-            raise ValueError(f"threads must be from 1 to {MOST_THREADS}, got {threads!r}")
+            raise ValueError(f"threads must be from 1 to {MOST_THREADS}, got {excerpt(threads)}")
         self._state, self._copies = state, copies
         self._off = off  # codes of disabled guards
         self._threads = threads

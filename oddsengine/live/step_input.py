@@ -9,6 +9,7 @@ import numpy as np
 
 from oddsengine.board.event_status import STATUSES
 from oddsengine.board.quotes import Quotes, readable
+from oddsengine.bounds import excerpt, shortened
 from oddsengine.columns import NO_TIME, Words
 from oddsengine.tables.timestamps import micros, time_of
 
@@ -25,7 +26,7 @@ def read_now(now: datetime | None, quotes: Quotes, last: int) -> int:
             raise ValueError("step needs `now`: neither the quotes nor an earlier step have a time")
         return _possible(moment)
     if not isinstance(now, datetime):
-        raise ValueError(f"now must be a datetime, got {type(now).__name__} {now!r}")
+        raise ValueError(f"now must be a datetime, got {type(now).__name__} {excerpt(now)}")
     moment = micros(now)
     if moment < last:
         raise ValueError(f"now must not go back: got {now.isoformat()}, the last step was at {_text(last)}")
@@ -37,7 +38,7 @@ def read_removed(removed: Iterable[str]) -> Words:
     ids = list(_listed("removed", removed))
     for given in ids:
         if not (isinstance(given, str) and _ID.fullmatch(given)):
-            raise ValueError(f"removed must be row ids of 16 hexadecimal digits, got {given!r}")
+            raise ValueError(f"removed must be row ids of 16 hexadecimal digits, got {excerpt(given)}")
     return np.array([int(given, 16) for given in ids], np.uint64)
 
 
@@ -64,7 +65,7 @@ def _text(micro: int) -> str:
 
 def _listed(name: str, given: Any) -> Iterable[Any]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise ValueError(f"{name} must be a list, got {given!r}")
+        raise ValueError(f"{name} must be a list, got {excerpt(given)}")
     return given
 
 
@@ -73,20 +74,20 @@ def _book_and_event(given: Any) -> tuple[str, str | None]:
         return readable(given), None
     if isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], str):
         return readable(given[0]), None if given[1] is None else readable(str(given[1]))
-    raise ValueError(f"complete must be books or (book, event) pairs, got {given!r}")
+    raise ValueError(f"complete must be books or (book, event) pairs, got {excerpt(given)}")
 
 
 def _notice(given: Mapping[str, Any]) -> tuple[str, str, int]:
     if not isinstance(given, Mapping):
-        raise ValueError(f"events must be mappings with event_id and status, got {given!r}")
+        raise ValueError(f"events must be mappings with event_id and status, got {excerpt(given)}")
     event, status, start = given.get("event_id"), given.get("status"), given.get("event_start_time")
     if not isinstance(event, str) or not event:
-        raise ValueError(f"events must have an event_id, got {dict(given)!r}")
+        raise ValueError(f"events must have an event_id, got {excerpt(dict(given))}")
     if status not in STATUSES:
-        raise ValueError(f"status of {event} must be one of {', '.join(STATUSES)}, got {status!r}")
+        raise ValueError(f"status of {shortened(event)} must be one of {', '.join(STATUSES)}, got {excerpt(status)}")
     if isinstance(start, str):
         start = datetime.fromisoformat(start)
     if not isinstance(start, datetime | None):
-        raise ValueError(f"event_start_time of {event} must be a datetime, got {start!r}")
+        raise ValueError(f"event_start_time of {shortened(event)} must be a datetime, got {excerpt(start)}")
     event = readable(event)
     return event, str(status), int(NO_TIME) if start is None else micros(start)

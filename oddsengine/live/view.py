@@ -15,6 +15,7 @@ import polars as pl
 from oddsengine.board.facts import moments_of
 from oddsengine.board.names import Names
 from oddsengine.board.open import OpenSet
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Words
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.kinds import BUILT_IN, KINDS, Kind
@@ -112,7 +113,7 @@ class View:
             Whether to count rejected prices; with `ids` they are not.
         """
         if ids is not None and getattr(ids, "dtype", None) != np.uint64:
-            raise ValueError(f"ids must be an array of uint64, such as `ViewChange.affected`, got {ids!r}")
+            raise ValueError(f"ids must be an array of uint64, such as `ViewChange.affected`, got {excerpt(ids)}")
         codes = [KINDS.code(kind) for kind in KINDS.some(kinds) if kind in self.wanted.kinds]
         with self._engine.reading(self) as shown:
             held, at = shown.opened, shown.open(self.wanted).places()

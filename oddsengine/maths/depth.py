@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import charged
 
@@ -116,9 +117,9 @@ def _checked(levels: ArrayLike, commission: float, fee: float) -> Floats:
         came = tuple(table[int(wrong.argmax())].tolist())
         raise ValueError(f"a level must be decimal odds above 1 and a stake of 0 or more, got {came}")
     if not 0.0 <= commission < 1.0:
-        raise ValueError(f"commission must be from 0 to below 1, 0.02 for 2 %, got {commission!r}")
+        raise ValueError(f"commission must be from 0 to below 1, 0.02 for 2 %, got {excerpt(commission)}")
     if not (isfinite(fee) and fee >= 0.0):
-        raise ValueError(f"fee must be a number of 0 or more, 0.07 for 0.07 p (1 - p) per contract, got {fee!r}")
+        raise ValueError(f"fee must be a number of 0 or more, 0.07 for 0.07 p (1 - p) per contract, got {excerpt(fee)}")
     return table
 
 
@@ -152,7 +153,7 @@ def fill(levels: ArrayLike, stake: float, *, commission: float = 0.0, fee: float
     Fill(stake=150.0, payout=295.0, odds=1.9666666666666666)
     """
     if not (isfinite(stake) and stake >= 0.0):
-        raise ValueError(f"stake must be a finite amount of 0 or more, got {stake!r}")
+        raise ValueError(f"stake must be a finite amount of 0 or more, got {excerpt(stake)}")
     odds, size = _checked(levels, commission, fee).T
     found = walk(np.zeros(odds.size, np.int64), odds, size, stake, commission, fee)
     placed, payout = float(found.stake.sum()), float(found.payout.sum())  # of one ladder, or none
@@ -251,7 +252,7 @@ def contract_odds(contracts: int, price: float, fee: float, *, step: float = 0.0
     if not (contracts > 0 and 0.0 < price < 1.0 and fee >= 0.0 and step > 0.0):
         raise ValueError(
             f"contracts must be above 0, price between 0 and 1, fee at least 0 and step above 0, "
-            f"got {contracts!r}, {price!r}, {fee!r}, {step!r}"
+            f"got {excerpt(contracts)}, {price!r}, {fee!r}, {step!r}"
         )
     charged_fee = float(rounded_fee(fee * contracts * price * (1.0 - price), step))
     return contracts / (contracts * price + charged_fee)
@@ -273,5 +274,5 @@ def lay_to_back(lay: float, stake: float = 1.0) -> tuple[float, float]:
     (1.5, 20.0)
     """
     if not (isfinite(lay) and lay > 1.0):
-        raise ValueError(f"lay must be decimal odds above 1, got {lay!r}")
+        raise ValueError(f"lay must be decimal odds above 1, got {excerpt(lay)}")
     return lay / (lay - 1.0), stake * (lay - 1.0)

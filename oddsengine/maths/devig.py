@@ -97,6 +97,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine._jit import allocating, fused
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import decimal_odds
 
@@ -756,7 +757,7 @@ def method_name(method: Method, others: Collection[str] = ()) -> str:
     if isinstance(method, str) and "=" not in method:
         name = DEVIG_ALIASES.get(method, method)
         if name not in _SOLVERS and name not in others:
-            raise ValueError(f"method must be {_choices(others)}, got {method!r}")
+            raise ValueError(f"method must be {_choices(others)}, got {excerpt(method)}")
         return name
     weights = _weights(method)
     if len(weights) == 1:
@@ -777,19 +778,21 @@ def _weights(method: Method) -> dict[str, float]:
         try:
             pairs = [(name.strip(), float(weight)) for name, _, weight in parts]
         except ValueError:
-            raise ValueError(f"weights of methods must be written as in shin=0.5,power=0.5, got {method!r}") from None
+            raise ValueError(
+                f"weights of methods must be written as in shin=0.5,power=0.5, got {excerpt(method)}"
+            ) from None
     elif isinstance(method, Mapping) and method:
         pairs = list(method.items())
     else:
-        raise ValueError(f"method must be {_choices()}, got {method!r}")
+        raise ValueError(f"method must be {_choices()}, got {excerpt(method)}")
     weights: dict[str, float] = {}
     for given, weight in pairs:
         name = DEVIG_ALIASES.get(given, given)
         if name not in _SOLVERS or name == "worst_case":
             allowed = ", ".join(each for each in DEVIG_METHODS if each != "worst_case")
-            raise ValueError(f"a blend must be of {allowed}, whose probabilities sum to 1, got {given!r}")
+            raise ValueError(f"a blend must be of {allowed}, whose probabilities sum to 1, got {excerpt(given)}")
         if not (isinstance(weight, Real) and 0.0 < float(weight) < math.inf):
-            raise ValueError(f"weights of methods must be finite numbers above 0, got {weight!r} for {given}")
+            raise ValueError(f"weights of methods must be finite numbers above 0, got {excerpt(weight)} for {given}")
         weights[name] = weights.get(name, 0.0) + float(weight)
     return {name: weights[name] for name in DEVIG_METHODS if name in weights}
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.backtesting.past_prices import listed
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats
 from oddsengine.detection.fair import FAIR_COLUMNS
 from oddsengine.detection.finders import fair
@@ -128,7 +129,7 @@ def lifetimes(scan: IntoFrame, *, minutes: float | None = None) -> "Figure":
     ['+EV', 'middles']
     """
     if minutes is not None and not minutes > 0.0:
-        raise ValueError(f"minutes must be above 0, got {minutes!r}")
+        raise ValueError(f"minutes must be above 0, got {excerpt(minutes)}")
     rows = to_polars(scan)
     if missing := [name for name in ("kind", "born_at", "died_at") if name not in rows.columns]:
         raise ValueError(f"lifetimes needs a result of scan_history; the table has no {', '.join(missing)}")

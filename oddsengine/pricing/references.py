@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
-from oddsengine.bounds import is_number
+from oddsengine.bounds import excerpt, is_number
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Words
 from oddsengine.guards.verdicts import Verdicts, main_lines
@@ -47,12 +47,14 @@ class Reference(NamedTuple):
             return cls((sharp,), None)
         books = tuple(sharp) if isinstance(sharp, Sequence | Mapping) else ()
         if not isinstance(sharp, Sequence | Mapping) or not all(isinstance(book, str) for book in books):
-            raise TypeError(f"sharp must be a book, books in order of preference or {{book: weight}}, got {sharp!r}")
+            raise TypeError(
+                f"sharp must be a book, books in order of preference or {{book: weight}}, got {excerpt(sharp)}"
+            )
         if not isinstance(sharp, Mapping):
             return cls(books, None)
         bad = {b: w for b, w in sharp.items() if not (is_number(w) and w > 0.0)}
         if bad:
-            raise ValueError(f"sharp weights must be finite numbers above 0, got {bad}")
+            raise ValueError(f"sharp weights must be finite numbers above 0, got {excerpt(bad)}")
         return cls(books, tuple(float(w) for w in sharp.values()))
 
 
@@ -61,29 +63,31 @@ def book_list(books: Iterable[str] | None) -> list[str] | None:
     if books is None:
         return None
     if isinstance(books, str) or not isinstance(books, Iterable):
-        raise ValueError(f"books must be a list of book ids, got {books!r}")
+        raise ValueError(f"books must be a list of book ids, got {excerpt(books)}")
     named = list(books)
     if wrong := [book for book in named if not isinstance(book, str)]:
-        raise ValueError(f"books must be strings, got {wrong[0]!r}")
+        raise ValueError(f"books must be strings, got {excerpt(wrong[0])}")
     return named
 
 
 def commission_rates(commission: Mapping[str, float] | None) -> dict[str, float]:
     """Validate the `commission` parameter."""
     if not isinstance(commission, Mapping | None):
-        raise ValueError(f"commission must be a rate by book, such as {{'betfair_exchange': 0.02}}, got {commission!r}")
+        raise ValueError(
+            f"commission must be a rate by book, such as {{'betfair_exchange': 0.02}}, got {excerpt(commission)}"
+        )
     for book, rate in (commission or {}).items():
         if not isinstance(book, str):
-            raise ValueError(f"the keys of commission must be book ids, got {book!r}")
+            raise ValueError(f"the keys of commission must be book ids, got {excerpt(book)}")
         if not (is_number(rate) and 0.0 <= rate < 1.0):
-            raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {rate!r}")
+            raise ValueError(f"commission of {book} must be a rate from 0 to below 1, got {excerpt(rate)}")
     return {book: float(rate) for book, rate in (commission or {}).items()}
 
 
 def stake_of(stake: float | None) -> float | None:
     """Validate the `stake` parameter."""
     if stake is not None and not (is_number(stake) and stake > 0.0):
-        raise ValueError(f"stake must be None or a finite amount above 0, got {stake!r}")
+        raise ValueError(f"stake must be None or a finite amount above 0, got {excerpt(stake)}")
     return None if stake is None else float(stake)
 
 

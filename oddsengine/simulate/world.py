@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Bools, Longs
 from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
@@ -128,7 +128,7 @@ class World:
         for name, value in (("tick", tick), ("pace", pace), ("slow", slow), ("news", news)):
             _check_positive(name, value)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
+            raise ValueError(f"seed must be a whole number of at least 0, got {excerpt(seed)}")
         streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(6)]
         setting, playing, thinking, self._feed, troubling, telling = streams
         self._start, self._tick, self._time = start, tick, 0.0

@@ -15,6 +15,7 @@ except ImportError as error:
         "sources of odds need httpx2 and websockets: pip install 'oddsengine[feeds]'", name=error.name
     ) from error
 
+from oddsengine.bounds import excerpt
 from oddsengine.feeds.the_odds_api_names import SPORT_KEYS
 from oddsengine.sources import (
     betfair_client,
@@ -127,7 +128,7 @@ def declared(names: Iterable[str], leagues: Iterable[str], environ: Mapping[str,
     out = {}
     for name in names:
         if name not in KINDS:
-            raise SettingsError(f"{name!r} is not a kind of source; allowed: {', '.join(KINDS)}")
+            raise SettingsError(f"{excerpt(name)} is not a kind of source; allowed: {', '.join(KINDS)}")
         kind, start = KINDS[name], f"ODDSENGINE_FEEDS_{name.upper()}_"
         out[f"{start}KIND"] = name
         out[f"{start}SPORTS"] = ",".join(kind.leagues.get(league, league) for league in leagues)

@@ -18,6 +18,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.decoding import past
 from oddsengine.feeds.display import displayable
@@ -307,7 +308,7 @@ def _fetcher(name: str, settings: Mapping[str, Any], secrets: Secrets) -> Source
     table = dict(settings)
     kind = table.setdefault("kind", name)
     if kind not in KINDS:
-        raise SettingsError(f"{kind!r} is not a kind of source; allowed: {', '.join(KINDS)}")
+        raise SettingsError(f"{excerpt(kind)} is not a kind of source; allowed: {', '.join(KINDS)}")
     fields = {field.name: field for field in msgspec.structs.fields(KINDS[kind].settings)}
     if "sport" in table and "sport" not in fields:
         table["sports"] = [_sport(kind, text) for text in _listed(table.pop("sport"))]

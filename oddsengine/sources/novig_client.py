@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.novig import (
     LEAGUES,
@@ -85,7 +86,8 @@ def _leagues(part: str) -> list[str]:
     found = [name for own, name in LEAGUES.items() if own in known and known[own].sport == part]
     if not found:
         raise Failure(
-            f"{part!r} is not a league or sport that it has; leagues are {', '.join(sorted(LEAGUES))}", fatal=True,
+            f"{excerpt(part)} is not a league or sport that it has; leagues are {', '.join(sorted(LEAGUES))}",
+            fatal=True,
             kind=REFUSED,
         )  # fmt: skip
     return found

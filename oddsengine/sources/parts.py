@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.sources.failure import REFUSED, Failure
 
 T = TypeVar("T")
@@ -29,6 +30,6 @@ def sport_and_league(part: str, sports: Mapping[str, T]) -> tuple[T, str]:
     if sport not in sports:
         known = ", ".join(sorted(sports)) or "none"
         raise Failure(
-            f"{part!r} is not a league or sport that it has; sports are {known}", fatal=True, kind=REFUSED
+            f"{excerpt(part)} is not a league or sport that it has; sports are {known}", fatal=True, kind=REFUSED
         )  # fmt: skip
     return sports[sport], part if league else ""

@@ -7,6 +7,7 @@ markets now.
 from collections.abc import Mapping
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.feeds import Payload
 from oddsengine.feeds.sx_bet import SxBetMarkets, SxLeague, next_key, read_leagues, read_markets
 from oddsengine.feeds.turns import Received
@@ -61,5 +62,5 @@ def _requests(leagues: list[SxLeague], part: str) -> list[tuple[str, int]]:
         return [("sportIds", number) for number in sorted(of_sport)]
     own = [league.id for league in leagues if part in (league.league, league.label)]
     if not own and part not in catalog.sports() and part not in catalog.leagues():
-        raise Failure(f"{part!r} is not a known league or sport", fatal=True, kind=REFUSED)
+        raise Failure(f"{excerpt(part)} is not a known league or sport", fatal=True, kind=REFUSED)
     return [("leagueId", number) for number in own]

@@ -39,6 +39,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.calculators import boost as raised
 from oddsengine.maths.calculators import boosted
@@ -192,7 +193,7 @@ def _lost(refund: str | None, value: float | None) -> tuple[float, float]:
     if refund is None and value is None:
         return 0.0, 0.0
     if refund not in REFUNDS:
-        raise ValueError(f"refund must be one of {', '.join(REFUNDS)}, got {refund!r}")
+        raise ValueError(f"refund must be one of {', '.join(REFUNDS)}, got {excerpt(refund)}")
     if value is None or not 0.0 <= value <= 1.0:
         raise ValueError(f"refund_value must be the share of the stake that a refund is worth, 0 to 1, got {value}")
     return float(value), float(value) if refund == "loss" else 0.0

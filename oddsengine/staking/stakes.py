@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.arbitrage import joint_stakes
 from oddsengine.maths.kelly import kelly
@@ -187,7 +187,7 @@ def why_left_out(frame: pl.DataFrame) -> pl.Series:
             given = frame[name]
             wrong = (given.is_not_null() & given.cast(pl.Float64, strict=False).is_null()).arg_true()
             if wrong.len():
-                raise OddsError(f"bet {wrong[0] + 1}: {name} must be a number, got {given[wrong[0]]!r}")
+                raise OddsError(f"bet {wrong[0] + 1}: {name} must be a number, got {excerpt(given[wrong[0]])}")
     reason = pl.when(pl.col("fair_probability").cast(pl.Float64).fill_nan(None).is_null()).then(
         pl.lit("no_fair_probability")
     )
@@ -216,7 +216,7 @@ def bet_table(frame: pl.DataFrame, at: Longs | None = None) -> OddsTable:
     if table.rejected.height:
         row, field, value, reason = table.rejected.select("row", "field", "value", "reason").row(0)
         number = 1 + (row if at is None else at[row])
-        raise OddsError(f"bet {number}: {field} {value!r} is {reason}")
+        raise OddsError(f"bet {number}: {field} {excerpt(value)} is {reason}")
     return OddsTable(table, table.rejected, draws)
 
 
@@ -259,10 +259,10 @@ def _by_book(
         if above:
             check_number(of, value, above=0.0)
         elif not isinstance(value, Real) or not value >= 0.0:
-            raise ValueError(f"{of} must be 0 or more, got {value!r}")
+            raise ValueError(f"{of} must be 0 or more, got {excerpt(value)}")
         book = None if name is None else catalog.book(name).id
         if book is not None and book not in allowed:
-            raise ValueError(f"{name_of_limit} must be for books in the catalog or in the bets, got {name!r}")
+            raise ValueError(f"{name_of_limit} must be for books in the catalog or in the bets, got {excerpt(name)}")
         each[book] = min(float(value), each.get(book, np.inf))
     return lambda book, otherwise: each.get(book, each.get(None, otherwise))
 
@@ -542,7 +542,7 @@ def cover(
     now = np.where(unavailable, 2.0, now)
     pays = staked * np.where(staked > 0.0, d, 0.0)
     if bankroll is not None and not staked.sum() < bankroll < np.inf:
-        raise ValueError(f"bankroll must be finite and more than was placed, {staked.sum():g}, got {bankroll!r}")
+        raise ValueError(f"bankroll must be finite and more than was placed, {staked.sum():g}, got {excerpt(bankroll)}")
     cash = np.inf if bankroll is None else float(bankroll - staked.sum())
     choices = {"stand": np.zeros(staked.size), "level": _level(pays, now, most, cash)}
     p = None

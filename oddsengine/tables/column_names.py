@@ -24,6 +24,7 @@ from difflib import get_close_matches
 
 import polars as pl
 
+from oddsengine.bounds import excerpt, shortened
 from oddsengine.tables.casts import FRACTION, to_number
 
 ANY_FORMAT = "odds"
@@ -154,7 +155,7 @@ def added(columns: Columns | None) -> dict[str, pl.Expr]:
 
 def _items(columns: Columns | None) -> Iterable[tuple[str, str | pl.Expr]]:
     if columns is not None and not isinstance(columns, Mapping):
-        raise TypeError(f"columns must map names of the table to names of the schema, got {columns!r}")
+        raise TypeError(f"columns must map names of the table to names of the schema, got {excerpt(columns)}")
     return (columns or {}).items()
 
 
@@ -169,7 +170,9 @@ def check_columns(columns: Columns, schema: Collection[str], kind: str = "an odd
         owner[name] = name
     for name, target in renamed(columns).items():
         if not isinstance(name, str) or not isinstance(target, str):
-            raise ValueError(f"columns must map names of the table to names of the schema, got {name!r}: {target!r}")
+            raise ValueError(
+                f"columns must map names of the table to names of the schema, got {excerpt(name)}: {target!r}"
+            )
         if target not in known:
             near = _near(target, known) or f"; allowed: {', '.join((*schema, ANY_FORMAT))}"
             raise ValueError(f"column {name!r} cannot be {target!r}, which is no column of {kind}{near}")
@@ -484,4 +487,4 @@ def _near(name: str, names: Collection[str]) -> str:
 
 
 def _listed(names: Collection[str]) -> str:
-    return f"its columns: {', '.join([name for name in names if name != 'row'][:_SHOWN]) or 'none'}"
+    return f"its columns: {', '.join([shortened(name) for name in names if name != 'row'][:_SHOWN]) or 'none'}"

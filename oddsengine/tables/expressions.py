@@ -35,7 +35,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine._jit import allocating, kernel
-from oddsengine.bounds import check_number
+from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.maths.devig import Method, devig_groups, method_name
 from oddsengine.maths.odds import probabilities
@@ -204,7 +204,7 @@ def _keys(by: By) -> list[pl.Expr | str]:
     keys = [by] if isinstance(by, pl.Expr | str) else list(by) if isinstance(by, Iterable) else [by]
     for key in keys:
         if not isinstance(key, pl.Expr | str):
-            raise TypeError(f"by must be column names or expressions, got {key!r}")
+            raise TypeError(f"by must be column names or expressions, got {excerpt(key)}")
     return keys
 
 
@@ -216,7 +216,7 @@ def _expr(value: IntoExpr) -> pl.Expr:
     if isinstance(value, pl.Expr | str):
         return pl.col(value) if isinstance(value, str) else value
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"prob must be a column name, an expression or a number, got {value!r}")
+        raise TypeError(f"prob must be a column name, an expression or a number, got {excerpt(value)}")
     return pl.lit(float(probabilities(value)))
 
 

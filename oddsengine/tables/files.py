@@ -18,6 +18,7 @@ import msgspec
 import polars as pl
 import polars.selectors as cs
 
+from oddsengine.bounds import excerpt
 from oddsengine.tables.column_names import Columns, is_header, place
 from oddsengine.tables.schema import (
     BAD_ROW_SCHEMA,
@@ -90,7 +91,7 @@ def read_rows(data: bytes, suffix: str) -> Rows:
     """Parse the contents of a file of any table."""
     reader = _READERS.get(suffix.lower())
     if reader is None:
-        raise OddsError(f"the suffix must be one of {', '.join(READABLE)}, got {suffix!r}")
+        raise OddsError(f"the suffix must be one of {', '.join(READABLE)}, got {excerpt(suffix)}")
     return reader(data)
 
 

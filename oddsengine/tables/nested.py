@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from oddsengine.bounds import excerpt
 from oddsengine.tables.column_names import ANY_FORMAT
 from oddsengine.tables.shapes import SELECTIONS, SOURCE_COLUMN, SOURCE_ROW, Long, Words
 
@@ -73,9 +74,11 @@ def _entries(value: Any, name: str, where: str) -> list[Mapping[str, Any]]:
             try:
                 value = ast.literal_eval(value)
             except (ValueError, SyntaxError, MemoryError, RecursionError):
-                raise ValueError(f"column {name!r} must have lists of prices, got {value[:40]!r} in {where}") from None
+                raise ValueError(
+                    f"column {name!r} must have lists of prices, got {excerpt(value[:40])} in {where}"
+                ) from None
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
-        raise ValueError(f"column {name!r} must have lists of prices, got {str(value)[:40]!r} in {where}")
+        raise ValueError(f"column {name!r} must have lists of prices, got {excerpt(str(value)[:40])} in {where}")
     return value
 
 

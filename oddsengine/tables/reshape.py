@@ -15,6 +15,7 @@ and what to do. Reshaped rows have `source_row`, their row in the table from 0, 
 
 import polars as pl
 
+from oddsengine.bounds import excerpt
 from oddsengine.tables.casts import all_priced, mostly_priced
 from oddsengine.tables.column_names import ANY_FORMAT, is_common
 from oddsengine.tables.nested import nested
@@ -170,7 +171,7 @@ def _rotation(frame: pl.DataFrame, words: Words) -> Long | None:
     pairs = frame.height % 2 == 0 and bool((first.is_in(["V", "N"]) & second.is_in(["H", "N"])).all())
     if not pairs:
         at = int((~first.head(second.len()).is_in(["V", "N"]) | ~second.is_in(["H", "N"])).arg_max() or 0) * 2
-        raise ValueError(f"two rows a game, V and then H, are expected, got {text[at]!r} in {words.place(at)}")
+        raise ValueError(f"two rows a game, V and then H, are expected, got {excerpt(text[at])} in {words.place(at)}")
     rot = frame[by_plain["rot"]].cast(pl.Float64, strict=False)
     apart = rot.gather_every(2, 1) - rot.gather_every(2)
     if (wrong := (apart != 1.0).fill_null(value=True)).any():

@@ -33,6 +33,7 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 import polars as pl
 
+from oddsengine.bounds import shortened
 from oddsengine.catalog import thresholds
 from oddsengine.columns import Bools, Floats
 from oddsengine.maths.odds import american_to_decimal, decimal_to_american, even_money
@@ -563,7 +564,7 @@ def _complete(frame: pl.DataFrame, as_given: pl.DataFrame) -> pl.DataFrame:
     missing = missing_of(frame.columns)
     if missing:
         given = as_given.columns
-        here = ", ".join([name for name in given if name not in _OWN][:40]) or "none"
+        here = ", ".join([shortened(name) for name in given if name not in _OWN][:40]) or "none"
         raise OddsError(
             f"not an odds table: it has no {', no '.join(missing)} (its columns: {here}); {_cure(as_given, missing)}"
             f"{unpivot(given)}"

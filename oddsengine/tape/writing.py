@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from oddsengine.board.state import Batch
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable, fair_content
 from oddsengine.columns import NO_TIME, SECOND
 from oddsengine.live.engine import Engine
@@ -59,7 +60,7 @@ class TapeWriter(Recorder):
         segment_bytes: int = 64 << 20,
     ) -> None:
         if sync not in SYNC:
-            raise ValueError(f"sync must be one of {', '.join(SYNC)}, got {sync!r}")
+            raise ValueError(f"sync must be one of {', '.join(SYNC)}, got {excerpt(sync)}")
         self._sync, self._rows, self._span, self._most = sync, block_rows, round(block_s * SECOND), segment_bytes
         self.path = Path(path)
         self.torn: str | None = None

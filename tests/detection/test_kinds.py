@@ -36,6 +36,18 @@ MINE: dict[str, Any] = {
         ({"schema": {**EV.schema, "day": pl.Date}},
          "mine has columns of other types than String, Boolean, Int64, UInt32, Float64, Datetime, lists and structs: "
          "day"),
+        ({"schema": {**EV.schema, "odds_american": pl.String, "event_start_time": pl.String, "warnings": pl.String}},
+         "mine has columns of other types than the fields of these names in lists: odds_american is String, not "
+         "Float64; event_start_time is String, not Datetime(time_unit='us', time_zone='UTC'); warnings is String, not "
+         "List(String)"),
+        ({"schema": {**EV.schema, "best": pl.List(pl.Struct({"odds_decimal": pl.Int64}))}},
+         "mine has columns of other types than the fields of these names in lists: best.odds_decimal is Int64, not "
+         "Float64"),
+        ({"schema": {**EV.schema, "start": pl.Float64}, "published": {"start": "start_time"}},
+         "mine has columns of other types than the fields of these names in lists: start is Float64, not "
+         "Datetime(time_unit='us', time_zone='UTC')"),
+        ({"schema": {**EV.schema, "lead": pl.Int64}, "value": "lead"},
+         "mine needs a main figure of the type Float64, and lead is Int64"),
         ({"orders": {"start": Order("event_start_time")}}, "mine needs an order by ev_percentage"),
         ({"orders": {"size": Order("size")}}, "mine needs the columns size"),
         ({"odds": (1, 2)}, "mine has 2 odds, but no legs"),

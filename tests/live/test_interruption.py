@@ -13,6 +13,7 @@ from oddsengine.board.codes import Books, Codes, HashedCodes
 from oddsengine.board.events import Events, Votes
 from oddsengine.board.names import Names
 from oddsengine.board.partitions import PartitionCodes
+from oddsengine.board.state import Board
 from oddsengine.board.terms import Terms
 from oddsengine.live.copies import Copies
 from oddsengine.live.delayed import DelayedBoard
@@ -181,3 +182,27 @@ def test_a_delayed_board_follows_every_step_once_wherever_one_is_interrupted(ins
             break
         at += 1
     assert at > 2
+
+
+def test_verdicts_that_changed_between_steps_outlive_an_interrupted_one() -> None:
+    """The next update says which: wherever `judge` is interrupted, no other list of rows is dropped."""
+    stale = [quote(side, 1.9, "bet365", last_seen_at=NOW - timedelta(hours=1)) for side in "XY"]
+    late = quote("X", 1.9, "betmgm", last_seen_at=NOW - timedelta(hours=1))
+    second = {"quotes": [late], "now": NOW + timedelta(seconds=1)}
+
+    def begun() -> oe.Engine:
+        engine = oe.Engine()
+        engine.step([*ARB, *stale], NOW)
+        engine.view(keep=True)  # judges
+        return engine
+
+    expected = begun().step(**second)  # type: ignore[arg-type]
+    assert expected.judged.size
+    at = 1
+    while True:
+        engine = begun()
+        if not interrupted(engine, at, Board.judge, **second):
+            break
+        assert engine.step(**second).judged.tolist() == expected.judged.tolist(), at  # type: ignore[arg-type]
+        at += 1
+    assert at > 5

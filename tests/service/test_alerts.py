@@ -80,7 +80,8 @@ def hook() -> Iterator[Hook]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("alerts"), events=4) as server:
+    checks_itself = {"ODDSENGINE_ALERTS_EVERY": "3600"}  # else it would also check while a test does, or before
+    with running(tmp_path_factory.mktemp("alerts"), events=4, settings=checks_itself) as server:
         yield server
 
 
@@ -599,13 +600,13 @@ def test_what_cannot_be_recorded_is_not_sent(
     (owner,) = base.execute("SELECT owner FROM records WHERE kind = 'alert' ORDER BY at DESC").fetchone()
     base.execute(f"PRAGMA max_page_count = {pages}")  # the disk is full
     try:
-        # So are the pages that what was sent would be on: it is between these rows.
-        for size, kind in itertools.product((1000, 100, 10, 0), ("sens", "senu")):
+        # So are the pages that a mark and what was sent would be on: they are between these rows.
+        for size, kind in itertools.product((1000, 100, 10, 0), ("marj", "marl", "sens", "senu")):
             for i in range(300):
                 with contextlib.suppress(Problem), records.database.transaction():
-                    row = owner, kind, f"{1000 - size if kind == 'sens' else size:04}-{i:03}", b"x" * size
+                    row = owner, kind, f"{1000 - size if kind in ('marj', 'sens') else size:04}-{i:03}", b"x" * size
                     base.execute("INSERT INTO records VALUES (?, ?, ?, ?, NULL, 0)", row)
-        assert client.put("/marks/one", json={"note": "x" * 100}).status_code == 507
+        assert client.put("/marks/one", json={"note": "x" * 1000}).status_code == 507
         with pytest.raises(Problem, match="disk is full") as full:
             alerts.check()
         assert "sqlite" not in full.value.message

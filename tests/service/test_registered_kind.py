@@ -35,7 +35,7 @@ import polars as pl
 from oddsengine.detection import middles
 from oddsengine.detection.kinds import KINDS, MIDDLES, Threshold, register
 from oddsengine.detection.sweep import Thresholds
-from oddsengine.live import snapshot
+from oddsengine.live import snapshot, snapshot_checks
 from oddsengine.tape import Tape, engine_for, play, resume
 
 # Another one in pairs of lines, which uses the finder of middles with a threshold of its own.
@@ -64,6 +64,7 @@ for _, batch in zip(range(4), World(8, events=30, live=0.3).run(600.0)):
 assert shown["wide"].height > shown["middles"].height > 0
 held = snapshot.dump(pairs)
 held["kinds"] = [name.replace("wide", "gone") for name in held["kinds"]]  # as if it had been another's
+held["checksum"] = snapshot_checks.checksum(held)
 another = oe.Engine()
 snapshot.restore(another, held)
 assert sum(another.open_counts().values()) == sum(pairs.open_counts().values())

@@ -23,6 +23,8 @@ from oddsengine_service.replication import Replication
 from oddsengine_service.wire.games_response import Teams
 
 MOST_QUOTES = 2_000  # applied in one turn
+NO_START = "no start time"
+"""Why prices are set aside whose game cannot be matched without a start."""
 _WORK = 10_000  # comparisons by the matcher in one turn, about 0.1 s
 _COUNT_EVERY = timedelta(seconds=5)
 _FORGET_EVERY = timedelta(hours=1)
@@ -232,6 +234,8 @@ class PayloadApplier:
         self._rows.learn(source, quotes)
         books = {str(quote["sportsbook"]) for quote in (*payload.quotes, *payload.futures)}
         why = Counter([*update.rejected["guard"], *refused])
+        if without := {event for event in doubtful if games[event].start is None}:
+            why[NO_START] += sum(quote["event_id"] in without for quote in payload.quotes)
         return AppliedPayload(set(ours), doubtful, len(quotes) + len(payload.futures), books, why)
 
     def _put_scores(self, source: str, payload: Payload, ours: Mapping[str, str], games: Mapping[str, Game]) -> None:

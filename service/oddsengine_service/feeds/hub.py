@@ -37,7 +37,7 @@ from oddsengine.sources.retry import Backoff
 from oddsengine_service.board.futures_board import NodeFutures
 from oddsengine_service.board.game_store import GameBoard
 from oddsengine_service.board.writer import StalledError, Writer
-from oddsengine_service.feeds.applying import AppliedPayload, Clock, PayloadApplier, divided
+from oddsengine_service.feeds.applying import NO_START, AppliedPayload, Clock, PayloadApplier, divided
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 from oddsengine_service.feeds.source_games import listed_games, refused_games
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track, books_of, shortened
@@ -217,6 +217,11 @@ class Hub:
                 track.unmapped[name] += times
         track.refused.update(payload.refused)
         track.refused.update(applied.refused)
+        without = applied.refused[NO_START]
+        if without and self._throttle.is_due(f"{source} start", NO_START, now):
+            _log.warning(
+                "feeds.%s: %d prices are set aside: their games have no start time (event_start_time)", source, without
+            )
         track.refused.update(refused_games(payload))
         track.events |= applied.events
         track.doubtful = (track.doubtful - applied.events) | applied.doubtful

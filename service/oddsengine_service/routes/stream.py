@@ -117,11 +117,11 @@ async def stream(channel: str | None, api: Api, request: Request, scope: Any, re
     if query.resume:
         wire = Resumable(wants.hash)
         wants, since = wants._replace(wire=wire), wire.number(last)
-    if not await hub.reach(since):
-        raise Problem(
-            503, "not_ready", "the update of your last event has not reached this node; retry later", retry_after=1
-        )
     with slot(api, caller):
+        if not await hub.reach(since):
+            raise Problem(
+                503, "not_ready", "the update of your last event has not reached this node; retry later", retry_after=1
+            )
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if request.method == "HEAD":
             await send({"type": "http.response.body", "body": b""})

@@ -1,6 +1,7 @@
 """Replication of closing lines and bets: the writer appends them to a stream, and every process stores them."""
 
 import io
+import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,14 +10,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import polars as pl
-import zstandard
 
 from oddsengine.history.closing import Bets, Close
 from oddsengine_service.accounts.database import StoreError
 from oddsengine_service.history.closing_store import Closings
+from oddsengine_service.monitoring import log as node_log
+from oddsengine_service.scale.compression import DamagedError, compressed, decompressed
 from oddsengine_service.scale.outbox import PendingItems
 from oddsengine_service.scale.shard_log import LogMessage, SharedLog
 
+_MOST = 256 << 20  # bytes, maximum size of an unpacked record
 _KEPT = 1000  # on a stand-by process, in case the writer loses them
 
 
@@ -40,7 +43,7 @@ class PendingClosings(PendingItems[bytes]):
 
     def _put(self, kind: str, value: Any) -> None:
         with self._lock:
-            self._items.append((zstandard.compress(msgspec.msgpack.encode([kind, value])), time.monotonic()))
+            self._items.append((compressed(msgspec.msgpack.encode([kind, value])), time.monotonic()))
             while not self._writes() and len(self._items) > _KEPT:
                 self._items.popleft()
 
@@ -56,8 +59,12 @@ async def stored(log: SharedLog, closings: Closings, report: Callable[[str], Non
 
 
 def store(closings: Closings, created_at: int, message: LogMessage) -> None:
-    """Store one record together with its position in the stream."""
-    kind, value = msgspec.msgpack.decode(zstandard.decompress(message.body))
+    """Store one record together with its position in the stream; one that is damaged is left out."""
+    try:
+        kind, value = msgspec.msgpack.decode(decompressed(message.body, _MOST), type=tuple[str, Any])
+    except (DamagedError, msgspec.MsgspecError) as error:
+        node_log.event("record left out", logging.ERROR, sequence=message.sequence, message=str(error))
+        kind, value = "", None
     with closings.database.transaction():
         closings.database.reached(created_at, message.sequence)
         if kind == "show":

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import zstandard
 
 from oddsengine.live.snapshot import FORM as ENGINE_FORM
-from oddsengine.live.snapshot import dump, restore
+from oddsengine.live.snapshot import SnapshotError, dump, restore
 from oddsengine.matching import Decision
 from oddsengine_service.board.boards import DELAYS
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
 from oddsengine_service.node import Node
+from oddsengine_service.scale.compression import compressed, decompressed
 from oddsengine_service.scale.log_messages import (
     FORM,
     BatchStep,
@@ -32,6 +32,7 @@ from oddsengine_service.tiers import TIERS, books_of
 
 LEAST_AGE_S = float(max(DELAYS))  # of the snapshot that a process starts from, so that delayed boards are soon full
 _SNAPSHOT = f"{FORM}.{ENGINE_FORM}"
+_MOST = 1 << 32  # bytes, maximum size of an unpacked snapshot
 
 
 Snapshot = tuple[Mapping[str, str], Mapping[str, Any]]
@@ -66,8 +67,8 @@ class Follower:
     def apply(self, message: LogMessage) -> None:
         """Apply a message; one from a replaced writer is ignored.
 
-        Raises `DivergedError` if the state here turns out to differ from the writer's; `FormError` if it was written by
-        a newer version.
+        Raises `DivergedError` if the state here turns out to differ from the writer's; `FormError` if it cannot be
+        read.
         """
         if message.sequence != self.sequence + 1:
             raise DivergedError(f"expected message {self.sequence + 1}, got {message.sequence}")
@@ -124,20 +125,35 @@ class Follower:
             "number": str(node.engine.number),
             "now": str(state["engine"]["now"]),
         }  # fmt: skip
-        return about, msgspec.msgpack.encode(state)
+        return about, msgspec.msgpack.encode(state | {"about": about})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Start from a snapshot; the log continues from there."""
+        """Start from a snapshot; the log continues from there.
+
+        Raises `SnapshotError` if it is damaged; then nothing has changed.
+        """
         about, state = snapshot
         node = self.node
-        restore(node.engine, state["engine"])
-        node.games.restore(state["games"])
-        node.futures.restore(state["futures"])
-        node.splits.restore(state["splits"])
-        sources, books = state["sources"]
-        self.feeds.replace(msgspec.convert(sources, list[SourceStatus]), msgspec.convert(books, list[BookStatus]))
-        self.decisions.update((one.key, one) for one in msgspec.convert(state["decisions"], list[Decision]))
-        self.resume(int(about["sequence"]), state["epoch"])
+        parts: list[tuple[str, Any]] = [("games", node.games), ("futures", node.futures), ("splits", node.splits)]
+        before = [part.dump() for _, part in parts]
+        try:
+            if any(about.get(name) != value for name, value in state["about"].items()):
+                raise SnapshotError("the snapshot is damaged: it is not the one that its description says")
+            sequence, epoch = int(about["sequence"]), msgspec.convert(state["epoch"], int)
+            sources = msgspec.convert(state["sources"], tuple[list[SourceStatus], list[BookStatus]])
+            decisions = msgspec.convert(state["decisions"], list[Decision])
+            for name, part in parts:
+                part.restore(state[name])
+            restore(node.engine, state["engine"])
+        except Exception as error:
+            for (_, part), content in zip(parts, before, strict=True):
+                part.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(content)))
+            if isinstance(error, SnapshotError):
+                raise
+            raise SnapshotError(f"the snapshot cannot be used: {type(error).__name__}: {error}") from error
+        self.feeds.replace(*sources)
+        self.decisions.update((one.key, one) for one in decisions)
+        self.resume(sequence, epoch)
 
     def resume(self, sequence: int, epoch: int) -> None:
         """Continue after a message of the log."""
@@ -146,17 +162,12 @@ class Follower:
 
 def closed(data: bytes) -> bytes:
     """Serialise the result of `snapshot`."""
-    return zstandard.ZstdCompressor(3).compress(data)
+    return compressed(data)
 
 
 def opened(data: bytes) -> dict[str, Any]:
     """Parse a snapshot. Raises `ValueError` if it is damaged."""
-    try:
-        return msgspec.msgpack.decode(
-            zstandard.ZstdDecompressor().decompress(data, max_output_size=1 << 32), type=dict[str, Any]
-        )
-    except zstandard.ZstdError as error:
-        raise ValueError(str(error)) from error
+    return msgspec.msgpack.decode(decompressed(data, _MOST), type=dict[str, Any])
 
 
 def fits(about: Mapping[str, str], created_at: int, first: int, before: float = float("inf")) -> bool:

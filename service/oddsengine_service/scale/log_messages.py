@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-import zstandard
 
 from oddsengine.board.serialisation import batch_content, batch_of_content
 from oddsengine.feeds.merged_scores import ScoreReading
@@ -17,6 +16,7 @@ from oddsengine.futures import FuturesField
 from oddsengine.live.engine import Batch
 from oddsengine.matching import Decision
 from oddsengine_service.feeds.status import BookStatus, SourceStatus
+from oddsengine_service.scale.compression import DamagedError, compressed, decompressed
 from oddsengine_service.wire.games_response import Teams
 from oddsengine_service.wire.splits_response import SplitsGiven
 
@@ -25,7 +25,7 @@ _MOST = 256 << 20  # bytes, maximum size of an unpacked body
 
 
 class FormError(ValueError):
-    """A message or snapshot was written by a newer version; the message is shown to the operator."""
+    """A message cannot be read: it is damaged, or was written by a newer version; the text is shown to the operator."""
 
 
 class Entry(NamedTuple):
@@ -101,17 +101,25 @@ def packed(entries: Sequence[Entry]) -> bytes:
     content = [
         [kind, [value.number, *batch_content(value.batch)] if kind == "step" else value] for kind, value in entries
     ]
-    return bytes([FORM]) + zstandard.ZstdCompressor(3).compress(_encode(content))
+    return bytes([FORM]) + compressed(_encode(content))
 
 
 def unpacked(body: bytes) -> list[Entry]:
-    """Parse the entries of a body. Raises `FormError` if it was written by a newer version."""
-    if body[0] != FORM:
+    """Parse the entries of a body. Raises `FormError` if it is damaged, or was written by a newer version."""
+    if body[:1] != bytes([FORM]):
         raise FormError(
-            f"the log holds messages of form {body[0]}, and this version reads form {FORM}; "
+            f"the log holds messages of form {body[0] if body else 'none'}, and this version reads form {FORM}; "
             "update gateways before writers"
         )
-    raw = zstandard.ZstdDecompressor().decompress(body[1:], max_output_size=_MOST)
+    try:
+        return _entries(decompressed(body[1:], _MOST))
+    except DamagedError as error:
+        raise FormError(f"the log holds a message that cannot be read: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise FormError(f"the log holds a message that cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _entries(raw: bytes) -> list[Entry]:
     out = []
     for kind, value in msgspec.msgpack.decode(raw, type=list[tuple[str, msgspec.Raw]]):
         if kind == "step":

@@ -1,10 +1,13 @@
 """Reading the log of the board: its messages are applied to this process's node as they come."""
 
 import asyncio
+import logging
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
+from oddsengine.live.snapshot import SnapshotError
 from oddsengine_service.monitoring import log
 from oddsengine_service.node import Node
 from oddsengine_service.scale.bettors import Serving
@@ -33,9 +36,10 @@ class LogReader:
         self._gateway = not changes.leads
         self.follower = Follower(node, changes)
         self._created_at = self._target = 0  # of the log; the last message at the start
+        self._damaged: set[str] = set()  # sequences of snapshots that could not be restored
         self.lag_s = 0.0  # from the writer's step until it was applied here
         self._streams_of: Serving | None = None  # until its streams remember updates
-        self.outdated = False  # the log has messages of a newer version, so this process must not lead
+        self.outdated = False  # the log has a message that cannot be read here, so this process must not lead
         self._following: Future[Any] | None = None
 
     # ---- the start ----
@@ -50,12 +54,19 @@ class LogReader:
                 await asyncio.sleep(0.2)
 
     async def begin(self, start: Start) -> bool:
-        """Start there; False if the log begins later."""
-        bounds, snapshot = start
+        """Start there, or if that snapshot is damaged, from an older one; False if the log begins later than any."""
+        while start.snapshot is not None:
+            try:
+                await self._node.written(self.follower.restore, start.snapshot)
+                break
+            except SnapshotError as error:
+                sequence = start.snapshot[0]["sequence"]
+                self._damaged.add(sequence)
+                log.event("snapshot passed over", logging.ERROR, sequence=sequence, message=str(error))
+                start = await self.find_start()
+        bounds = start.bounds
         self._created_at = bounds.created_at
-        if snapshot is not None:
-            await self._node.written(self.follower.restore, snapshot)
-        elif bounds.first > 1:
+        if start.snapshot is None and bounds.first > 1:
             return False
         self._target = bounds.last
         return True
@@ -65,11 +76,15 @@ class LogReader:
 
         Without one that old, a process starts from the first message, or if the log no longer has it, from the newest.
         """
-        newest = await self._board.load(lambda about: fits(about, created_at, first), opened)
+
+        def usable(about: Mapping[str, str], before: float = float("inf")) -> bool:
+            return about.get("sequence") not in self._damaged and fits(about, created_at, first, before)
+
+        newest = await self._board.load(usable, opened)
         if newest is None:
             return None
         old = int(newest[0]["now"]) - LEAST_AGE_S * 1e6
-        older = await self._board.load(lambda about: fits(about, created_at, first, old), opened)
+        older = await self._board.load(lambda about: usable(about, old), opened)
         return newest if older is None and first > 1 else older
 
     # ---- following ----
@@ -99,6 +114,7 @@ class LogReader:
         except FormError as error:
             self.outdated = True
             self._node.wait_for(str(error))
+            log.event("log not followed", logging.ERROR, message=str(error))
 
     async def _take(self, message: LogMessage) -> None:
         await self._node.written(self.follower.apply, message)

@@ -6,6 +6,7 @@ rejected; for half a minute while a server is connected, and without limit other
 """
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -34,6 +35,7 @@ from nats.js.errors import (
 from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
+from oddsengine_service.monitoring import log
 from oddsengine_service.scale.link import TROUBLE, LogConnection
 
 SILENT_S = 3.0  # the writer steps every second; after this silence the follower subscribes again
@@ -120,6 +122,7 @@ class SharedLog:
         self.subject = f"{kind}.{self.scale.shard}"
         self.trouble = ""  # why the current message is not stored yet
         self._created_at = 0
+        self._passed_over: set[str] = set()  # names of damaged snapshots
         self._own = secrets.token_hex(4)  # ids differ between writers
 
     @property
@@ -254,7 +257,7 @@ class SharedLog:
     ) -> tuple[dict[str, str], Any] | None:
         """The newest snapshot whose `about` fits, parsed by `read`; None if there is none.
 
-        Damaged ones are skipped: with missing or altered parts, or if `read` raises `ValueError`.
+        Damaged ones are skipped, and logged once: with missing or altered parts, or if `read` raises `ValueError`.
         """
         store = await self._snapshots()
         for each in reversed(await self._saved(store)):
@@ -264,12 +267,18 @@ class SharedLog:
                     async with asyncio.timeout(_LOAD_S) as limit:
                         stored = await store.get(each.name)
                     return about, await asyncio.to_thread(read, bytes(stored.data or b""))
-                except (DigestMismatchError, ValueError):
-                    continue
+                except (DigestMismatchError, ValueError) as error:
+                    self._pass_over(each.name, str(error) or "damaged: its digest is another one")
                 except TimeoutError:
                     if not limit.expired():  # the server did not respond
                         raise
+                    self._pass_over(each.name, "damaged: parts of it are missing")
         return None
+
+    def _pass_over(self, name: str, reason: str) -> None:
+        if name not in self._passed_over:
+            self._passed_over.add(name)
+            log.event("snapshot passed over", logging.ERROR, snapshot=name, message=reason)
 
     async def newest(self) -> Mapping[str, str] | None:
         saved = await self._saved(await self._snapshots())

@@ -152,14 +152,14 @@ class Sockets:
         caller, query, wants = context.caller, context.query, _wants(context)
         hub = api.streams()
         given = query.subscription
-        if query.resume and (given == wants.hash if given else hub.holds(caller.account, wants)):
-            if not await hub.reach(query.from_seq):
-                raise Problem(
-                    503, "not_ready", "the update of your last message has not reached this node; retry later"
-                )
-            wants = hub.resumable(wants, query.from_seq)
-        missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
         with slot(api, caller):
+            if query.resume and (given == wants.hash if given else hub.holds(caller.account, wants)):
+                if not await hub.reach(query.from_seq):
+                    raise Problem(
+                        503, "not_ready", "the update of your last message has not reached this node; retry later"
+                    )
+                wants = hub.resumable(wants, query.from_seq)
+            missing = await api.pool.run(caller.account, lambda: unknown_ids(context))
             first = [_connected(context, wants, hub.subscribers.delivery.global_seq(api.node.engine.number))]
             first.append(_subscribed(context, wants, missing))
             subscriber = hub.subscribers.enter(
@@ -229,11 +229,16 @@ _KNOWN = (*ClientMessage.__struct_fields__, *(f"filters.{name}" for name in Filt
 
 def _ignored(text: str) -> list[str]:
     """The fields of a `subscribe` message that have no meaning, for `meta.ignored`."""
-    fields = msgspec.json.decode(text)
-    chosen = fields.get("filters") or {}
+    fields = _raw_fields(text)
+    chosen = _raw_fields(fields["filters"]) if "filters" in fields else {}
     names = [name for name in fields if name not in ClientMessage.__struct_fields__]
     names += [f"filters.{name}" for name in chosen if name not in Filters.__struct_fields__]
     return [name[:MOST_TEXT] for name in names[:MOST_FIELDS]]
+
+
+def _raw_fields(text: str | bytes) -> Mapping[str, msgspec.Raw]:
+    """The fields of an object or null, whose values may be numbers or texts that nothing can hold."""
+    return decode(text, dict[str, msgspec.Raw] | None, "message", "invalid_message") or {}
 
 
 def _query(received: ClientMessage) -> SocketQuery:

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -512,10 +513,12 @@ def test_a_free_key_sees_everything_a_minute_late(service: Running, ids: dict[st
 
 def test_a_free_key_does_not_see_what_is_new(service: Running) -> None:
     now = service.node.engine.now
+    assert now is not None
     row = {
         "sportsbook": "draftkings", "event_id": "brand_new", "sport": "basketball", "league": "nba",
         "home_team": "Boston Celtics", "away_team": "Miami Heat", "market_type": "moneyline",
         "selection": "Boston Celtics", "selection_type": "home", "odds_decimal": 1.9, "last_seen_at": now,
+        "event_start_time": now + timedelta(hours=2),
     }  # fmt: skip
     service.node.write(service.node.step, [row], now).result(PATIENCE_S)
     with service.client("hobby") as now_, service.client("free") as late, service.client(None) as nobody:

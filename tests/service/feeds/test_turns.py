@@ -198,3 +198,20 @@ def test_feeds_that_carry_one_book_are_named_once(
             "feeds.good and feeds.new both carry fanduel: their prices replace each other; set `books` for both"
         ]
         assert shared == [("fanduel",), ("fanduel",)]
+
+
+def test_prices_of_games_without_a_start_are_set_aside_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    """A file without start times gave an empty board without a word."""
+
+    async def check() -> None:
+        hub = new_hub("file")
+        listed = [game._replace(start=None) for game in games(3)]
+        for _ in range(2):
+            await hub.deliver("file", payload(listed))
+        assert hub.engine.table().is_empty()
+        assert hub.tracks["file"].refused == {"no start time": 6}
+        await hub.close()
+
+    asyncio.run(check())
+    said = "feeds.file: 3 prices are set aside: their games have no start time (event_start_time)"
+    assert [record.getMessage() for record in caplog.records] == [said]

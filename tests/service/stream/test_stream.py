@@ -31,6 +31,7 @@ from oddsengine.live.engine import IDLE_S
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.accounts.keys import KeyTerms
 from oddsengine_service.http.request import BASE
+from oddsengine_service.stream import resuming
 from oddsengine_service.wire.odds_response import ODDS
 
 
@@ -520,6 +521,29 @@ def test_slots_are_free_at_once(served: Served, listen: Callable[..., Client]) -
     for client in [*held, again]:
         client.close()
     wait_for(lambda: limits.streams(account) == 0, 2.0)
+
+
+def test_a_stream_that_waits_for_an_update_has_a_slot(
+    served: Served, listen: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that wait would otherwise be without a limit."""
+    monkeypatch.setattr(resuming, "REACH_S", 3.0)
+    limits, filters = served.node.limits, {"event": "waited", "resume": "true"}
+    first = listen("/stream/odds", "pro", **filters)
+    assert first.ready.wait(PATIENCE_S)
+    served.step([price("waited", "fanduel", "Home", 2.04)], moment())
+    wait_for(lambda: "." in first.last)
+    number, _, subscription = first.last.removeprefix("evt_").partition(".")
+    first.close()
+    wait_for(lambda: limits.streams("account-pro") == 0)
+    ahead = f"evt_{int(number) + 7}.{subscription}"
+    waiting = [listen("/stream/odds", "pro", last_event_id=ahead, **filters) for _ in range(10)]
+    wait_for(lambda: limits.streams("account-pro") == 10)
+    refused = listen("/stream/odds", "pro", last_event_id=ahead, **filters)
+    assert refused.ended.wait(PATIENCE_S)
+    assert (refused.status, json.loads(refused.body)["error"]["code"]) == (429, "too_many_streams")
+    assert all(client.ended.wait(PATIENCE_S) and client.status == 503 for client in waiting)
+    wait_for(lambda: limits.streams("account-pro") == 0, 2.0)
 
 
 def test_who_comes_back_begins_anew(served: Served, listen: Callable[..., Client]) -> None:

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from oddsengine_service.http.request import BASE
+from oddsengine_service.stream import resuming
 from oddsengine_service.ws import session
 from oddsengine_service.ws.wire import MOST_OPPORTUNITIES, MOST_ROWS, Messages, chunks
 
@@ -326,6 +328,22 @@ def test_fields_without_a_meaning_are_listed(served: Served) -> None:
     client.close()
 
 
+@pytest.mark.parametrize("value", ["1e999", "-1e999", '{"a": [1e999]}', '"\\ud800"', "[" * 5000])
+@pytest.mark.parametrize("field", ['"colour": {}', '"filters": {{"colour": {}}}'])
+def test_a_field_without_a_meaning_may_have_any_value(served: Served, field: str, value: str) -> None:
+    """It is ignored, or what JSON does not allow is an error; in either case the connection stays open."""
+    client = listen(served, channels="odds", event_id="nowhere")
+    client.socket.send(f'{{"type": "subscribe", "channels": ["odds"], {field.format(value)}}}')
+    wait_for(lambda: len(client.answers) == 2 or "error" in client.names)
+    if len(client.answers) == 2:
+        assert client.answers[1]["meta"]["ignored"] in (["colour"], ["filters.colour"])
+    else:
+        assert told(client, "error")["code"] == "invalid_message"
+    client.say("ping")
+    told(client, "pong")
+    client.close()
+
+
 def test_a_channel_above_the_tier_is_refused_and_the_old_ones_go_on(served: Served) -> None:
     client = listen(served, "hobby", channels="odds,arbitrage")
     assert client.samples["connected"]["books"]["max"] == 5
@@ -349,6 +367,23 @@ def test_who_may_not_connect_is_told_why(served: Served) -> None:
     said, code = refused(served, f"?api_key={served.key('hobby')}&channels=ev")
     assert (said["code"], code) == ("tier_restricted", 4003)
     assert refused(served, f"?api_key={served.key('sharp')}&channels=x")[1] == 1008
+
+
+def test_a_socket_that_waits_for_an_update_has_a_slot(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that wait would otherwise be without a limit."""
+    monkeypatch.setattr(resuming, "REACH_S", 3.0)
+    first = listen(served, "pro", channels="odds", event_id="none")
+    ahead, subscription = told(first, "connected")["global_seq"] + 7, first.answers[0]["subscription"]
+    query = f"?api_key={served.key('pro')}&channels=odds&event_id=none&resume=true"
+    query += f"&from_seq={ahead}&subscription={subscription}"
+    first.close()
+    wait_for(lambda: not served.node.limits.streams("account-pro"))
+    with ThreadPoolExecutor(10) as pool:
+        waiting = [pool.submit(refused, served, query) for _ in range(10)]
+        wait_for(lambda: served.node.limits.streams("account-pro") == 10)
+        assert refused(served, query)[0]["code"] == "too_many_streams"
+        assert {each.result(20)[0]["code"] for each in waiting} == {"not_ready"}
+    wait_for(lambda: not served.node.limits.streams("account-pro"))
 
 
 def test_streams_of_both_kinds_share_one_limit(served: Served) -> None:
