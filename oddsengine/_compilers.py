@@ -1,4 +1,4 @@
-"""Compiles kernels in several processes, those of a recorded list, the ones that take longest first.
+"""Compiles kernels in several processes, those of a recorded list, each after the kernels that it calls.
 
 The list (`compiling/kernels.tsv`) has every kernel with the types that it is called with: without it kernels are only
 found by calling them, and compiled one after the other. `scripts/record_kernels.py` writes it.
@@ -10,9 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
@@ -38,18 +37,82 @@ class Listed(NamedTuple):
     seconds: float  # that its compilation took when the list was recorded, without the kernels that it calls
     use: str
     kernel: str  # with its module
+    calls: tuple[str, ...]  # other kernels
     signature: str
 
 
 @cache
 def _recorded() -> list[Listed]:
     lines = [line for line in LIST.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    return [Listed(float(each[0]), *each[1:]) for each in (line.split("\t") for line in lines)]
+    parts = (line.split("\t") for line in lines)
+    return [
+        Listed(float(seconds), use, kernel, tuple(calls.split()), signature)
+        for seconds, use, kernel, calls, signature in parts
+    ]
 
 
 def listed(*uses: str) -> list[Listed]:
-    """The kernels of some uses, those that take longest to compile first."""
+    """The kernels of some uses."""
     return [each for each in _recorded() if each.use in uses]
+
+
+def with_called(*uses: str) -> list[Listed]:
+    """The kernels of some uses and all that they call."""
+    names: set[str] = set()
+    more = {each.kernel for each in listed(*uses)}
+    while more:
+        names |= more
+        more = {name for each in _recorded() if each.kernel in more for name in each.calls} - names
+    return [each for each in _recorded() if each.kernel in names]
+
+
+class _Queue:
+    """Kernels to compile, each after those that it calls: first what the longest chain of callers waits for."""
+
+    def __init__(self, kernels: Sequence[Listed]) -> None:
+        self.done: list[Listed] = []
+        self.files: set[str] = set()
+        self._names = {each.kernel for each in kernels}
+        after: dict[str, float] = {}
+
+        def chain(name: str) -> float:
+            if name not in after:
+                after[name] = 0.0
+                callers = [each for each in kernels if name in each.calls]
+                after[name] = max((each.seconds + chain(each.kernel) for each in callers), default=0.0)
+            return after[name]
+
+        self._todo = sorted(kernels, key=lambda each: -each.seconds - chain(each.kernel))
+        self._running: list[Listed] = []
+        self._stopped = False
+        self._changed = threading.Condition()
+
+    def take(self) -> Listed | None:
+        """The next kernel, as soon as there is one; None at the end."""
+        with self._changed:
+            while self._todo and not self._stopped:
+                missing = {each.kernel for each in (*self._todo, *self._running)}
+                for each in self._todo:
+                    if missing.isdisjoint(name for name in each.calls if name != each.kernel):
+                        self._todo.remove(each)
+                        self._running.append(each)
+                        return each
+                self._changed.wait()
+            return None
+
+    def put(self, each: Listed, files: Iterable[str]) -> None:
+        """A kernel is ready, in these files."""
+        with self._changed:
+            self._running.remove(each)
+            self.done.append(each)
+            self.files.update(files)
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Give no more kernels."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
 
 def use_of(kernel: str) -> str | None:
@@ -88,12 +151,14 @@ def _type_of(text: str) -> Any:
 
     if found := _ARRAY.fullmatch(text):
         readonly, dtype, ndim, layout = found.groups()
-        return types.Array(getattr(types, dtype), int(ndim), layout, readonly=bool(readonly))
+        array: Any = types.Array
+        return array(getattr(types, dtype), int(ndim), layout, readonly=bool(readonly))
     if found := _NAMED.fullmatch(text):
         module, _, name = found[1].rpartition(".")
         count, _, repeated = found[2].partition(" x ")
         parts = [repeated] * int(count) if repeated else found[2].split(" | ")
-        return types.BaseTuple.from_types([_type_of(each) for each in parts], getattr(import_module(module), name))
+        made: Any = types.BaseTuple
+        return made.from_types([_type_of(each) for each in parts], getattr(import_module(module), name))
     return getattr(types, text)
 
 
@@ -124,27 +189,23 @@ def compile_side_by_side(
     OSError
         If a kernel cannot be compiled or written, or a process not be started.
     """
-    todo, done, began = deque(kernels), list[Listed](), time.monotonic()
-    files: set[str] = set()
+    queue, began = _Queue(kernels), time.monotonic()
     whole = sum(each.seconds for each in kernels)
     count = min(processes(), len(kernels))
     with ThreadPoolExecutor(max(count, 1)) as pool, ExitStack() as stack:
-        stopped = threading.Event()
-        stack.callback(stopped.set)
-        running = [_started(folder, stack, portable=portable) for _ in range(count)]
-        pending = {pool.submit(_feed, *each, todo, done, files, stopped) for each in running}
+        stack.callback(queue.stop)
+        pending = {pool.submit(_feed, *_started(folder, stack, portable=portable), queue) for _ in range(count)}
         while pending:
-            finished, pending = wait(pending, _EVERY)
+            finished, pending = wait(pending, _EVERY, FIRST_COMPLETED)
             for each in finished:
                 each.result()
-            spent = time.monotonic() - began
+            spent, ready = time.monotonic() - began, sum(each.seconds for each in queue.done)
             if spent > _SECONDS:
                 raise TimeoutError(f"kernels could not be compiled within {_SECONDS:.0f} s")
-            if pending and not finished and done:
-                ready = sum(each.seconds for each in done)
-                left = (whole - ready) * (spent - _START) / ready if ready else whole / count
-                report(f"{len(done)} of {len(kernels)} kernels are ready; about {max(left, 1.0):.0f} s left ...")
-    return files
+            if pending and not finished and ready:
+                left = max((whole - ready) * (spent - _START) / ready, 1.0)
+                report(f"{len(queue.done)} of {len(kernels)} kernels are ready; about {left:.0f} s left ...")
+    return queue.files
 
 
 def _started(folder: Path, stack: ExitStack, *, portable: bool) -> tuple[subprocess.Popen[str], IO[str]]:
@@ -155,7 +216,7 @@ def _started(folder: Path, stack: ExitStack, *, portable: bool) -> tuple[subproc
         env = {**plain, "NUMBA_CPU_NAME": least_processor(), "NUMBA_CPU_FEATURES": ""}
     # Isolated: a file of the user that is named like a module of Python does not hide that.
     code = f"import sys; sys.path[:] = {paths!r}; from {_WORKER} import main; main(sys.argv[1:])"
-    said: IO[str] = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))
+    said: IO[str] = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))  # noqa: SIM115
     process = subprocess.Popen(
         [sys.executable, "-I", "-c", code, str(folder), "portable" * portable], env=env, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
@@ -165,29 +226,20 @@ def _started(folder: Path, stack: ExitStack, *, portable: bool) -> tuple[subproc
     return process, said
 
 
-def _feed(
-    process: subprocess.Popen[str], said: IO[str], todo: deque[Listed], done: list[Listed], files: set[str],
-    stopped: threading.Event,
-) -> None:  # fmt: skip
+def _feed(process: subprocess.Popen[str], said: IO[str], queue: _Queue) -> None:
     """Give a process one kernel after the other, until none is left."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        while not stopped.is_set():
-            try:
-                each = todo.popleft()
-            except IndexError:
-                process.stdin.close()
-                return
+        while each := queue.take():
             process.stdin.write(f"{each.kernel}\t{each.signature}\n")
             process.stdin.flush()
             if not (answer := process.stdout.readline()):
                 raise BrokenPipeError
-            files.update(answer.split())
-            done.append(each)
+            queue.put(each, answer.split())
+        process.stdin.close()
     except BrokenPipeError:
-        if stopped.is_set():
-            return
+        queue.stop()
         status = process.wait()
         said.seek(0)
         raise ChildProcessError(f"kernels cannot be compiled: {said.read().strip() or f'signal {-status}'}") from None

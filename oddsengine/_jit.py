@@ -117,6 +117,11 @@ def allocating(function: F) -> F:
     return function
 
 
+def is_kernel(value: Any) -> bool:
+    """Whether a global is a kernel."""
+    return isinstance(value, _Kernel) or isinstance(getattr(value, "counts", None), bool)
+
+
 def dispatcher_of(kernel: Any) -> Any:
     """The numba dispatcher of a kernel of a module, which is there already if another kernel calls it."""
     return kernel.dispatcher() if isinstance(kernel, _Kernel) else kernel
@@ -179,14 +184,14 @@ def _with_others(kernel: str) -> bool:
 
     A single function, such as one that removes margins, waits for its own kernels only.
     """
-    use = _compilers.use_of(kernel)
     place = folders()
-    if making or place.write is None or use in (None, _compilers.INNER) or use in _tried or not sys.executable:
+    if making or place.write is None or not sys.executable or (not wanted and kernel.split(".")[1] in _SMALL):
         return False
-    if not wanted and kernel.split(".")[1] in _SMALL:
+    use = _compilers.use_of(kernel)
+    if use is None or use == _compilers.INNER or use in _tried:
         return False
     uses = {use, *wanted}
-    kernels = _compilers.listed(*uses)
+    kernels = _compilers.with_called(*uses)
     _tried.update(uses)
     if not {name.rpartition("-")[0] for name in place.used}.isdisjoint(each.kernel for each in kernels):
         return False

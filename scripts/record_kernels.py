@@ -37,6 +37,7 @@ from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
 from oddsengine.staking import portfolio
+from oddsengine.staking.same_bets import same_bets
 from oddsengine.staking.stakes import arbitrage_plan, kelly_portfolio
 from oddsengine.tables.expressions import OddsExpr
 from oddsengine.tables.sample import SAMPLE_BOARD
@@ -44,7 +45,7 @@ from oddsengine.tables.timestamps import timestamps
 
 HEADER = """\
 # Kernels and the types that they are compiled for, those that take longest first: from scripts/record_kernels.py.
-# Seconds of its own compilation, what calls it (scan, rest; inner: only other kernels), kernel, types.
+# Seconds of its own compilation, what calls it (scan, rest; inner: only other kernels), kernel, which it calls, types.
 """
 
 
@@ -52,8 +53,9 @@ HEADER = """\
 
 
 def scan() -> None:
-    """What `oddsengine scan` calls."""
-    find_all(read_odds(SAMPLE_BOARD))
+    """What `oddsengine scan` calls, with the stakes on rows that are one bet."""
+    ev = find_all(read_odds(SAMPLE_BOARD)).ev
+    same_bets(ev, ev.height)
 
 
 def tables() -> None:
@@ -145,17 +147,29 @@ class Seconds(event.Listener):
             self._open[-1][1] += took
 
 
-def signatures() -> Iterator[tuple[str, str]]:
-    """The kernels that this process has, and their types."""
+def signatures() -> Iterator[tuple[str, str, str]]:
+    """The kernels that this process has, those that each calls, and its types."""
     for found in pkgutil.walk_packages(oddsengine.__path__, "oddsengine."):
         if found.name.endswith("__main__"):
             continue
         for name, value in vars(import_module(found.name)).items():
-            made = getattr(value, "_dispatcher", None) or value
+            made = _jit.dispatcher_of(value) if _jit.is_kernel(value) else None
             function = getattr(made, "py_func", None)
-            if function is not None and hasattr(made, "counts") and function.__module__ == found.name:
+            if made is not None and function is not None and function.__module__ == found.name:
                 for signature in made.overloads:
-                    yield f"{found.name}.{name}", text_of(signature)
+                    yield f"{found.name}.{name}", " ".join(sorted(set(calls(function)))), text_of(signature)
+
+
+def calls(function: Any) -> Iterator[str]:
+    """The kernels that a kernel calls, also through those that are inlined."""
+    for name in function.__code__.co_names:
+        used = function.__globals__.get(name)
+        if _jit.is_kernel(used):
+            made = _jit.dispatcher_of(used)
+            if "inline" in made.options:
+                yield from calls(made.py_func)
+            else:
+                yield f"{made.py_func.__module__}.{made.py_func.__qualname__}"
 
 
 def calling(folder: Path, names: str) -> None:
@@ -167,14 +181,15 @@ def calling(folder: Path, names: str) -> None:
     for part in PARTS:
         if part.__name__ in names.split(","):
             part()
-    print(json.dumps([[kernel, text, seconds.by_kernel[kernel]] for kernel, text in sorted(set(signatures()))]))
+    found = sorted(set(signatures()))
+    print(json.dumps([[*each, seconds.by_kernel[each[0]]] for each in found]))
 
 
-def called(folder: Path, *parts: Callable[[], None]) -> dict[tuple[str, str], float]:
-    """What a process that calls parts has: seconds by kernel and types."""
+def called(folder: Path, *parts: Callable[[], None]) -> dict[tuple[str, str, str], float]:
+    """What a process that calls parts has: seconds by kernel, what it calls, and types."""
     command = [sys.executable, __file__, str(folder), ",".join(part.__name__ for part in parts)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=1800)
-    return {(kernel, text): seconds for kernel, text, seconds in json.loads(done.stdout)}
+    return {(kernel, called, text): seconds for kernel, called, text, seconds in json.loads(done.stdout)}
 
 
 def main() -> None:
@@ -187,7 +202,7 @@ def main() -> None:
     lines = []
     for key, seconds in sorted(everything.items(), key=lambda each: (-each[1], each[0])):
         use = SCAN if key in of_scan else REST if key in of_python else INNER
-        lines.append(f"{seconds:.2f}\t{use}\t{key[0]}\t{key[1]}\n")
+        lines.append("\t".join((f"{seconds:.2f}", use, *key)) + "\n")
     LIST.write_text(HEADER + "".join(lines), encoding="utf-8")
     print(f"{len(lines)} kernels in {LIST}")
 

@@ -21,7 +21,6 @@ from support import sharing, times
 from support.effort import ALL, LEVEL
 
 import oddsengine
-from oddsengine import query
 from oddsengine._cache import PREBUILT
 from oddsengine._installation import VARIABLE
 
@@ -147,7 +146,6 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         if sys.platform != "win32":
             fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
         oddsengine.load_kernels()
-        query.warm()
 
 
 @pytest.fixture(scope="session", autouse=True)

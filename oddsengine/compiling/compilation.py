@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oddsengine import _installation, _jit
 from oddsengine._cache import PREBUILT, _replace, first_writable
-from oddsengine._compilers import SCAN, USES, compile_side_by_side, listed, processes, seconds_of
+from oddsengine._compilers import SCAN, USES, compile_side_by_side, processes, seconds_of, with_called
 from oddsengine._installation import VARIABLE, interpreted, lasting, unsupported
 
 MADE_FOR = {"scan": (SCAN,), "all": USES}
@@ -30,7 +30,7 @@ def make(folder: Path, report: Callable[[str], None], *, portable: bool, use: st
     if _installation.up_to_date(at, made_for):
         report(f"all kernels in {folder} are up to date")
         return
-    kernels = listed(*MADE_FOR[use])
+    kernels = with_called(*MADE_FOR[use])
     which = f"all {len(kernels)} kernels" if use == "all" else f"the {len(kernels)} kernels of a {use}"
     about = f"about {seconds_of(kernels):.0f} s in {processes()} processes"
     report(f"compiling {which} into {folder}: {about} ...")
@@ -81,7 +81,7 @@ def prebuild(report: Callable[[str], None], folder: Path = PREBUILT, use: str = 
 def compile_kernels(report: Callable[[str], None] | None = None) -> Path:
     """Compile all kernels for the processor of this machine, into the cache on disk.
 
-    Processes that start later load them instead of those that come with the package. Takes about a minute, and no time
+    Processes that start later load them instead of those that come with the package. Takes up to a minute, and no time
     if nothing has changed.
 
     Parameters

@@ -17,10 +17,11 @@ def main(arguments: Sequence[str]) -> None:
     _jit.making[:] = [folders]
     _jit.REPORTER.send = lambda _: None
     gc.disable()  # compilation creates many objects and little garbage
-    try:
-        for line in sys.stdin:
-            load(*line.rstrip("\n").split("\t"))
-            print(*folders.used, flush=True)
-            folders.used.clear()
-    except OSError as error:
-        sys.exit(str(error))
+    for line in sys.stdin:
+        kernel, signature = line.rstrip("\n").split("\t")
+        try:
+            load(kernel, signature)
+        except Exception as error:
+            sys.exit(f"{kernel}: {type(error).__name__}: {error}")
+        print(*folders.used, flush=True)
+        folders.used.clear()

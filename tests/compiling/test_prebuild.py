@@ -11,7 +11,6 @@ import pytest
 
 from oddsengine._cache import PREBUILT, Folders, KernelCache
 from oddsengine._installation import describe, manifest_of, misfit, target, unsupported
-from oddsengine.compiling.compilation import _superseded
 
 USED = Path(__file__).parents[1] / "support" / "kernels_used.py"
 pytestmark = pytest.mark.skipif(
@@ -51,16 +50,6 @@ def compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, function: Callable[[
     dispatcher._cache = KernelCache(function, "", Folders(print))
     assert dispatcher(6.0) == function(6.0)
     return sum(dispatcher.stats.cache_misses.values())
-
-
-def test_a_kernel_that_only_others_call_is_kept_until_it_is_replaced() -> None:
-    """It is not called where those were loaded; tests and callers of single functions call it directly."""
-    inner = "oddsengine.maths.devig._bisect-00000000000000000001.nbc"
-    other = "oddsengine.maths.devig._power-00000000000000000002.nbc"
-    assert not _superseded(inner, {other})
-    assert _superseded(inner, {other, inner.replace("1.nbc", "3.nbc")}), "another signature"
-    assert _superseded("oddsengine.maths.devig._gone-1.nbc", {other})
-    assert _superseded("oddsengine.gone._bisect-1.nbc", {other})
 
 
 @pytest.mark.exhaustive  # .ci/smoke runs the same beside the wheel

@@ -296,7 +296,6 @@ def test_nothing_to_judge() -> None:
     identity, facts = read(table(row("c", "total_points", "Over", 1.0, 220.5)))
     found = judge(identity.groups, identity.traits, *facts, NONE_OFF, NO_TIME, LIMITS)
     assert found.reason.size == found.measure.size == found.not_reference.size == 0
-    guards.warm_up()
 
 
 def verdicts(odds: pl.DataFrame, **changes: Any) -> dict[int, tuple[int, float]]:
@@ -416,7 +415,6 @@ def test_main_lines_of_all_ladders() -> None:
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_every_kernel_has_one_signature() -> None:
     """A second one would be compiled while prices wait."""
-    guards.warm_up()
     identity, facts = read(frame(random_board(3, 6) + biased(1)))
     reason = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, LIMITS).reason
     main_lines(identity.groups, identity.groups.odds, reason, len(identity.books))
