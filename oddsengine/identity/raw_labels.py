@@ -545,7 +545,8 @@ def thresholds(terms: TermMeanings, line: Floats, side: Sides) -> tuple[Ints, Bo
     out, fits = np.empty(line.size, np.int32), np.empty(line.size, np.bool_)
     lined = np.array([kind.has_line for kind in terms.kinds], np.uint8)[terms.kind]
     spread = np.array([kind.spread for kind in terms.kinds], np.uint8)[terms.kind]
-    _thresholds(line, side, lined, spread, terms.fixed, out, fits)
+    # Columns of frames may be read-only, which is another type.
+    _thresholds(np.array(line), side, lined, spread, terms.fixed, out, fits)
     return out, fits
 
 
