@@ -73,7 +73,7 @@ $(VENV)/.bench: $(VENV)/.test-all
 	@touch $@
 
 # Those of a scan, or all: a node needs most. Those whose source has not changed are kept.
-$(VENV)/.kernels-%: $(shell find oddsengine -name '*.py') $(VENV)/.library
+$(VENV)/.kernels-%: $(shell find oddsengine -name '*.py') oddsengine/compiling/kernels.tsv $(VENV)/.library
 	@$(BIN)/python -m oddsengine.commands.prebuild --for $*
 	@touch $@
 

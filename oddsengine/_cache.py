@@ -128,9 +128,18 @@ class Folders:
             except OSError as error:
                 reason = f"{self.write}: {error.strerror or error}"
                 self.write, self._notice = None, _NOT_CACHED.format(reason=reason, variable=VARIABLE)
+        self.warn()
+
+    def warn(self) -> None:
+        """Report once that kernels are not kept, or not for long."""
         if self._notice:
             self._report(self._notice)
             self._notice = ""
+
+    def kernels(self) -> set[str]:
+        """The names of kernels that have files, as far as those of the package fit; not all of the files may fit."""
+        places = [*self.read, *([self.prebuilt] if self.prebuilt is not None and not _installation.misfit() else [])]
+        return {file.name.rpartition("-")[0] for place in places for file in place.glob("*.nbc")}
 
 
 def _probe(folder: Path) -> None:

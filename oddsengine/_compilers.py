@@ -4,6 +4,7 @@ The list (`compiling/kernels.tsv`) has every kernel with the types that it is ca
 found by calling them, and compiled one after the other. `scripts/record_kernels.py` writes it.
 """
 
+import multiprocessing
 import os
 import re
 import subprocess
@@ -11,8 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,8 @@ from oddsengine._installation import least_processor
 LIST = Path(__file__).with_name("compiling") / "kernels.tsv"
 SCAN, REST, INNER = USES = "scan", "rest", "inner"
 """What calls a kernel: a scan of a table; something else; other kernels only, and tests."""
+COMPILER = "ODDSENGINE_COMPILER"  # set for a process that compiles for another one
+ANSWER = "ready:"  # how its answers begin; a process may print something else
 _WORKER = "oddsengine.compiling.worker"
 _EVERY = 5.0  # seconds between reports of progress
 _SECONDS = 1800.0  # timeout
@@ -72,7 +74,7 @@ class _Queue:
     def __init__(self, kernels: Sequence[Listed]) -> None:
         self.done: list[Listed] = []
         self.files: set[str] = set()
-        self._names = {each.kernel for each in kernels}
+        self.failure = ""
         after: dict[str, float] = {}
 
         def chain(name: str) -> float:
@@ -84,13 +86,13 @@ class _Queue:
 
         self._todo = sorted(kernels, key=lambda each: -each.seconds - chain(each.kernel))
         self._running: list[Listed] = []
-        self._stopped = False
+        self.stopped = False
         self._changed = threading.Condition()
 
     def take(self) -> Listed | None:
         """The next kernel, as soon as there is one; None at the end."""
         with self._changed:
-            while self._todo and not self._stopped:
+            while self._todo and not self.stopped:
                 missing = {each.kernel for each in (*self._todo, *self._running)}
                 for each in self._todo:
                     if missing.isdisjoint(name for name in each.calls if name != each.kernel):
@@ -108,11 +110,17 @@ class _Queue:
             self.files.update(files)
             self._changed.notify_all()
 
-    def stop(self) -> None:
+    def stop(self, failure: str = "") -> None:
         """Give no more kernels."""
         with self._changed:
-            self._stopped = True
+            if not self.stopped:
+                self.stopped, self.failure = True, failure
             self._changed.notify_all()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until all are ready or it was stopped; False if that takes longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.stopped or not (self._todo or self._running), seconds)
 
 
 def use_of(kernel: str) -> str | None:
@@ -165,6 +173,16 @@ def _type_of(text: str) -> Any:
 # ---- processes ----
 
 
+def may_start() -> bool:
+    """Whether this process may start others: not an application that would start itself, nor one of a pool."""
+    return (
+        bool(sys.executable)
+        and not getattr(sys, "frozen", False)
+        and COMPILER not in os.environ
+        and multiprocessing.parent_process() is None
+    )
+
+
 def processes() -> int:
     """How many processes compile side by side."""
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST)
@@ -192,33 +210,41 @@ def compile_side_by_side(
     queue, began = _Queue(kernels), time.monotonic()
     whole = sum(each.seconds for each in kernels)
     count = min(processes(), len(kernels))
-    with ThreadPoolExecutor(max(count, 1)) as pool, ExitStack() as stack:
-        stack.callback(queue.stop)
-        pending = {pool.submit(_feed, *_started(folder, stack, portable=portable), queue) for _ in range(count)}
-        while pending:
-            finished, pending = wait(pending, _EVERY, FIRST_COMPLETED)
-            for each in finished:
-                each.result()
-            spent, ready = time.monotonic() - began, sum(each.seconds for each in queue.done)
-            if spent > _SECONDS:
-                raise TimeoutError(f"kernels could not be compiled within {_SECONDS:.0f} s")
-            if pending and not finished and ready:
-                left = max((whole - ready) * (spent - _START) / ready, 1.0)
-                report(f"{len(queue.done)} of {len(kernels)} kernels are ready; about {left:.0f} s left ...")
+    with ExitStack() as stack:
+        try:
+            for _ in range(count):
+                process, said = _started(folder, stack, portable=portable)
+                # No process waits for these at its end, as it would for those of an executor.
+                threading.Thread(target=_feed, args=(process, said, queue), daemon=True).start()
+            while not queue.wait(_EVERY):
+                spent, ready = time.monotonic() - began, sum(each.seconds for each in queue.done)
+                if spent > _SECONDS:
+                    raise TimeoutError(f"kernels could not be compiled within {_SECONDS:.0f} s")
+                if ready:
+                    left = max((whole - ready) * (spent - _START) / ready, 1.0)
+                    report(f"{len(queue.done)} of {len(kernels)} kernels are ready; about {left:.0f} s left ...")
+        finally:
+            queue.stop()  # before the processes end
+    if queue.failure:
+        raise ChildProcessError(f"kernels cannot be compiled: {queue.failure}")
     return queue.files
 
 
 def _started(folder: Path, stack: ExitStack, *, portable: bool) -> tuple[subprocess.Popen[str], IO[str]]:
     """A process that compiles what it reads, and what it says if it fails; it ends with the stack."""
-    env, paths = dict(os.environ), [str(Path(each).absolute()) for each in sys.path if each]
+    # The package that this process has comes first: its folder may be on the path as an empty text.
+    paths = [str(LIST.parents[2]), *(str(Path(each).absolute()) for each in sys.path if each)]
+    env = dict(os.environ)
     if portable:
         plain = {name: value for name, value in env.items() if not name.startswith("NUMBA_")}
         env = {**plain, "NUMBA_CPU_NAME": least_processor(), "NUMBA_CPU_FEATURES": ""}
+    env[COMPILER] = "1"
+    optimised = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []  # digests see docstrings
     # Isolated: a file of the user that is named like a module of Python does not hide that.
     code = f"import sys; sys.path[:] = {paths!r}; from {_WORKER} import main; main(sys.argv[1:])"
     said: IO[str] = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))  # noqa: SIM115
     process = subprocess.Popen(
-        [sys.executable, "-I", "-c", code, str(folder), "portable" * portable], env=env, text=True,
+        [sys.executable, "-I", "-B", *optimised, "-c", code, str(folder), "portable" * portable], env=env, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
     )  # fmt: skip
     stack.enter_context(process)
@@ -234,12 +260,16 @@ def _feed(process: subprocess.Popen[str], said: IO[str], queue: _Queue) -> None:
         while each := queue.take():
             process.stdin.write(f"{each.kernel}\t{each.signature}\n")
             process.stdin.flush()
-            if not (answer := process.stdout.readline()):
-                raise BrokenPipeError
-            queue.put(each, answer.split())
+            while not (answer := process.stdout.readline()).startswith(ANSWER):
+                if not answer:
+                    raise BrokenPipeError
+            queue.put(each, answer.removeprefix(ANSWER).split())
         process.stdin.close()
-    except BrokenPipeError:
-        queue.stop()
+    except (OSError, ValueError) as error:  # it has ended, or been ended
+        with suppress(OSError):
+            process.stdin.close()
+        if queue.stopped:
+            return
         status = process.wait()
         said.seek(0)
-        raise ChildProcessError(f"kernels cannot be compiled: {said.read().strip() or f'signal {-status}'}") from None
+        queue.stop(said.read().strip() or (f"signal {-status}" if status < 0 else f"exit status {status}, {error}"))

@@ -121,7 +121,7 @@ def sources() -> str:
     for folder, folders, files in os.walk(PACKAGE):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(files):
-            if name.endswith(".py"):
+            if name.endswith((".py", ".tsv")):  # the list of kernels
                 with open(os.path.join(folder, name), "rb") as file:
                     crc = zlib.crc32(file.read(), zlib.crc32(name.encode(), crc))
     return f"{crc:08x}"

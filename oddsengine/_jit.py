@@ -18,7 +18,6 @@ declared, and by numba where the name does not show it.
 """
 
 import gc
-import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -28,12 +27,13 @@ import numpy as np
 
 from oddsengine import _compilers
 from oddsengine._cache import Folders, KernelCache
-from oddsengine._installation import why_compiled
+from oddsengine._installation import misfit, why_compiled
 from oddsengine.progress import Reporter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
+_FEW_S = 5.0  # seconds of compilation for which no processes are started
 _SMALL = ("maths", "tables")  # packages whose kernels are few and called by themselves
 
 
@@ -180,41 +180,43 @@ _tried: set[str] = set()
 
 
 def _with_others(kernel: str) -> bool:
-    """Compile the kernels of the use of one that is missing side by side, unless some are there; True if they are now.
+    """Compile the kernels of the use of one that is missing side by side; True if they are there now.
 
-    A single function, such as one that removes margins, waits for its own kernels only.
+    Once, and only where most of that takes long: a single function, such as one that removes margins, waits for its own
+    kernels only, and so does a process that was started to do a part of some work beside others.
     """
     place = folders()
-    if making or place.write is None or not sys.executable or (not wanted and kernel.split(".")[1] in _SMALL):
+    if making or place.write is None or (not wanted and kernel.split(".")[1] in _SMALL) or not _compilers.may_start():
         return False
-    use = _compilers.use_of(kernel)
-    if use is None or use == _compilers.INNER or use in _tried:
-        return False
-    uses = {use, *wanted}
-    kernels = _compilers.with_called(*uses)
-    _tried.update(uses)
-    if not {name.rpartition("-")[0] for name in place.used}.isdisjoint(each.kernel for each in kernels):
-        return False
-    REPORTER.begin()
     try:
+        use = _compilers.use_of(kernel)
+        if use is None or use == _compilers.INNER or use in _tried:
+            return False
+        uses = {use, *wanted}
+        _tried.update(uses)
+        kernels = _compilers.with_called(*uses)
+        there = place.kernels()
+        if kernel in there and misfit():  # made by an earlier version, as most of the others are then
+            there = set()
+        if sum(each.seconds for each in kernels if each.kernel not in there) < _FEW_S:
+            return False
         about = f"{_compilers.seconds_of(kernels):.0f} s in {_compilers.processes()} processes"
-        REPORTER.compiling(f"compiling {len(kernels)} kernels, once on this machine: about {about}", len(kernels))
-        _compilers.compile_side_by_side(kernels, place.write, REPORTER.report, portable=False)
-    except OSError:  # then this process compiles them
+        REPORTER.begin()
+        try:
+            place.warn()
+            REPORTER.compiling(f"compiling {len(kernels)} kernels, once on this machine: about {about}", 0)
+            files = _compilers.compile_side_by_side(kernels, place.write, REPORTER.report, portable=False)
+            REPORTER.compiled += len(files)
+        finally:
+            REPORTER.end()
+    except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started, as while a process ends
+        REPORTER.report(f"{error}; kernels are compiled one after the other")
         return False
-    finally:
-        REPORTER.end()
     return True
 
 
 def _kept() -> str:
     return str(folders().write or "")
-
-
-def caching() -> bool:
-    """Whether kernels compiled by this process are cached on disk."""
-    _numba()
-    return folders().write is not None
 
 
 @cache

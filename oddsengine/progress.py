@@ -101,14 +101,14 @@ class Reporter:
         self._lock = threading.Lock()
 
     def compiling(self, what: str = _COMPILING, count: int = 1) -> None:
-        """Say before the first kernel is compiled what happens and why, and before several are."""
+        """Say before the first kernel is compiled what happens and why, and before several are, which count later."""
         with self._lock:
             if self.compiled == self._reported:
                 self._began = time.monotonic()
                 threading.Thread(target=self._wait, daemon=True).start()
             if not self.compiled:
                 atexit.register(self.say)
-            if not self.compiled or count > 1:
+            if not self.compiled or not count:
                 why = self._why()
                 self.report(f"{what} ({why}) ..." if why else f"{what} ...")
             self.compiled += count
@@ -127,7 +127,8 @@ class Reporter:
     def say(self) -> None:
         """Say what was compiled since the last time."""
         with self._lock:
-            count, took = self.compiled - self._reported, self._ended - self._began
+            count = self.compiled - self._reported
+            took = (time.monotonic() if self._busy else self._ended) - self._began
             if count and (took >= 1.0 or not self._reported):  # of a few that follow later nothing was said before
                 kept = f"; they are kept in {folder}" if (folder := self._kept()) else ""
                 self.report(f"compiled {count} kernel{'s' * (count > 1)} in {took:.0f} s{kept}")

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import oddsengine
+from oddsengine._compilers import USES, listed
 from oddsengine._jit import allocating, kernel, without_counts
+from oddsengine.compiling.loading import load
 
 
 def declared(source: str, **names: Any) -> FunctionType:
@@ -66,7 +68,8 @@ def test_references_to_arrays_are_not_counted() -> None:
 
 def test_kernels_that_return_arrays_count() -> None:
     """Python would get the array of an argument in place of a part of it."""
-    oddsengine.load_kernels()
+    for each in listed(*USES):
+        load(each.kernel, each.signature)
     seen = 0
     for module in pkgutil.walk_packages(oddsengine.__path__, "oddsengine."):
         if "__main__" in module.name:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from oddsengine import _jit
 from oddsengine._cache import Folders
+from oddsengine._compilers import ANSWER
 from oddsengine.compiling.loading import load
 
 
@@ -23,5 +24,5 @@ def main(arguments: Sequence[str]) -> None:
             load(kernel, signature)
         except Exception as error:
             sys.exit(f"{kernel}: {type(error).__name__}: {error}")
-        print(*folders.used, flush=True)
+        print(ANSWER, *folders.used, flush=True)
         folders.used.clear()
