@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from importlib import import_module
@@ -188,9 +188,11 @@ def processes() -> int:
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST)
 
 
-def seconds_of(kernels: Collection[Listed]) -> float:
-    """About how long it takes to compile kernels side by side."""
-    return _START + sum(each.seconds for each in kernels) / processes()
+def expected(kernels: Iterable[Listed]) -> str:
+    """How long it takes to compile kernels side by side, for a message."""
+    count = processes()
+    seconds = _START + sum(each.seconds for each in kernels) / count
+    return f"about {seconds:.0f} s in {count} process{'es' * (count > 1)}"
 
 
 def compile_side_by_side(
@@ -213,16 +215,17 @@ def compile_side_by_side(
     with ExitStack() as stack:
         try:
             for _ in range(count):
-                process, said = _started(folder, stack, portable=portable)
+                process, errors = _started(folder, stack, portable=portable)
                 # No process waits for these at its end, as it would for those of an executor.
-                threading.Thread(target=_feed, args=(process, said, queue), daemon=True).start()
+                threading.Thread(target=_feed, args=(process, errors, queue), daemon=True).start()
             while not queue.wait(_EVERY):
                 spent, ready = time.monotonic() - began, sum(each.seconds for each in queue.done)
                 if spent > _SECONDS:
                     raise TimeoutError(f"kernels could not be compiled within {_SECONDS:.0f} s")
-                if ready:
-                    left = max((whole - ready) * (spent - _START) / ready, 1.0)
-                    report(f"{len(queue.done)} of {len(kernels)} kernels are ready; about {left:.0f} s left ...")
+                # Until a quarter is ready, the list says more than what large kernels took that are not.
+                pace = (spent - _START) / ready if ready > whole / 4.0 else 1.0 / count
+                left = max((whole - ready) * pace, 1.0)
+                report(f"{len(queue.done)} of {len(kernels)} kernels are ready; about {left:.0f} s left ...")
         finally:
             queue.stop()  # before the processes end
     if queue.failure:
@@ -231,7 +234,7 @@ def compile_side_by_side(
 
 
 def _started(folder: Path, stack: ExitStack, *, portable: bool) -> tuple[subprocess.Popen[str], IO[str]]:
-    """A process that compiles what it reads, and what it says if it fails; it ends with the stack."""
+    """A process that compiles what it reads, and its standard error; it ends with the stack."""
     # The package that this process has comes first: its folder may be on the path as an empty text.
     paths = [str(LIST.parents[2]), *(str(Path(each).absolute()) for each in sys.path if each)]
     env = dict(os.environ)
@@ -242,17 +245,17 @@ def _started(folder: Path, stack: ExitStack, *, portable: bool) -> tuple[subproc
     optimised = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []  # digests see docstrings
     # Isolated: a file of the user that is named like a module of Python does not hide that.
     code = f"import sys; sys.path[:] = {paths!r}; from {_WORKER} import main; main(sys.argv[1:])"
-    said: IO[str] = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))  # noqa: SIM115
+    errors: IO[str] = stack.enter_context(TemporaryFile("w+", encoding="utf-8", errors="replace"))  # noqa: SIM115
     process = subprocess.Popen(
         [sys.executable, "-I", "-B", *optimised, "-c", code, str(folder), "portable" * portable], env=env, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
     )  # fmt: skip
     stack.enter_context(process)
     stack.callback(process.kill)
-    return process, said
+    return process, errors
 
 
-def _feed(process: subprocess.Popen[str], said: IO[str], queue: _Queue) -> None:
+def _feed(process: subprocess.Popen[str], errors: IO[str], queue: _Queue) -> None:
     """Give a process one kernel after the other, until none is left."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -271,5 +274,5 @@ def _feed(process: subprocess.Popen[str], said: IO[str], queue: _Queue) -> None:
         if queue.stopped:
             return
         status = process.wait()
-        said.seek(0)
-        queue.stop(said.read().strip() or (f"signal {-status}" if status < 0 else f"exit status {status}, {error}"))
+        errors.seek(0)
+        queue.stop(errors.read().strip() or (f"signal {-status}" if status < 0 else f"exit status {status}, {error}"))

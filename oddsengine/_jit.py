@@ -200,11 +200,11 @@ def _with_others(kernel: str) -> bool:
             there = set()
         if sum(each.seconds for each in kernels if each.kernel not in there) < _FEW_S:
             return False
-        about = f"{_compilers.seconds_of(kernels):.0f} s in {_compilers.processes()} processes"
         REPORTER.begin()
         try:
             place.warn()
-            REPORTER.compiling(f"compiling {len(kernels)} kernels, once on this machine: about {about}", 0)
+            expected = _compilers.expected(kernels)
+            REPORTER.compiling(f"compiling {len(kernels)} kernels, once on this machine: {expected}", 0)
             files = _compilers.compile_side_by_side(kernels, place.write, REPORTER.report, portable=False)
             REPORTER.compiled += len(files)
         finally:

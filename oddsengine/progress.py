@@ -95,6 +95,7 @@ class Reporter:
         self._why, self._kept = why, kept
         self.send: Callable[[str], None] | None = None
         self.compiled = 0  # kernels compiled by this process
+        self._announced = False  # that kernels are compiled
         self._reported = 0
         self._busy = 0  # compilations that go on
         self._began = self._ended = 0.0
@@ -106,9 +107,10 @@ class Reporter:
             if self.compiled == self._reported:
                 self._began = time.monotonic()
                 threading.Thread(target=self._wait, daemon=True).start()
-            if not self.compiled:
+            if not self._announced:
                 atexit.register(self.say)
-            if not self.compiled or not count:
+            if not self._announced or not count:
+                self._announced = True
                 why = self._why()
                 self.report(f"{what} ({why}) ..." if why else f"{what} ...")
             self.compiled += count

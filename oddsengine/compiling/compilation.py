@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oddsengine import _installation, _jit
 from oddsengine._cache import PREBUILT, _replace, first_writable
-from oddsengine._compilers import SCAN, USES, compile_side_by_side, processes, seconds_of, with_called
+from oddsengine._compilers import SCAN, USES, compile_side_by_side, expected, with_called
 from oddsengine._installation import VARIABLE, interpreted, lasting, unsupported
 
 MADE_FOR = {"scan": (SCAN,), "all": USES}
@@ -32,8 +32,7 @@ def make(folder: Path, report: Callable[[str], None], *, portable: bool, use: st
         return
     kernels = with_called(*MADE_FOR[use])
     which = f"all {len(kernels)} kernels" if use == "all" else f"the {len(kernels)} kernels of a {use}"
-    about = f"about {seconds_of(kernels):.0f} s in {processes()} processes"
-    report(f"compiling {which} into {folder}: {about} ...")
+    report(f"compiling {which} into {folder}: {expected(kernels)} ...")
     began = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     before = _files(folder)
