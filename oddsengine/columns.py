@@ -11,6 +11,10 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
+Int = int | np.integer[Any]
+"""A whole number as Python or an array gives it: what kernels take and return."""
+Float = float | np.floating[Any]
+"""A number likewise."""
 
 NO_TIME = np.iinfo(np.int64).min
 """Value of a missing time."""
