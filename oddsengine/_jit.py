@@ -127,6 +127,11 @@ def dispatcher_of(kernel: Any) -> Any:
     return kernel.dispatcher() if isinstance(kernel, _Kernel) else kernel
 
 
+def in_python(kernel: F) -> F:
+    """Return the function that a kernel is compiled from, which also takes whole columns."""
+    return cast(F, kernel.__wrapped__)  # type: ignore[attr-defined]
+
+
 def kernel(function: F) -> F:
     """Compile `function` on its first call."""
     return cast(F, _Kernel(function, fastmath=set()))

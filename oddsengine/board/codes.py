@@ -14,7 +14,8 @@ import numpy.typing as npt
 from oddsengine import catalog
 from oddsengine.columns import Ints, grown
 from oddsengine.detection.opportunity_ids import hash_books, hash_text
-from oddsengine.identity.layout import BOOK_BITS, MOST_SUBJECTS, too_many
+from oddsengine.identity.layout import BOOK_BITS, too_many
+from oddsengine.identity.packed_terms import MOST_SUBJECTS
 from oddsengine.identity.traits import MarketKind
 
 T = TypeVar("T")

@@ -22,7 +22,8 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Longs, Words
 from oddsengine.detection.opportunity_ids import Hashes, ladders
 from oddsengine.identity.groups import Groups, checksum, distinct
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, UNREAD, kind_and_verdict, pack
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
+from oddsengine.identity.packed_terms import UNREAD, PackedTerm, TermParts, pack, unpack
 from oddsengine.identity.raw_labels import Game, RawLabel, crossed, game
 from oddsengine.identity.traits import MarketKind
 from oddsengine.pricing.model import ModelPrices
@@ -138,16 +139,21 @@ class Names(Copyable):
         events.games.by_term.append(named)
         self.terms.append(raw_label, term)
 
-    def _packed(
-        self, meaning: Meaning, raw_label: RawLabel, reading: Reading, *, apart: bool
-    ) -> tuple[int, int, int, int]:
+    def _packed(self, meaning: Meaning, raw_label: RawLabel, reading: Reading, *, apart: bool) -> PackedTerm:
         """Sort keys and verdict of a term's rows."""
         return pack(
-            self.kinds.code(meaning.kind), self.kinds.code(meaning.with_draw),
-            self.subjects.of_kind(reading.subject, meaning.kind), reading.threshold,
-            reading.side if reading.side >= 0 else UNREAD, self.market_names.code(raw_label[5] or ""),
-            meaning.two_way, meaning.verdict, int(apart),
-        )  # fmt: skip
+            TermParts(
+                kind=self.kinds.code(meaning.kind),
+                with_draw=self.kinds.code(meaning.with_draw),
+                subject=self.subjects.of_kind(reading.subject, meaning.kind),
+                threshold=reading.threshold,
+                side=reading.side if reading.side >= 0 else UNREAD,
+                name=self.market_names.code(raw_label[5] or ""),
+                two_way=meaning.two_way,
+                verdict=meaning.verdict,
+                other_game=int(apart),
+            )
+        )
 
     def _published(self, raw_label: RawLabel, event: int) -> int:
         """Code of the market type under which a raw label is published."""
@@ -210,9 +216,9 @@ class Names(Copyable):
         """
         lacking, terms, sport = False, self.terms, self.events.sports[event]
         for term in terms.of_event(event).tolist():
-            kind, verdict, two_way = kind_and_verdict(terms.place.values[term])
+            parts = unpack(*terms.place.values[term].tolist())
             terms.partitions.values[term] = self.partitions.of_term(
-                event, sport, self.kinds.values[kind], verdict, two_way
+                event, sport, self.kinds.values[parts.kind], parts.verdict, parts.two_way
             )
             raw_label = terms.raw_labels[term]
             if not (raw_label[1] and raw_label[2]):

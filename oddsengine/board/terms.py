@@ -9,7 +9,7 @@ from oddsengine.board.codes import Copyable, GrowingColumn
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import Bools, Longs
 from oddsengine.detection.opportunity_ids import hash_text
-from oddsengine.identity.layout import OTHER_GAME
+from oddsengine.identity.packed_terms import PackedTerm, of_another_game, unpack
 from oddsengine.identity.raw_labels import RawLabel, TermMeanings, parts_of_rows, read_raw_labels, thresholds
 from oddsengine.identity.traits import MarketKind
 
@@ -89,8 +89,8 @@ class Term(NamedTuple):
     """The columns of one term."""
 
     event: int
-    place: tuple[int, int, int, int]
-    other: tuple[int, int, int, int]
+    place: PackedTerm
+    other: PackedTerm
     swapped: bool
     partitions: tuple[int, int]
     published: int
@@ -106,7 +106,7 @@ class Terms(Copyable):
         self.codes: dict[RawLabel, int] = {}  # also of raw labels that have "" for None
         self.raw_labels: list[RawLabel] = []
         self.event = GrowingColumn(np.int32)
-        self.place = GrowingColumn(np.int64, 4)  # sort keys of its rows: see `identity.layout.pack`
+        self.place = GrowingColumn(np.int64, 4)  # the fields of `PackedTerm`
         self.other = GrowingColumn(np.int64, 4)  # the same with home and away swapped
         self.swapped = GrowingColumn(np.uint8)
         self.partitions = GrowingColumn(np.int32, 2)  # pre-match, live
@@ -142,13 +142,13 @@ class Terms(Copyable):
 
     def of_another_game(self, terms: Longs) -> Longs:
         """Those of some terms that name another game than their event's."""
-        others: Longs = terms[self.place.values[terms, 3] & OTHER_GAME != 0]
+        others: Longs = terms[unpack(*self.place.values[terms].T).other_game != 0]
         return others
 
     def separate(self, terms: Longs, others: Bools) -> None:
         """Flag which of some terms name another game than their event's."""
         for column in (self.place.values, self.other.values):
-            column[terms, 3] = column[terms, 3] & ~OTHER_GAME | others * OTHER_GAME
+            column[terms, 3] = of_another_game(column[terms, 3], others)
 
     def swap(self, terms: Longs, swapped: Bools) -> bool:
         """Swap home and away of terms that now name the teams the other way round; return whether any do."""

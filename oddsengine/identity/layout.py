@@ -1,23 +1,16 @@
 """The layout: rows of some partitions, sorted into `Groups`.
 
-A table and a live board use the same sort. Each row has a *term* (a raw label with its line) and a book; `pack` encodes
-what a term means as sort keys, and `gather` sorts the rows of partitions by them. On the board, terms and partitions
-are kept (`board.names`, `board.partitions`); for a table they are made once (`identity.table_identity`).
+A table and a live board use the same sort. Each row has a *term* (a raw label with its line) and a book; what a term
+means is packed into sort keys (`packed_terms`), and `gather` sorts the rows of partitions by them. On the board, terms
+and partitions are kept (`board.names`, `board.partitions`); for a table they are made once
+(`identity.table_identity`).
 
 A partition contains the rows of one event and live flag that any guard or detector combines: the moneyline and spreads
 of one period (with its totals if the distribution of the margin depends on them), or one other kind of market.
-
-Columns of the kernels:
-
-- `slots`, `slot`: rows
-- `key`, `odds`, `seen`, `start`, `state`, `flags`, `same` (per slot): as in `PriceColumns`
-- `place`, `tie`, `book_rank`, `name_rank`, `outcomes`: as in `TermColumns`
-- `order` (int32), `high` (int64, n by 2), `low` (int64): rows of a partition in order, and their sort keys: ladder,
-  line and outcome; book and market name
 """
 
-from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +19,10 @@ from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
 from oddsengine.bounds import excerpt
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import NONE, Bytes, Floats, Int, Ints, Longs, Words
 from oddsengine.identity.groups import Groups, first_gap, intern
 from oddsengine.identity.linked_outcomes import Rules, linked
+from oddsengine.identity.packed_terms import LINE_BITS, UNREAD, PackedTerm, line_key_in_kernel, unpack_in_kernel
 from oddsengine.identity.raw_labels import DRAW, MAYBE_DRAW, moneyline
 from oddsengine.identity.traits import MarketKind
 
@@ -36,17 +30,11 @@ BOOK_BITS = 16
 BOOK_MASK = (1 << BOOK_BITS) - 1
 FREE, ON, REMOVED = 0, 1, 2  # states of a row
 LIVE, SUSPENDED, MISMATCH, FLAP = 1, 2, 4, 8  # flags of a row
-MOST_SUBJECTS = 1 << 24
-UNREAD = 15  # side of a term whose outcome is not recognised
-
-# Bit fields of `pack`
-_KIND, _SUBJECT, _SIDE, _NAME, _WAYS = 44, 20, 4, 17, 8  # bits below the kind, subject, line, name and ways
-OTHER_GAME = 1 << 16  # bit of the last number: the term names another game than its event
-_SUBJECT_MASK, SIDE_MASK, _BYTE = MOST_SUBJECTS - 1, (1 << _SIDE) - 1, 255
-_ZERO = 1 << 30  # added to thresholds, which may be negative
-_BOOK, _NAME_MASK = 32, (1 << 32) - 1  # bits below the rank of the book, and those of the name's
+_NAME_BITS = 32  # bits of the rank of a market's name, below that of the book
+_NAME_MASK = (1 << _NAME_BITS) - 1
 _MOVES, _MOVES_OF_ROW = 64, 16  # rows moved by insertion, of a partition and for each row, before it is given up
-_LINE = 31 + _SIDE  # bits of threshold and side
+_OTHER_GAME, _SUSPENDED = CODES["other_game"], CODES["suspended"]
+_AMBIGUOUS, _NO_LINE = CODES["ambiguous_moneyline"], CODES["no_line"]
 
 _MARGIN = ("moneyline", "moneyline_3way", "spread")  # families whose ladders are read together
 
@@ -67,36 +55,13 @@ def partition_of(kind: MarketKind, sport: str, league: str, verdict: int, two_wa
     return None if verdict and not two_way else kind
 
 
-def pack(
-    kind: Any, with_draw: Any, subject: Any, threshold: Any, side: Any, name: Any, two_way: Any, verdict: Any,
-    other_game: Any,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """Encode terms (numbers or columns) as sort keys and verdict, four 64-bit integers of bit fields.
-
-    0: kind, subject. 1: threshold, side. 2: as 0, for the kind with a draw.
-    3: market name, `OTHER_GAME`, ways, verdict.
-    """
-    return (
-        kind << _KIND | subject << _SUBJECT,
-        (threshold + _ZERO) << _SIDE | side,
-        with_draw << _KIND | subject << _SUBJECT,
-        name << _NAME | other_game * OTHER_GAME | two_way << _WAYS | verdict,
-    )
-
-
-def kind_and_verdict(place: Longs) -> tuple[int, int, int]:
-    """Decode the kind, the verdict and `two_way` of one packed term."""
-    rest = int(place[3])
-    return int(place[0]) >> _KIND, rest & _BYTE, rest >> _WAYS & _BYTE
-
-
-def ranks(place: Sequence[Longs]) -> Longs:
-    """Rank packed terms by ladder, line and side."""
-    ladder, first = intern(place[0].astype(np.uint64))
+def ranks(terms: PackedTerm) -> Longs:
+    """Rank terms by ladder, line and side."""
+    ladder, first = intern(terms.ladder.astype(np.uint64))
     rank = np.empty(first.size, np.int64)
-    rank[np.argsort(place[0][first])] = np.arange(first.size)
+    rank[np.argsort(terms.ladder[first])] = np.arange(first.size)
     out = np.empty(ladder.size, np.int64)
-    out[np.argsort(rank[ladder] << _LINE | place[1])] = np.arange(ladder.size)
+    out[np.argsort(rank[ladder] << LINE_BITS | terms.line)] = np.arange(ladder.size)
     return out
 
 
@@ -115,7 +80,7 @@ class PriceColumns(NamedTuple):
 class TermColumns(NamedTuple):
     """Columns by term, book and market name."""
 
-    place: Longs  # (terms, 4), see `pack`
+    place: Longs  # (terms, 4): the fields of `PackedTerm`
     tie: Words  # order of equal prices, by term
     book_rank: Ints
     name_rank: Ints
@@ -145,11 +110,49 @@ class PartitionColumns(NamedTuple):
     why: Bytes  # code of the reason, per slot of `out`
 
 
+class SortKeys(NamedTuple):
+    """Scratch arrays: the rows of a partition in order, with their sort keys."""
+
+    order: Ints  # slots
+    ladder: Longs  # as in `PackedTerm`, like the next
+    line: Longs
+    names: Longs  # ranks of the book and of the market's name
+
+
+class Draws(NamedTuple):
+    """Scratch arrays: what the moneylines of a partition's books quote."""
+
+    quoted: Bytes  # per book: bits `DRAW` and `MAYBE_DRAW`; 0 on entry
+    books: Longs  # those that quote either
+
+
+class RowColumns(NamedTuple):
+    """The columns of `PartitionColumns` beside `Groups`, to write."""
+
+    ladder_partition: Ints
+    start: Longs
+    flap: Bytes
+    confirmed: Bytes
+    out: Ints
+    why: Bytes
+
+
+class Counts(NamedTuple):
+    """How much of the columns of `Groups` and `RowColumns` is written."""
+
+    rows: Int
+    segments: Int
+    markets: Int
+    ladders: Int
+    out: Int
+
+
 @kernel
-def enrol(slots, partition, start, size, pool):
+def enrol(slots: Ints, partition: npt.NDArray[np.integer], start: Longs, size: Ints, pool: Ints) -> None:
     """Append each slot to its partition's list, which has enough room.
 
-    `partition` (per slot) is the partition of each row; `start`, `size` (per partition) and `pool` are as in `Lists`.
+    - `slots`, `partition` (per slot): the rows, and the partition of each
+    - `start`, `size` (per partition), `pool`: as in `Lists`
     """
     for i in range(slots.size):
         u = partition[slots[i]]
@@ -166,196 +169,228 @@ def listed(slots: Ints, partition: npt.NDArray[np.integer], partitions: int = 0)
 
 
 @inlined
-def _before(slot, h, lo, names, at, high, low, order, odds, seen, tie, key):
+def _before(
+    slot: Int, ladder: Int, line: Int, names: Int, at: Int, sort: SortKeys, prices: PriceColumns, tie: Words
+) -> bool:
     """Whether a row comes before the one at a place: by ladder, line, outcome, book, market name, price, time, text.
 
-    `h`, `lo` and `names` are the row's own sort keys; the other row is at place `at`.
+    `slot`, `ladder`, `line` and `names` are the row's own slot and sort keys; the other row is at place `at`. `tie` is
+    that of the terms.
     """
-    i = order[at]
-    if h != high[at, 0]:
-        return h < high[at, 0]
-    if lo != high[at, 1]:
-        return lo < high[at, 1]
-    if names != low[at]:
-        return names < low[at]
-    if odds[slot] != odds[i]:
-        return odds[slot] < odds[i]
-    if seen[slot] != seen[i]:
-        return seen[slot] > seen[i]
-    tie_slot, tie_other = tie[key[slot] >> BOOK_BITS], tie[key[i] >> BOOK_BITS]
-    return tie_slot < tie_other if tie_slot != tie_other else key[slot] < key[i]
+    other = sort.order[at]
+    if ladder != sort.ladder[at]:
+        return ladder < sort.ladder[at]
+    if line != sort.line[at]:
+        return line < sort.line[at]
+    if names != sort.names[at]:
+        return names < sort.names[at]
+    if prices.odds[slot] != prices.odds[other]:
+        return prices.odds[slot] < prices.odds[other]
+    if prices.seen[slot] != prices.seen[other]:
+        return prices.seen[slot] > prices.seen[other]
+    tie_slot, tie_other = tie[prices.key[slot] >> BOOK_BITS], tie[prices.key[other] >> BOOK_BITS]
+    return tie_slot < tie_other if tie_slot != tie_other else prices.key[slot] < prices.key[other]
+
+
+@inlined
+def _move(to: Int, at: Int, sort: SortKeys) -> None:
+    """Move the row at place `at` to the place `to`."""
+    sort.order[to] = sort.order[at]
+    sort.ladder[to] = sort.ladder[at]
+    sort.line[to] = sort.line[at]
+    sort.names[to] = sort.names[at]
+
+
+@inlined
+def _put(to: Int, slot: Int, ladder: Int, line: Int, names: Int, sort: SortKeys) -> None:
+    """Put a row, `slot` with the sort keys `ladder`, `line` and `names`, at the place `to`."""
+    sort.order[to] = slot
+    sort.ladder[to] = ladder
+    sort.line[to] = line
+    sort.names[to] = names
 
 
 @kernel
-def _sort(count, high, low, order, odds, seen, tie, key):
+def _sort(count: Int, sort: SortKeys, prices: PriceColumns, tie: Words) -> None:
     """Sort the rows of a partition by Shell's method.
 
-    `count` is the number of rows.
+    `count` is the number of rows, and `tie` that of the terms.
     """
     gap = first_gap(count)
     while gap > 0:
         for k in range(gap, count):
-            slot, h, lo, names = order[k], high[k, 0], high[k, 1], low[k]
+            slot, ladder, line, names = sort.order[k], sort.ladder[k], sort.line[k], sort.names[k]
             j = k
-            while j >= gap and _before(slot, h, lo, names, j - gap, high, low, order, odds, seen, tie, key):
-                order[j] = order[j - gap]
-                high[j, 0] = high[j - gap, 0]
-                high[j, 1] = high[j - gap, 1]
-                low[j] = low[j - gap]
+            while j >= gap and _before(slot, ladder, line, names, j - gap, sort, prices, tie):
+                _move(j, j - gap, sort)
                 j -= gap
-            order[j] = slot
-            high[j, 0] = h
-            high[j, 1] = lo
-            low[j] = names
+            _put(j, slot, ladder, line, names, sort)
         gap //= 3
 
 
 @kernel
-def _gather(
-    partitions, p_start, p_size, pool, partition_event, partition_live, key, odds, seen, start, state, flags, same,
-    place, tie, book_rank, name_rank, outcomes, least_same, mismatch_code, other_game_code, suspended_code,
-    ambiguous_code, no_line_code, high, low, order, draws, draw_books, row, book, name, price, time, market, side,
-    begin, flap, confirmed, rows, segments, markets, threshold, event, live, kind, subject, ladder, ladder_partition,
-    out, why,
-):  # fmt: skip
-    """Sort rows of partitions into flat columns with offsets. Returns counts of rows, segments, markets, ladders, out.
+def _quoted_draws(first: Int, end: Int, lists: Lists, prices: PriceColumns, terms: TermColumns, draws: Draws) -> int:
+    """Note whose moneyline quotes the draw, or an outcome that is not recognised and may be the draw.
 
-    - `partitions`: the partitions
-    - `p_start`, `p_size`, `pool`, `partition_event`, `partition_live`: the columns of `Lists`
-    - `least_same`: observations of a price that confirm it
-    - `mismatch_code`, `other_game_code`, `suspended_code`, `ambiguous_code`, `no_line_code`: codes of verdicts; the
-      first is 0 if mismatches are accepted
-    - `draws` (uint8 per book), `draw_books`: scratch arrays: what a book's moneyline quotes (`DRAW`, `MAYBE_DRAW`),
-      and the books that quote either
-    - `row`, `book`, `name`, `price`, `time`, `market`, `side`, `rows`, `segments`, `markets`, `threshold`, `event`,
-      `live`, `kind`, `subject`, `ladder`: the columns of `Groups` to write
-    - `begin`, `flap`, `confirmed`, `ladder_partition`, `out`, `why`: the other columns of `PartitionColumns` to write;
-      `begin` is its `start`
+    The rows of the partition are those from `first` to `end` of its list. Returns the number of books.
     """
-    n_rows, n_segments, n_markets, n_ladders, n_out = 0, 0, 0, 0, 0
-    rows[0] = 0
-    segments[0] = 0
-    markets[0] = 0
+    n_books = 0
+    for k in range(first, end):
+        slot = lists.pool[k]
+        t = prices.key[slot] >> BOOK_BITS
+        if prices.state[slot] != ON:
+            continue
+        term = unpack_in_kernel(terms.place[t, 0], terms.place[t, 1], terms.place[t, 2], terms.place[t, 3])
+        if term.two_way != 0 and term.other_game == 0 and (term.side == DRAW or term.side == UNREAD):  # noqa: PLR1714
+            b = prices.key[slot] & BOOK_MASK
+            if draws.quoted[b] == 0:
+                draws.books[n_books] = b
+                n_books += 1
+            draws.quoted[b] |= np.uint8(DRAW) if term.side == DRAW else np.uint8(MAYBE_DRAW)
+    return n_books
+
+
+@kernel
+def _collect_rows(
+    first: Int, end: Int, n_out: Int, lists: Lists, prices: PriceColumns, terms: TermColumns, mismatch_code: Int,
+    quoted: Bytes, sort: SortKeys, rest: RowColumns,
+) -> tuple[Int, Int]:  # fmt: skip
+    """Sort the rows of a partition that have a market, and list the others. Returns the numbers of both by then.
+
+    - `first`, `end`: where the partition's list is
+    - `n_out`: number of rows listed so far
+    - `mismatch_code`: code of a mismatch, 0 if these are accepted
+    - `quoted`: as in `Draws`
+    """
+    # A list is nearly sorted, since each sort leaves it so; insertion is given up for one that is not.
+    count, n_moves, most_moves = 0, 0, _MOVES + _MOVES_OF_ROW * (end - first)
+    for k in range(first, end):
+        slot = lists.pool[k]
+        if prices.state[slot] != ON:
+            rest.out[n_out] = slot
+            rest.why[n_out] = ACCEPTED
+            n_out += 1
+            continue
+        t, b = prices.key[slot] >> BOOK_BITS, prices.key[slot] & BOOK_MASK
+        ladder, line = terms.place[t, 0], terms.place[t, 1]
+        term = unpack_in_kernel(ladder, line, terms.place[t, 2], terms.place[t, 3])
+        verdict = term.verdict
+        if term.two_way != 0:
+            is_three_way, side, verdict = moneyline(term.two_way, quoted[b], term.side, verdict, _AMBIGUOUS, _NO_LINE)
+            line = line_key_in_kernel(term.threshold, side)
+            if is_three_way:
+                ladder = terms.place[t, 2]
+        if term.other_game != 0:
+            verdict = _OTHER_GAME
+        if prices.flags[slot] & MISMATCH and mismatch_code != ACCEPTED:
+            verdict = mismatch_code
+        if prices.flags[slot] & SUSPENDED:
+            verdict = _SUSPENDED
+        if verdict != ACCEPTED:
+            rest.out[n_out] = slot
+            rest.why[n_out] = verdict
+            n_out += 1
+            continue
+        names = (np.int64(terms.book_rank[b]) << _NAME_BITS) | np.int64(terms.name_rank[term.name])
+        j = count
+        while j > 0 and n_moves < most_moves and _before(slot, ladder, line, names, j - 1, sort, prices, terms.tie):
+            _move(j, j - 1, sort)
+            j -= 1
+            n_moves += 1
+        _put(j, slot, ladder, line, names, sort)
+        count += 1
+    if n_moves >= most_moves:
+        _sort(count, sort, prices, terms.tie)
+    return count, n_out
+
+
+@kernel
+def _write_rows(
+    at: Int, partition: Int, count: Int, begin: Counts, lists: Lists, prices: PriceColumns, outcomes: Longs,
+    least_same: Int, sort: SortKeys, g: Groups, rest: RowColumns,
+) -> Counts:  # fmt: skip
+    """Append the sorted rows of a partition to the columns of a board.
+
+    - `at`: index of the `partition` among those that are sorted
+    - `count`: number of its rows
+    - `begin`: what is written so far
+    - `outcomes`: as in `TermColumns`
+    - `least_same`: observations of a price that confirm it
+    """
+    n_rows, n_segments, n_markets, n_ladders = begin.rows, begin.segments, begin.markets, begin.ladders
+    last_ladder, last_threshold, segment = np.int64(NONE), np.int64(NONE), begin.segments
+    for k in range(count):
+        slot, ladder = sort.order[k], sort.ladder[k]
+        term = unpack_in_kernel(ladder, sort.line[k], ladder, np.int64(0))
+        is_new = k == 0 or ladder != last_ladder
+        if is_new:
+            last_ladder = ladder
+            g.event[n_ladders] = lists.event[partition]
+            g.live[n_ladders] = lists.live[partition]
+            g.kind[n_ladders] = np.int32(term.kind)
+            g.subject[n_ladders] = np.int32(term.subject)
+            rest.ladder_partition[n_ladders] = at
+            n_ladders += 1
+            g.markets[n_ladders] = n_markets
+        if is_new or term.threshold != last_threshold:
+            last_threshold = term.threshold
+            g.threshold[n_markets] = np.int32(term.threshold)
+            g.ladder[n_markets] = n_ladders - 1
+            segment = n_segments
+            for _ in range(outcomes[g.kind[n_ladders - 1]]):
+                n_segments += 1
+                g.rows[n_segments] = 0
+            n_markets += 1
+            g.segments[n_markets] = n_segments
+            g.markets[n_ladders] = n_markets
+        side = np.int32(term.side)
+        g.rows[segment + side + 1] += 1
+        g.row[n_rows] = slot
+        g.book[n_rows] = np.int32(sort.names[k] >> _NAME_BITS)
+        g.name[n_rows] = np.int32(sort.names[k] & _NAME_MASK)
+        g.odds[n_rows] = prices.odds[slot]
+        g.seen[n_rows] = prices.seen[slot]
+        g.market[n_rows] = n_markets - 1
+        g.side[n_rows] = side
+        rest.start[n_rows] = prices.start[slot]
+        rest.flap[n_rows] = np.uint8(prices.flags[slot] & FLAP != 0)
+        rest.confirmed[n_rows] = prices.same[slot] >= least_same
+        n_rows += 1
+    return Counts(n_rows, n_segments, n_markets, n_ladders, begin.out)
+
+
+@kernel
+def _gather(
+    partitions: Longs, lists: Lists, prices: PriceColumns, terms: TermColumns, least_same: Int, mismatch_code: Int,
+    sort: SortKeys, draws: Draws, g: Groups, rest: RowColumns,
+) -> Counts:  # fmt: skip
+    """Sort the rows of `partitions` into flat columns with offsets, `g` and `rest`, and each of their lists in place.
+
+    - `least_same`: observations of a price that confirm it
+    - `mismatch_code`: code of a mismatch, 0 if these are accepted
+    """
+    zero = np.int64(0)
+    written = Counts(zero, zero, zero, zero, zero)
+    g.rows[0], g.segments[0], g.markets[0] = 0, 0, 0
     for at in range(partitions.size):
-        u = partitions[at]
-        a, n = p_start[u], p_size[u]
-        # Books whose moneyline quotes the draw, or an outcome that is not recognised and may be the draw.
-        n_draw_books = 0
-        for k in range(n):
-            slot = pool[a + k]
-            t = key[slot] >> BOOK_BITS
-            if state[slot] == ON and (place[t, 3] >> _WAYS) & _BYTE != 0 and place[t, 3] & OTHER_GAME == 0:
-                outcome = place[t, 1] & SIDE_MASK
-                if outcome in (DRAW, UNREAD):
-                    b = key[slot] & BOOK_MASK
-                    if draws[b] == 0:
-                        draw_books[n_draw_books] = b
-                        n_draw_books += 1
-                    draws[b] |= np.uint8(DRAW) if outcome == DRAW else np.uint8(MAYBE_DRAW)
-        # A list is nearly sorted, since each sort leaves it so; insertion is given up for one that is not.
-        count, n_moves, most_moves = 0, 0, _MOVES + _MOVES_OF_ROW * n
-        first_out = n_out
-        for k in range(n):
-            slot = pool[a + k]
-            if state[slot] != ON:
-                out[n_out] = slot
-                why[n_out] = ACCEPTED
-                n_out += 1
-                continue
-            t = key[slot] >> BOOK_BITS
-            verdict = place[t, 3] & _BYTE
-            ways = (place[t, 3] >> _WAYS) & _BYTE
-            h = place[t, 0]
-            lo = place[t, 1]
-            b = key[slot] & BOOK_MASK
-            if ways != 0:
-                is_three_way, outcome, verdict = moneyline(
-                    ways, draws[b], lo & SIDE_MASK, verdict, ambiguous_code, no_line_code
-                )
-                lo = (lo & ~SIDE_MASK) | outcome
-                if is_three_way:
-                    h = place[t, 2]
-            if place[t, 3] & OTHER_GAME != 0:
-                verdict = other_game_code
-            if flags[slot] & MISMATCH and mismatch_code != ACCEPTED:
-                verdict = mismatch_code
-            if flags[slot] & SUSPENDED:
-                verdict = suspended_code
-            if verdict != ACCEPTED:
-                out[n_out] = slot
-                why[n_out] = verdict
-                n_out += 1
-                continue
-            names = (np.int64(book_rank[b]) << _BOOK) | np.int64(name_rank[place[t, 3] >> _NAME])
-            j = count
-            while (
-                j > 0
-                and n_moves < most_moves
-                and _before(slot, h, lo, names, j - 1, high, low, order, odds, seen, tie, key)
-            ):
-                order[j] = order[j - 1]
-                high[j, 0] = high[j - 1, 0]
-                high[j, 1] = high[j - 1, 1]
-                low[j] = low[j - 1]
-                j -= 1
-                n_moves += 1
-            order[j] = slot
-            high[j, 0] = h
-            high[j, 1] = lo
-            low[j] = names
-            count += 1
-        if n_moves >= most_moves:
-            _sort(count, high, low, order, odds, seen, tie, key)
-        for k in range(n_draw_books):
-            draws[draw_books[k]] = 0
+        partition = partitions[at]
+        first = lists.start[partition]
+        end = first + lists.size[partition]
+        n_books = _quoted_draws(first, end, lists, prices, terms, draws)
+        n_out = written.out
+        count, all_out = _collect_rows(first, end, n_out, lists, prices, terms, mismatch_code, draws.quoted, sort, rest)
+        for k in range(n_books):
+            draws.quoted[draws.books[k]] = 0
         # Store this order in the partition's list; rows that are left out go to its end.
         for k in range(count):
-            pool[a + k] = order[k]
-        for k in range(n - count):
-            pool[a + count + k] = out[first_out + k]
-        last_ladder = np.int64(NONE)
-        last_market = np.int64(NONE)
-        segment = np.int64(0)
-        for k in range(count):
-            slot = order[k]
-            h, lo = high[k, 0], high[k, 1]
-            if k == 0 or h != last_ladder:
-                last_ladder = h
-                last_market = NONE
-                event[n_ladders] = partition_event[u]
-                live[n_ladders] = partition_live[u]
-                kind[n_ladders] = np.int32(h >> _KIND)
-                subject[n_ladders] = np.int32((h >> _SUBJECT) & _SUBJECT_MASK)
-                ladder_partition[n_ladders] = at
-                n_ladders += 1
-                markets[n_ladders] = n_markets
-            if (lo >> _SIDE) != last_market:
-                last_market = lo >> _SIDE
-                threshold[n_markets] = np.int32(last_market - _ZERO)
-                ladder[n_markets] = n_ladders - 1
-                segment = n_segments
-                for _ in range(outcomes[kind[n_ladders - 1]]):
-                    n_segments += 1
-                    rows[n_segments] = 0
-                n_markets += 1
-                segments[n_markets] = n_segments
-                markets[n_ladders] = n_markets
-            outcome = np.int32(lo & SIDE_MASK)
-            rows[segment + outcome + 1] += 1
-            row[n_rows] = slot
-            book[n_rows] = np.int32(low[k] >> _BOOK)
-            name[n_rows] = np.int32(low[k] & _NAME_MASK)
-            price[n_rows] = odds[slot]
-            time[n_rows] = seen[slot]
-            market[n_rows] = n_markets - 1
-            side[n_rows] = outcome
-            begin[n_rows] = start[slot]
-            flap[n_rows] = np.uint8(flags[slot] & FLAP != 0)
-            confirmed[n_rows] = same[slot] >= least_same
-            n_rows += 1
-    for s in range(n_segments):
-        rows[s + 1] += rows[s]
-    return n_rows, n_segments, n_markets, n_ladders, n_out
+            lists.pool[first + k] = sort.order[k]
+        for k in range(end - first - count):
+            lists.pool[first + count + k] = rest.out[n_out + k]
+        written = Counts(written.rows, written.segments, written.markets, written.ladders, all_out)
+        written = _write_rows(at, partition, count, written, lists, prices, terms.outcomes, least_same, sort, g, rest)
+    for s in range(written.segments):
+        g.rows[s + 1] += g.rows[s]
+    return written
 
 
 def gather(
@@ -375,43 +410,30 @@ def gather(
     """
     n = int(held.size[partitions].sum())
     most = int(held.size[partitions].max(initial=0)) + 1
-    width = int(meaning.outcomes.max(initial=2))
-    ints = np.empty((8, n + 1), np.int32)
-    per_market = np.empty((7, n + 1), np.int32)
-    price, time, begin = np.empty(n + 1), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    width, books = int(meaning.outcomes.max(initial=2)), meaning.book_rank.size
+    row, book, name, market, side, out = np.empty((6, n + 1), np.int32)
+    threshold, event, kind, subject, ladder, ladder_partition = np.empty((6, n + 1), np.int32)
+    seen, start = np.empty((2, n + 1), np.int64)
     flap, confirmed, why, live = np.empty((4, n + 1), np.uint8)
-    offsets, segments, markets = np.empty(n * width + 2, np.int64), np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)
-    row, book, name, market, side, out = ints[:6]
-    threshold, event, kind, subject, ladder, ladder_partition = per_market[:6]
-    books = meaning.book_rank.size
-    n_rows, n_segments, n_markets, n_ladders, n_out = _gather(
-        partitions, *held, *prices, *meaning, agree,
-        CODES["price_mismatch"] * mismatch, CODES["other_game"], CODES["suspended"], CODES["ambiguous_moneyline"],
-        CODES["no_line"],
-        np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int32),
-        np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64),
-        row, book, name, price, time, market, side, begin, flap, confirmed, offsets, segments, markets, threshold,
-        event, live, kind, subject, ladder, ladder_partition, out, why,
+    segments, markets = np.empty((2, n + 2), np.int64)
+    room = Groups(
+        row, book, name, np.empty(n + 1), seen, market, side, np.empty(n * width + 2, np.int64), segments, markets,
+        threshold, event, live, kind, subject, ladder,
     )  # fmt: skip
+    rest = RowColumns(ladder_partition, start, flap, confirmed, out, why)
+    written = Counts(*map(int, _gather(
+        partitions, held, prices, meaning, agree, CODES["price_mismatch"] * mismatch,
+        SortKeys(np.empty(most, np.int32), *np.empty((3, most), np.int64)),
+        Draws(np.zeros(books + 1, np.uint8), np.empty(books + 1, np.int64)), room, rest,
+    )))  # fmt: skip
+    rows, ladders = slice(written.rows), slice(written.ladders)
     groups = Groups(
-        row=row[:n_rows],
-        book=book[:n_rows],
-        name=name[:n_rows],
-        odds=price[:n_rows],
-        seen=time[:n_rows],
-        market=market[:n_rows],
-        side=side[:n_rows],
-        rows=offsets[: n_segments + 1],
-        segments=segments[: n_markets + 1],
-        markets=markets[: n_ladders + 1],
-        threshold=threshold[:n_markets],
-        event=event[:n_ladders],
-        live=live[:n_ladders],
-        kind=kind[:n_ladders],
-        subject=subject[:n_ladders],
-        ladder=ladder[:n_markets],
-    )
+        row[rows], book[rows], name[rows], room.odds[rows], seen[rows], market[rows], side[rows],
+        room.rows[: written.segments + 1], segments[: written.markets + 1],
+        markets[: written.ladders + 1], threshold[: written.markets], event[ladders], live[ladders], kind[ladders],
+        subject[ladders], ladder[: written.markets],
+    )  # fmt: skip
     return PartitionColumns(
-        linked(groups, equivalents), partitions, ladder_partition[:n_ladders], begin[:n_rows], flap[:n_rows],
-        confirmed[:n_rows], out[:n_out], why[:n_out],
+        linked(groups, equivalents), partitions, ladder_partition[ladders], start[rows], flap[rows], confirmed[rows],
+        out[: written.out], why[: written.out],
     )  # fmt: skip

@@ -27,7 +27,7 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs
+from oddsengine.columns import Bools, Bytes, Floats, Int, Ints, Longs
 from oddsengine.identity.groups import intern, mix
 from oddsengine.identity.traits import MarketKind
 
@@ -514,7 +514,9 @@ DRAW, MAYBE_DRAW = 1, 2  # besides the two sides, a book quotes a draw, or somet
 
 
 @kernel
-def moneyline(ways, draws, side, verdict, ambiguous_code, no_line_code):
+def moneyline(
+    ways: Int, draws: Int, side: Int, verdict: Int, ambiguous_code: Int, no_line_code: Int
+) -> tuple[bool, Int, Int]:
     """Resolve a moneyline: whether it has a draw, its side and its verdict; `draws` is what its book quotes.
 
     `ways` is 0 for raw labels without a draw, 2 for those that are ambiguous without one.

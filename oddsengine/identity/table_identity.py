@@ -21,21 +21,19 @@ from oddsengine.identity.groups import Groups, intern, mix, settle
 from oddsengine.identity.layout import (
     BOOK_BITS,
     MISMATCH,
-    MOST_SUBJECTS,
     ON,
     SUSPENDED,
-    UNREAD,
     Lists,
     PriceColumns,
     TermColumns,
     gather,
     listed,
-    pack,
     partition_of,
     ranks,
     too_many,
 )
 from oddsengine.identity.linked_outcomes import rules
+from oddsengine.identity.packed_terms import MOST_SUBJECTS, UNREAD, TermParts, pack
 from oddsengine.identity.raw_labels import (
     RAW_LABEL,
     SUBJECTS,
@@ -137,12 +135,18 @@ def identify(table: OddsTable, off: frozenset[int]) -> Identity:
     threshold, fits = thresholds(terms, line, side)
     stray = ~fits & ((facts.lined[terms.kind] != 0) | (CODES["no_line"] not in off)) & (terms.verdict == 0)
     verdict = np.where(stray, CODES["no_line"], terms.verdict)
-    place = pack(
-        *(column.astype(np.int64) for column in (
-            terms.kind, terms.with_draw, np.where(flip, terms.subject_swapped, terms.subject), threshold,
-            np.where(side < 0, UNREAD, side), market_name[raw_label], terms.two_way, verdict, other[raw_label],
-        ))
-    )  # fmt: skip
+    parts = TermParts(
+        kind=terms.kind,
+        with_draw=terms.with_draw,
+        subject=np.where(flip, terms.subject_swapped, terms.subject),
+        threshold=threshold,
+        side=np.where(side < 0, UNREAD, side),
+        name=market_name[raw_label],
+        two_way=terms.two_way,
+        verdict=verdict,
+        other_game=other[raw_label],
+    )
+    place = pack(TermParts(*(column.astype(np.int64) for column in parts)))
     group, groups = _groups(terms, verdict, event, sports)
 
     # By row.

@@ -11,12 +11,11 @@ from oddsengine import catalog
 from oddsengine.board.names import Names
 from oddsengine.catalog.spelling import plain
 from oddsengine.columns import Bools, Ints, grown
-from oddsengine.identity.layout import UNREAD
+from oddsengine.identity.packed_terms import UNREAD, TermParts, line_key, unpack
 from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.query import values
 from oddsengine.query.filter import Key
 
-_SUBJECT = (1 << 24) - 1
 _MOST_MASKS = 128  # maximum number of masks
 _TYPES = frozenset({"home", "draw", "away", "over", "under", "yes", "no", "odd", "even", "none", "other"})
 
@@ -129,23 +128,22 @@ class TermIndex:
         own = np.where(swapped[at:end, None] != 0, other[at:end], place[at:end]).tolist()
         published = names.terms.published.values
         event, tie = names.terms.event.values[at:end].tolist(), names.terms.tie.values[at:end].tolist()
-        for term, parts, e, checksum in zip(range(at, end), own, event, tie, strict=True):
-            self._read(names.terms.raw_labels[term], parts, e, checksum, names.published_names.values[published[term]])
+        for term, packed, e, checksum in zip(range(at, end), own, event, tie, strict=True):
+            market = names.published_names.values[published[term]]
+            self._read(names.terms.raw_labels[term], unpack(*packed), e, checksum, market)
         self._outcomes(at, end)
         for column in self.columns.values():
             column.settle()
-        self.ways = ((place[:end, 3] >> 8) & 255).astype(np.uint8)
+        self.ways = unpack(*place[:end].T).two_way.astype(np.uint8)
         self.swapped = np.concatenate((self.swapped, swapped[at:end]))
         self._sort(at, end)
         self.masks.clear()
         return end == len(names.terms.raw_labels)
 
-    def _read(self, raw_label: RawLabel, own: list[int], event: int, tie: int, market: str) -> None:
+    def _read(self, raw_label: RawLabel, own: TermParts, event: int, tie: int, market: str) -> None:
         names = self.names
-        high, low, with_draw, rest = own
-        ways, side = rest >> 8 & 255, low & 15
-        kind = names.kinds.values[(with_draw if ways else high) >> 44]
-        line, subject, player = (low >> 4) - (1 << 30), high >> 20 & _SUBJECT, raw_label[9] or None
+        side, line, subject, player = own.side, own.threshold, own.subject, raw_label[9] or None
+        kind = names.kinds.values[own.with_draw if own.two_way else own.kind]
         sides = kind.outcomes
         owner = names.subjects.values[subject] if kind.subject == "team" else ""
         word = sides[side] if side != UNREAD and side < len(sides) else ""
@@ -207,13 +205,12 @@ class TermIndex:
         names, straight, drawn = self.names, self.columns["straight"], self.columns["drawn"]
         ids = names.terms.id.values[at:end].tolist()
         events = names.terms.event.values[at:end].tolist()
-        for ident, e, (high, low, with_draw, rest) in zip(
-            ids, events, names.terms.place.values[at:end].tolist(), strict=True
-        ):
-            ways = rest >> 8 & 255
-            straight_key: Key = (e, high, (low & -16) | (low & 15) >> 1 if ways else low)
-            drawn_key: Key = (e, with_draw, low)
-            if rest & 255:
+        for ident, e, packed in zip(ids, events, names.terms.place.values[at:end].tolist(), strict=True):
+            ladder, line, ladder_with_draw, _ = packed
+            parts = unpack(*packed)
+            straight_key: Key = (e, ladder, line_key(parts.threshold, parts.side >> 1) if parts.two_way else line)
+            drawn_key: Key = (e, ladder_with_draw, line)
+            if parts.verdict:
                 straight_key = drawn_key = (ident,)
             straight.new.append(straight.code(straight_key))
             drawn.new.append(straight.code(drawn_key))

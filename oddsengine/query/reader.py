@@ -21,6 +21,7 @@ from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
 from oddsengine.guards.verdicts import main_lines
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON, REMOVED, SUSPENDED
+from oddsengine.identity.packed_terms import unpack
 from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live.replica import ReadState
 from oddsengine.live.update import Update
@@ -432,9 +433,9 @@ class BoardReader:
         """Return 1 for rows on their market's main line, 0 for others, -1 if unknown; flags of the source win."""
         rows, place, lines = self.board.rows, self.board.names.terms.place.values, lines or self.lines
         term = rows.key[slots] >> BOOK_BITS
-        rest = place[term, 3]
-        out = np.where(rest & 255, -1, 1).astype(np.int8)
-        lined_rows = np.flatnonzero((out == 1) & (rest >> 8 & 255 == 0) & self._has_line()[place[term, 0] >> 44])
+        parts = unpack(*place[term].T)
+        out = np.where(parts.verdict, -1, 1).astype(np.int8)
+        lined_rows = np.flatnonzero((out == 1) & (parts.two_way == 0) & self._has_line()[parts.kind])
         if lined_rows.size:
             self._mark([lines], np.unique(rows.partition[slots[lined_rows]]).astype(np.int64))
             out[lined_rows] = lines.marks[slots[lined_rows]]
@@ -469,7 +470,7 @@ class BoardReader:
     def _line_hashes(self, slots: Ints) -> Words:
         """A hash of partition, ladder and line of some rows."""
         rows, place = self.board.rows, self.board.names.terms.place.values[self.board.rows.key[slots] >> BOOK_BITS]
-        return mix(rows.partition[slots], place[:, 0], place[:, 1] >> 4)
+        return mix(rows.partition[slots], place[:, 0], unpack(*place.T).threshold)
 
     def _marked(self) -> Longs:
         """When the main line of each row, or the start or sport of its event, last changed, by slot."""

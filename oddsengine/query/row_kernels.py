@@ -23,7 +23,8 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.columns import NO_TIME
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON, SIDE_MASK
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON
+from oddsengine.identity.packed_terms import unpack_in_kernel
 from oddsengine.identity.raw_labels import DRAW
 
 _BYTE, _FLAGS, _VERDICT = 255, 8, 16  # bits of a row's state: the main line, and places of flags and verdict
@@ -197,7 +198,7 @@ def best_prices(
                     if (
                         state[o] == ON
                         and ways[key[o] >> BOOK_BITS] != 0
-                        and (place[key[o] >> BOOK_BITS, 1] & SIDE_MASK) == DRAW
+                        and unpack_in_kernel(0, place[key[o] >> BOOK_BITS, 1], 0, 0).side == DRAW
                     ):
                         c = key[o] & BOOK_MASK
                         draws[u, c >> 6] |= np.uint64(1) << np.uint64(c & 63)

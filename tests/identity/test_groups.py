@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oddsengine.identity.groups import Groups, intern, mix
-from oddsengine.identity.layout import BOOK_BITS, ON, Lists, PriceColumns, TermColumns, gather, listed, pack
+from oddsengine.identity.layout import BOOK_BITS, ON, Lists, PriceColumns, TermColumns, gather, listed
 from oddsengine.identity.linked_outcomes import rules
+from oddsengine.identity.packed_terms import TermParts, pack
 
 
 def naive_intern(values: list[int], skipped: list[bool]) -> tuple[list[int], list[int]]:
@@ -75,7 +76,8 @@ def gathered(rows: Sequence[tuple[int, int, int, int, int, int, int, int, float,
     n, partition = event.size, (event * 2 + live).astype(np.int32)
     pool, start, size = listed(np.arange(n, dtype=np.int32), partition, 4)
     zero = 0 * kind
-    place = np.stack(pack(kind, kind, subject, threshold, side, name, zero, zero, zero), axis=1).astype(np.int64)
+    packed = pack(TermParts(kind, kind, subject, threshold, side, name, zero, zero, zero))
+    place = np.stack(packed, axis=1).astype(np.int64)
     none, some = np.zeros(n, np.uint8), np.arange(4, dtype=np.int32)
     return gather(
         PriceColumns(
