@@ -18,6 +18,7 @@ from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import ask, prepare
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import votes
 from oddsengine.pricing.references import FairPrices, ViewSpec, fair_prices, view_spec
 
 EVENTS, LINES, VOTERS = 2_000, 5, 12
@@ -74,7 +75,7 @@ def test_classical_reference(benchmark: Any, view: FairPrices) -> None:
 def test_votes(benchmark: Any, view: FairPrices) -> None:
     assert view.board is not None
     benchmark(
-        fair_close.votes, view.groups, view.net, view.board.times.changed, view.reason, view.widest, view.board.of.table
+        votes.of_books, view.groups, view.net, view.board.times.changed, view.reason, view.widest, view.board.of.table
     )
     said(benchmark, view)
 

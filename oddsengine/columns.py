@@ -15,6 +15,8 @@ Int = int | np.integer[Any]
 """A whole number as Python or an array gives it: what kernels take and return."""
 Float = float | np.floating[Any]
 """A number likewise."""
+Bool = bool | np.bool_
+"""A truth value likewise."""
 
 NO_TIME = np.iinfo(np.int64).min
 """Value of a missing time."""

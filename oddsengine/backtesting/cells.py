@@ -9,7 +9,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.columns import Floats
-from oddsengine.pricing.close import central_errors
+from oddsengine.pricing.close_errors import central_errors
 
 _LEAST = 20  # minimum rows of a slope
 _SLOPE_BELOW = 8.0  # %: maximum EV in the slope

@@ -30,6 +30,7 @@ from oddsengine.columns import Floats
 from oddsengine.history.closing_consensus import closing_logits, located, votes_at
 from oddsengine.live.engine import Engine
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import close_errors, close_table
 from oddsengine.pricing.commission import after_commission
 from oddsengine.tape import Tape
 
@@ -245,7 +246,7 @@ def _sigmas(rows: pl.DataFrame, table: FairTable) -> dict[str, tuple[float, ...]
     error = rows["close"].to_numpy() - _predicted(rows, table)
     bounds = np.sqrt(np.array(table.hours[:-1]) * np.array(table.hours[1:]))  # halfway between, in logarithms
     by_game = (
-        rows.select("event", "weight", league=ids_of(rows, "sport", "league", fair_close.league_key))
+        rows.select("event", "weight", league=ids_of(rows, "sport", "league", close_table.league_key))
         .with_columns(at=pl.Series(np.searchsorted(bounds, hours)), z=pl.Series((error / hours ** (1.0 / 3.0)) ** 2))
         .group_by("league", "at", "event")
         .agg((pl.col("z") * pl.col("weight")).sum() / pl.col("weight").sum())
@@ -291,7 +292,7 @@ def _compared(rows: pl.DataFrame, table: FairTable) -> dict[str, Any]:
         ev=100.0 * (pl.col("net") / (1.0 + (-pl.Series(x)).exp()) - 1.0),
         worth=100.0 * (pl.col("net") / (1.0 + (-pl.col("close")).exp()) - 1.0),
         error=pl.col("close") - pl.Series(x),
-        se=pl.Series(fair_close.standard_errors(rows["sport"], rows["league"], rows["hours"].to_numpy(), table)),
+        se=pl.Series(close_errors.standard_errors(rows["sport"], rows["league"], rows["hours"].to_numpy(), table)),
         won=pl.lit(None, pl.Float64),
         odds="net",
     )

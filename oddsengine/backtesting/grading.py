@@ -11,7 +11,7 @@ from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.columns import Floats
 from oddsengine.detection.question import hashes, prepare
 from oddsengine.history.closing_consensus import closing_by_flag, fresh
-from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import close_errors, close_table
 from oddsengine.pricing.one_sided import ONE_SIDED
 from oddsengine.query.values import league_id
 from oddsengine.staking.outcomes import profits, settle, settled
@@ -94,13 +94,13 @@ def grade_shown(
             "se": np.where(
                 one_sided,  # wider: the margin is estimated too
                 early["ev_error"] / (100.0 * net * fair * (1.0 - fair)),
-                fair_close.standard_errors(early["sport"], early["league"], hours, table),
+                close_errors.standard_errors(early["sport"], early["league"], hours, table),
             ),
             "ev_low": early["ev_low"],
             "ev_high": early["ev_high"],
             "still_there": early["still_there"],
             "hours": hours,
-            "flags": pl.Series([fair_close.named(f) for f in early["flag"].to_list()], dtype=pl.List(pl.String)),
+            "flags": pl.Series([close_table.named(f) for f in early["flag"].to_list()], dtype=pl.List(pl.String)),
             "worth": pl.Series(worth).fill_nan(None),
             "error": pl.Series(error).fill_nan(None),
             "close": closing["who"],
@@ -134,7 +134,7 @@ def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.Dat
     """Return the ladder position of prices, as `closing_consensus.located` does for a board's rows."""
     prepared = prepare(bet_table(prices), [])
     identity, g = prepared.identity, prepared.identity.groups
-    of = fair_close.estimator(identity.kinds, identity.sports, identity.books, constants)
+    of = close_table.estimator(identity.kinds, identity.sports, identity.books, constants)
     ladder = g.ladder[g.market]
     kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
     priced = pl.DataFrame(

@@ -33,7 +33,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.maths.devig import Method
-from oddsengine.pricing.close import named
+from oddsengine.pricing.close_table import named
 from oddsengine.pricing.one_sided import ONE_SIDED
 from oddsengine.progress import ticking
 from oddsengine.tables.casts import TIME

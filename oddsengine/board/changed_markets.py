@@ -27,7 +27,7 @@ from oddsengine.detection.tails import Curves
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.layout import PartitionColumns
 from oddsengine.pricing.close import CloseInput as Estimated
-from oddsengine.pricing.close import neighbours
+from oddsengine.pricing.close_table import neighbours
 
 IN_MARKETS, IN_LADDERS = 1, 2  # bits: the market of a row is searched, or its ladder for middles
 ELSEWHERE = 3  # a row that is not gathered belongs to every scope

@@ -9,7 +9,7 @@ from oddsengine.board.events import Events
 from oddsengine.detection.tails import Forms, forms
 from oddsengine.identity.linked_outcomes import Rules, rules
 from oddsengine.identity.traits import MarketKind, Traits, traits
-from oddsengine.pricing.close import Estimator, estimator
+from oddsengine.pricing.close_table import Estimator, estimator
 
 T = TypeVar("T")
 

@@ -63,10 +63,12 @@ from oddsengine.identity.layout import (
     gather,
 )
 from oddsengine.identity.raw_labels import RawLabel
-from oddsengine.pricing.close import BookLogits, Times, minutes, starts
 from oddsengine.pricing.close import CloseInput as Estimated
+from oddsengine.pricing.close import Times, starts
+from oddsengine.pricing.close_table import minutes
 from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.pricing.references import close_input
+from oddsengine.pricing.votes import BookLogits
 
 _FEW = 65_536  # terms that are retained even if unused
 _DERIVED = {"partition", "member", "pending", "close", "own"}  # columns of rows that `rebuild` or a search derives

@@ -17,6 +17,7 @@ from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import close_errors, close_table, votes
 from oddsengine.pricing.model import MODEL
 from oddsengine.pricing.one_sided import ONE_SIDED
 from oddsengine.pricing.references import CLOSE, FairPrices
@@ -174,24 +175,24 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
     table, voted = catalog.fair_table(), dict[str, Any]()
     if v.board is not None:
-        others, agree = fair_close.agreeing(g, v.board.logits, v.traits, hits.row, v.net)
+        others, agree = votes.agreeing(g, v.board.logits, v.traits, hits.row, v.net)
         if v.close.votes is not None:
             one = np.flatnonzero(flags & ONE_SIDED)
-            others[one], agree[one] = fair_close.agreeing(g, v.close.votes, v.traits, hits.row[one], v.net)
+            others[one], agree[one] = votes.agreeing(g, v.close.votes, v.traits, hits.row[one], v.net)
         table, voted = v.board.of.table, {"independent_books": others, "agreeing_books": agree}
         voted["still_there"] = board.nullable(_still_there(v, v.board, v.close, hits, market))
     degrees = 0.0 if v.close.of_model else table.constants.close_degrees
-    wide = fair_close.central_errors(90, degrees) * se
-    low, high = (100.0 * (net * fair_close.sigmoid(x + end) - 1.0) for end in (-wide, wide))
+    wide = close_errors.central_errors(90, degrees) * se
+    low, high = (100.0 * (net * close_errors.sigmoid(x + end) - 1.0) for end in (-wide, wide))
     return _Close(
         sharp=over[hits.row],
-        confidence=fair_close.confidence(se, flags, table),
+        confidence=close_errors.confidence(se, flags, table),
         columns={
             "ev_low": board.nullable(low),
             "ev_high": board.nullable(high),
             "ev_error": board.nullable(100.0 * net * hits.fair * (1.0 - hits.fair) * se),
-            "prob_positive": board.nullable(fair_close.below((x + np.log(net - 1.0)) / se, degrees)),
-            "flags": board.flagged(fair_close.BITS, flags),
+            "prob_positive": board.nullable(close_errors.below((x + np.log(net - 1.0)) / se, degrees)),
+            "flags": board.flagged(close_table.BITS, flags),
             "kelly_shrunk": board.nullable(shrunk_kelly(hits.fair, net, se)),
             **voted,
         },
@@ -210,7 +211,7 @@ def _still_there(
     stood = np.where(changed == NO_TIME, 0, np.maximum(minute - changed, 0)) / SECOND
     side, two = g.side[hits.row].astype(np.int64), g.outcomes[market] == 2
     moved = fair.momentum[ladder, np.where(two, 0, side)] * np.where(two & (side == 1), -1.0, 1.0)
-    return fair_close.still_there(100.0 * hits.edge, stood, hours, moved, known.of.table)
+    return close_errors.still_there(100.0 * hits.edge, stood, hours, moved, known.of.table)
 
 
 def _same_provider(question: Question, row: Ints, edge: Floats) -> tuple[Bools, pl.Series]:

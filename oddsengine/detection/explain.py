@@ -22,8 +22,8 @@ from oddsengine.detection.settlement_differences import listed
 from oddsengine.detection.sweep import ages, market_fair
 from oddsengine.identity.linked_outcomes import with_equivalents
 from oddsengine.maths.devig import Method
-from oddsengine.pricing.close import CONSENSUS
 from oddsengine.pricing.references import devig_method
+from oddsengine.pricing.votes import CONSENSUS
 from oddsengine.tables.levels import BET_RULES
 from oddsengine.tables.schema import OddsTable
 

@@ -22,6 +22,7 @@ from oddsengine.detection import question as board
 from oddsengine.detection.question import CONSENSUS, NOBODY, OWN_MODEL, PreparedTable, Question
 from oddsengine.detection.sweep import market_fair
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import close_table, votes
 
 FAIR_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "fair_probability": pl.Float64,
@@ -61,10 +62,10 @@ def estimate(question: Question) -> Estimates:
         # Rejected prices have no vote, so that the estimate of all books leaves theirs out.
         whole = v.close.segment[g.segments[g.market] + g.side]
         prob = np.where(np.isnan(v.close.row) & (v.reason != 0), whole, v.close.row)
-        alone = fair_close.SUSPECT | fair_close.BITS["one_reference"]  # one reference that was not measured alone
+        alone = fair_close.SUSPECT | close_table.BITS["one_reference"]  # one reference that was not measured alone
         prob[(v.close.flags & alone == alone) & (v.reason == 0)] = np.nan
         prob[row] = hits.fair
-        sharpest = fair_close.sharpest(v.board.of, v.board.logits, v.traits, g.market.astype(np.int64), g.book)
+        sharpest = votes.sharpest(v.board.of, v.board.logits, v.traits, g.market.astype(np.int64), g.book)
         error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]
         return Estimates(prob, error, np.where(np.isnan(prob), NOBODY, sharpest), row[~over], row[over])
     prob = np.full(n, np.nan)

@@ -30,6 +30,7 @@ from oddsengine.identity.groups import distinct
 from oddsengine.identity.table_identity import Identity, identify, times
 from oddsengine.maths.devig import Method, method_name
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import close_table, votes
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.commission import PriceDepth
 from oddsengine.pricing.model import MODEL, ModelPrices
@@ -245,10 +246,10 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
     if v.close is None or v.board is None:
         code = v.reference[market]
     else:
-        code = fair_close.sharpest(v.board.of, v.board.logits, v.traits, market, v.groups.book[row])
+        code = votes.sharpest(v.board.of, v.board.logits, v.traits, market, v.groups.book[row])
         if v.close.votes is not None:
             one = np.flatnonzero(v.close.flags[row] & ONE_SIDED)
-            code[one] = fair_close.sharpest(v.board.of, v.close.votes, v.traits, market[one], v.groups.book[row[one]])
+            code[one] = votes.sharpest(v.board.of, v.close.votes, v.traits, market[one], v.groups.book[row[one]])
     nobody = NOBODY if v.method == MODEL else CONSENSUS
     return np.where(code == NONE, nobody, np.where(code < 0, CONSENSUS, code))
 
@@ -322,8 +323,8 @@ def estimated(prepared: PreparedTable, event: Words, table: catalog.FairTable | 
     identity, g = prepared.identity, prepared.identity.groups
     table = catalog.chosen_fair_table(table)
     changed, start = (times(prepared.table, name)[g.row] for name in ("odds_changed_at", "event_start_time"))
-    minute = fair_close.minutes(event, prepared.guarded.now, table)
-    of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
+    minute = close_table.minutes(event, prepared.guarded.now, table)
+    of = close_table.estimator(identity.kinds, identity.sports, identity.books, table)
     moved = _momentum(prepared)
     reason = prepared.guarded.reason
     known = fair_close.Times(changed, fair_close.starts(g, start, reason), minute)

@@ -47,10 +47,11 @@ from oddsengine.identity.groups import Groups, first_gap, step
 from oddsengine.identity.table_identity import Identity
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing.close import CONSENSUS, SUSPECT
+from oddsengine.pricing.close import SUSPECT
 from oddsengine.pricing.commission import PriceDepth, netted, on_winnings
 from oddsengine.pricing.model import ModelPrices
 from oddsengine.pricing.references import FairPrices, devig_method, fair_prices, view_spec
+from oddsengine.pricing.votes import CONSENSUS
 
 _ANY_EDGE = -0.5  # a user who asks for less gets every market with a reference
 _HALF = 50  # hundredths of a half line

@@ -34,7 +34,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update, hexadecimal
 from oddsengine.maths.devig import Method
 from oddsengine.maths.odds import decimal_to_american
-from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import votes
 from oddsengine.query.values import league_id, sport_id, team_names
 from oddsengine.staking.outcomes import settle
 from oddsengine.tables.timestamps import time_of
@@ -404,13 +404,13 @@ def closing_lines(
     of = g.market.astype(np.int64)
     if v.close is not None and v.board is not None:
         fair = v.close.segment[g.segments[of] + g.side]
-        reference = fair_close.sharpest(v.board.of, v.board.logits, v.traits, of, g.book)
+        reference = votes.sharpest(v.board.of, v.board.logits, v.traits, of, g.book)
     else:
         fallback = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
         # A single book is no consensus; without a reference, `market_fair` uses the best prices.
         speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
         several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
-        consensus = (v.reference == fair_close.CONSENSUS) & several
+        consensus = (v.reference == votes.CONSENSUS) & several
         fair = np.where((v.reference >= 0) | consensus, 0.0, np.nan)[of] + fallback
         reference = v.reference[of]
     hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))

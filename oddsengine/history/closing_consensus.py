@@ -21,6 +21,7 @@ from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.question import hashes, prepare
 from oddsengine.identity.layout import PartitionColumns
 from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import close_table, votes
 from oddsengine.pricing.commission import after_commission
 from oddsengine.pricing.one_sided import completed, quoted
 
@@ -57,8 +58,8 @@ def votes_at(closes: pl.DataFrame | None, table: catalog.FairTable, *, one_sided
     identity, g = prepared.identity, prepared.identity.groups
     none, reason = np.full(g.row.size, NO_TIME), prepared.guarded.reason
     net = after_commission(g, identity.traits)
-    book_logits = fair_close.votes(g, net, none, reason, int(identity.traits.outcomes.max(initial=2)), table)
-    of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
+    book_logits = votes.of_books(g, net, none, reason, int(identity.traits.outcomes.max(initial=2)), table)
+    of = close_table.estimator(identity.kinds, identity.sports, identity.books, table)
     if one_sided:
         no_start = np.full(g.event.size, NO_TIME)
         board = fair_close.CloseInput(of, fair_close.Times(none, no_start, no_start), None, book_logits)

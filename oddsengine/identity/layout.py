@@ -228,7 +228,7 @@ def _sort(count: Int, sort: SortKeys, prices: PriceColumns, tie: Words) -> None:
         gap //= 3
 
 
-@kernel
+@inlined
 def _quoted_draws(first: Int, end: Int, lists: Lists, prices: PriceColumns, terms: TermColumns, draws: Draws) -> int:
     """Note whose moneyline quotes the draw, or an outcome that is not recognised and may be the draw.
 
@@ -250,7 +250,7 @@ def _quoted_draws(first: Int, end: Int, lists: Lists, prices: PriceColumns, term
     return n_books
 
 
-@kernel
+@inlined
 def _collect_rows(
     first: Int, end: Int, n_out: Int, lists: Lists, prices: PriceColumns, terms: TermColumns, mismatch_code: Int,
     quoted: Bytes, sort: SortKeys, rest: RowColumns,
@@ -304,7 +304,7 @@ def _collect_rows(
     return count, n_out
 
 
-@kernel
+@inlined
 def _write_rows(
     at: Int, partition: Int, count: Int, begin: Counts, lists: Lists, prices: PriceColumns, outcomes: Longs,
     least_same: Int, sort: SortKeys, g: Groups, rest: RowColumns,

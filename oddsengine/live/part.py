@@ -24,9 +24,10 @@ from oddsengine.identity.layout import BOOK_BITS, PartitionColumns
 from oddsengine.identity.table_identity import Identity
 from oddsengine.live.key import ViewKey
 from oddsengine.live.replica import ReadState
-from oddsengine.pricing.close import EVERY_ROW, CloseInput
+from oddsengine.pricing.close import CloseInput
 from oddsengine.pricing.commission import PriceDepth
 from oddsengine.pricing.references import CLOSE, FairPrices, ViewSpec, fair_prices
+from oddsengine.pricing.votes import EVERY_ROW
 from oddsengine.tables.levels import DEPTH_SCHEMA, LEVELS, most_of_levels
 
 

@@ -23,106 +23,46 @@ evaluated at the event's own minute, whose offset within the minute is derived f
 sixtieth of the events has to be re-estimated.
 
 **State.** Everything is a function of the current board except M, which is stored in `oddsengine.pricing.momentum`.
-
-Columns of the kernels:
-
-- `markets`, `segments`, `rows`, `row`, `market`, `threshold`, `live`, `book`, `side`, `outcomes`: as in `Groups`
-- `row_book`, `row_seen`: as `book` and `seen` of `Groups`
-- `provider`, `exchange`: as in `Traits`
-- `net`, `reason` (per row): price after commission, and the guards' verdict
-- `needed` (uint8): per market, as in `estimate`; in `complete`, 1 for a market whose entries are needed; in
-  `_starts`, per ladder
-- `start`, `minute` (int64 per ladder): as in `Times`
-- `own`, `sharp` (float64 per book): as in `Voters`
-- `c`: the constants of `catalog/fair.toml`
-- `v_start`, `v_book`, `v_x`, `v_total`, `v_seen`, `v_latest`, `v_changed`: the votes of a board, the columns of
-  `BookLogits`
-- `b_from`, `b_provider`, `b_x`, `b_total`, `b_seen`, `b_weight`, `b_fresh`, `b_sharp`: the votes on one market, one per
-  provider: the market the vote is from, the provider, its logits, the sum of 1/odds, when it was last seen, its weight,
-  its weight as a fresh mover, and its weight as a sharp
-- `place` (int32 per provider): index of the provider's vote, or `NONE`
-- `k`: component of the logits: 0 if there are two outcomes, else the outcome
-- `comps`: number of components
-- `same`, `n`: number of providers' votes from the market's own line, which come first, and of all
-- `v`, `left_out`: the provider's vote to leave out, or `NONE`
-- `earliest`: time before which providers' votes do not count
-- `oldest`: time before which votes are too old
-- `neighbour_distance`: largest distance of a neighbouring line, hundredths
-- `weight`: weight of a neighbouring line
-- `since`: the event's minute
-- `fade`: time in which a change loses its freshness, microseconds
-- `slope`: logits per point of the line, nan if unknown
-- `ordered` (float64): scratch array for sorted values
 """
-# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 
-import math
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine import catalog
 from oddsengine._jit import inlined, kernel
-from oddsengine.catalog.fair_constants import FLAGS, OTHER, FairTable
+from oddsengine.catalog.fair_constants import FLAGS, Constants
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import NO_TIME, NONE, Bool, Bytes, Float, Floats, Int, Ints, Longs, Words
 from oddsengine.identity.groups import Groups
-from oddsengine.identity.traits import BookFees, MarketKind, Traits
-from oddsengine.maths.devig import devig_groups
+from oddsengine.identity.traits import BookFees, Traits
+from oddsengine.pricing.close_errors import errors_of
+from oddsengine.pricing.close_table import BITS, PROP, Estimator, neighbours
+from oddsengine.pricing.provider_votes import (
+    TALLIED,
+    BookColumns,
+    Judged,
+    ProviderVotes,
+    VoteTimes,
+    clip,
+    collect_votes,
+    insert,
+    mean,
+    mean_without,
+    middle,
+    middle_without,
+    sharps_without,
+    tally,
+)
+from oddsengine.pricing.votes import EVERY_ROW, MARKET, SKIP, BookLogits
 
-SECOND = 1_000_000
-CONSENSUS = -2
-"""The reference of a market that is a consensus, instead of a book."""
-_ROUNDING = 1e-9  # equal prices give no edge
-_CENTRAL = {  # standard errors on each side of a central range: normal, Student's t with 4 degrees of freedom
-    90: (1.6448536269514722, 2.1318467863266500),
-    50: (0.6744897501960817, 0.7406970841126829),
-}
-BITS = {name: np.uint16(1 << at) for at, name in enumerate(FLAGS)}
 _THIN, _NO_SHARP, _EARLY, _LONG, _, _UNMEASURED, SUSPECT, _LIVE, _ONE_REFERENCE, _ = BITS.values()
-_PROP = np.uint16(1 << 15)  # of a kind of market; not stored with prices
 _LIVE_BIT = FLAGS.index("live")
-SKIP, MARKET, EVERY_ROW = 0, 1, 2  # what is needed of a market, see `estimate`
 _CENTRES = 4  # values that the median can have with at most one provider left out
 _DIRECT = 4  # tally of a mean that is computed directly
-_TOTALS = frozenset({"total"})
-_OUTLIER, _STALE = CODES["outlier"], CODES["stale"]
+_OUTLIER = CODES["outlier"]
 _NOTHING: Floats = np.empty(0)
 _NO_FLAG = np.uint16(0)
-
-
-class KindParameters(NamedTuple):
-    """The table's values for the kinds of market in the leagues of a board."""
-
-    sport: Ints  # per event: its sport and league, a column of the next three
-    slope: Floats  # (kinds, sports): logits of the first outcome per point, nan where unknown
-    reach: Longs  # (kinds, sports): largest move of a line that momentum follows, hundredths
-    flags: npt.NDArray[np.uint16]  # (kinds, sports)
-    alone: Words  # (kinds, sports): bit i is set if the table's `alone[i]` is for such markets
-    sigma: Floats  # (sports, hours): as `sigma` of the table
-
-
-class Voters(NamedTuple):
-    """The table's values for the books of a board."""
-
-    own: Floats  # b_j
-    sharp: Floats  # weight as a sharp, else 0
-    alone: Words  # bit i is set if the table's `alone[i]` is for the book
-
-
-class BookLogits(NamedTuple):
-    """Each book's own complete prices of a market, as logits."""
-
-    start: Longs  # market -> votes
-    book: Ints
-    x: Floats  # (votes, widest); a market of two outcomes uses the first column
-    total: Floats  # sum of 1/odds
-    seen: Longs  # last seen, of its older price
-    latest: Longs  # last seen, of its newer price
-    changed: Longs  # last change of any of its prices, NO_TIME if unknown
 
 
 class Fair(NamedTuple):
@@ -147,384 +87,90 @@ class Fair(NamedTuple):
         return se if self.own_se is None else np.where(np.isnan(self.own_se[row]), se, self.own_se[row])
 
 
-@lru_cache(maxsize=1 << 14)
-def _line(table_id: int, kind: MarketKind, sport: str, league: str) -> tuple[float, int, int, int]:
-    table = _TABLES[table_id]
-    known = catalog.league(league, sport) if league else None
-    measured = kind.period == catalog.FULL_GAME and not kind.prop
-    measured = measured and kind.family in table.measured.get(sport, ())
-    flags = 0 if measured else int(BITS["unmeasured"])
-    if kind.family in _TOTALS:
-        flags |= int(BITS["total"])
-    if kind.prop:
-        flags |= int(_PROP)
-    alone = 0
-    for at, right in enumerate(table.alone if kind.period == catalog.FULL_GAME else ()):
-        if sport in right.props if kind.prop else kind.family in right.families:
-            alone |= 1 << at
-    of = table.lines.get(known.id if known else "", {})
-    if kind.period != catalog.FULL_GAME or kind.family not in ("spread", "total") or kind.family not in of:
-        return np.nan, 0, flags, alone
-    return -table.constants.lines_logit / of[kind.family], round(of.get("points", 0.0) * 100.0), flags, alone
+class Times(NamedTuple):
+    """The times of a board that the estimator uses in addition to those of `Groups`."""
+
+    changed: Longs  # per row: when the price last changed, microseconds or NO_TIME
+    start: Longs  # per ladder: the start of its event, microseconds or NO_TIME; see `starts`
+    minute: Longs  # per ladder; see `minutes`
 
 
-_TABLES: dict[int, FairTable] = {}
+class CloseInput(NamedTuple):
+    """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all users."""
+
+    of: Estimator
+    times: Times
+    momentum: Floats | None  # (ladders, outcomes); None means 0
+    logits: BookLogits
+    voting: Bytes | None = None  # per ladder: 1 if its votes were collected; None means all
+    needed: Bytes | None = None  # per market, see `estimate`
+    known: Floats = _NOTHING  # per slot, see `estimate`
 
 
-def lines(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str]], table: FairTable) -> KindParameters:
-    """Look up the kinds of a board in the sports and leagues of its events."""
-    _TABLES[id(table)] = table
-    columns: dict[tuple[str, str], int] = {}
-    of_event = [columns.setdefault((sport.id, league), len(columns)) for sport, league in sports]
-    size = len(kinds), max(len(columns), 1)
-    slope, reach, flags = np.full(size, np.nan), np.zeros(size, np.int64), np.zeros(size, np.uint16)
-    alone = np.zeros(size, np.uint64)
-    for row, kind in enumerate(kinds):
-        for (sport_id, league), column in columns.items():
-            at = row, column
-            slope[at], reach[at], flags[at], alone[at] = _line(id(table), kind, sport_id, league)
-    sigma = np.array([league_sigma(table, *of) for of in columns] or [table.sigma[OTHER]])
-    return KindParameters(np.array(of_event, np.int32), slope, reach, flags, alone, sigma)
+class PriceInput(NamedTuple):
+    """What is estimated, and from what prices."""
+
+    needed: Bytes  # per market, see `estimate`
+    known: Floats  # per slot, see `estimate`
+    net: Floats  # per row: price after commission
+    reason: Bytes  # per row: the guards' verdict
 
 
-def league_key(sport: str | None, league: str | None) -> str:
-    """The key of a league in `sigma` of the table, by any spelling."""
-    known = catalog.league(league, catalog.sport(sport or "").id) if league else None
-    return known.id if known else OTHER
+class LadderInput(NamedTuple):
+    """What the estimator knows of each ladder."""
+
+    slope: Floats  # as in `KindParameters`
+    minute: Longs  # as in `Times`
+    start: Longs  # as in `Times`
+    momentum: Floats  # (ladders, components)
+    flags: npt.NDArray[np.uint16]  # of its kind
+    alone: Words  # as in `KindParameters`
 
 
-def league_sigma(table: FairTable, sport: str | None, league: str | None) -> tuple[float, ...]:
-    """The errors of a league by hours left, as in `sigma` of the table."""
-    return table.sigma.get(league_key(sport, league), table.sigma[OTHER])
+class FairColumns(NamedTuple):
+    """The columns of `Fair` to write; those of prices that are not needed are left unchanged."""
+
+    row: Floats
+    flags: npt.NDArray[np.uint16]
+    others: Ints
+    width: Floats
+    segment: Floats
 
 
-def voters(books: Sequence[str], table: FairTable) -> Voters:
-    """Look up the books of a board."""
-    known = [catalog.book(book) for book in books]
-    c = table.constants
-    usual = [c.sharp_exchange if b.exchange else c.sharp_other if b.sharp else 0.0 for b in known]
-    return Voters(
-        own=np.array([table.own.get(b.id, 1.0) for b in known], np.float64),
-        sharp=np.array([table.sharps.get(b.id, w) for b, w in zip(known, usual, strict=True)], np.float64),
-        alone=np.array(
-            [sum(1 << at for at, right in enumerate(table.alone) if right.book == b.id) for b in known], np.uint64
-        ),
-    )
+class CloseScratch(NamedTuple):
+    """Scratch arrays of the estimator: of a market by component, and by book."""
+
+    ordered: Floats  # sorted values
+    sorted_x: Floats  # (components, votes): the sorted logits of providers that are not sharp
+    tallies: Floats  # (components, medians and `_DIRECT`, `TALLIED`): sums by possible median
+    centres: Floats  # (components, medians): these medians
+    sharps: Floats  # (components, 4): what `sharps_without` returns
+    post: Floats  # (books, outcomes and 4): probabilities, others, largest sharp weight, sharps, if one is enough
+    stamp: Longs  # per book: the market that `post` is of
+    own_vote: Longs  # per book: its vote on the market, `NONE` on entry
 
 
-@kernel
-def complete(needed, segments, rows, book, net, reason, place, pick, entry_rows, entry_odds, entry_ends):
-    """The lowest price of every outcome, one entry per needed market and book that quotes all of its outcomes.
+class MarketCase(NamedTuple):
+    """One market that is estimated."""
 
-    - `place`, `pick`: scratch arrays by outcome: the next row, and the lowest price's row
-    - `entry_rows`, `entry_odds`: rows and prices of the entries, to write
-    - `entry_ends`: end of each entry in these, after a 0, to write
-    Returns the number of entries.
-    """
-    at = np.int64(0)
-    entries = 0
-    for m in range(segments.size - 1):
-        s0 = segments[m]
-        n = segments[m + 1] - s0
-        if n < 2 or needed[m] == SKIP:
-            continue
-        for k in range(n):
-            place[k] = rows[s0 + k]
-        i = rows[s0]
-        while i < rows[s0 + 1]:
-            b = book[i]
-            is_complete = True
-            for k in range(n):
-                pick[k] = NONE
-                j = place[k]
-                end = rows[s0 + k + 1]
-                while j < end and book[j] < b:
-                    j += 1
-                while j < end and book[j] == b:
-                    if reason[j] == ACCEPTED and (pick[k] < 0 or net[j] < net[pick[k]]):
-                        pick[k] = j
-                    j += 1
-                place[k] = j
-                if pick[k] < 0:
-                    is_complete = False
-            if is_complete:
-                for k in range(n):
-                    entry_rows[at] = pick[k]
-                    entry_odds[at] = net[pick[k]]
-                    at += 1
-                entries += 1
-                entry_ends[entries] = at
-            i = place[0]
-    return entries
-
-
-@kernel
-def _votes(
-    market, book, seen, changed, rows, odds, prob, ends, low, high, start, voter, x, total, oldest_seen, latest_seen,
-    latest_change,
-):  # fmt: skip
-    """Logits of the entries of `complete` whose sum of probabilities qualifies for a vote. Returns their number.
-
-    - `seen`, `changed` (int64 per row): when a price was last seen, and when it changed
-    - `odds`, `prob`, `ends`: prices of the entries, their fair probabilities, and the offsets of the entries; here
-      `rows` are their rows, and `market` and `book` are per row
-    - `low`, `high`: limits on the sum of 1/odds
-    - `voter`, `x`, `total`, `oldest_seen`, `latest_seen`, `latest_change`: with `start`, the columns of `BookLogits`
-      to write
-    """
-    n = 0
-    m = 0
-    for e in range(ends.size - 1):
-        a, size = ends[e], ends[e + 1] - ends[e]
-        entry_market = market[rows[a]]
-        while m <= entry_market:
-            start[m] = n
-            m += 1
-        t = 0.0
-        first_seen, last_seen, last_change = seen[rows[a]], seen[rows[a]], changed[rows[a]]
-        for k in range(size):
-            t += 1.0 / odds[a + k]
-            first_seen = min(first_seen, seen[rows[a + k]])
-            last_seen = max(last_seen, seen[rows[a + k]])
-            last_change = max(last_change, changed[rows[a + k]])
-        if not (low <= t <= high) or np.isnan(prob[a]):
-            continue
-        for k in range(1 if size == 2 else size):
-            x[n, k] = np.log(prob[a + k] / (1.0 - prob[a + k]))
-        if size == 2:
-            x[n, 0] = np.log(prob[a] / prob[a + 1])
-        voter[n], total[n], oldest_seen[n], latest_seen[n], latest_change[n] = (
-            book[rows[a]],
-            t,
-            first_seen,
-            last_seen,
-            last_change,
-        )
-        n += 1
-    while m < start.size:
-        start[m] = n
-        m += 1
-    return n
-
-
-def votes(
-    groups: Groups, net: Floats, changed: Longs, reason: Bytes, widest: int, table: FairTable,
-    needed: Bytes | None = None,
-) -> BookLogits:  # fmt: skip
-    """Collect the complete markets of each book as votes, including prices rejected only by `stale` or `outlier`.
-
-    `needed` selects ladders (None: all); the others get no votes.
-    """
-    needed = np.ones(groups.event.size, np.uint8) if needed is None else needed
-    g, n = groups, groups.row.size
-    barred = ((reason != 0) & (reason != _OUTLIER) & (reason != _STALE)).view(np.uint8)
-    entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
-    ends = np.zeros(n // 2 + 2, np.int64)
-    count = complete(
-        needed[g.ladder], g.segments, g.rows, g.book, net, barred, np.empty(widest, np.int64),
-        np.empty(widest, np.int32), entry_rows, entry_odds, ends,
-    )  # fmt: skip
-    ends = ends[: count + 1]
-    used = ends[-1]
-    prob = devig_groups(entry_odds[:used], ends, "power")
-    out = BookLogits(
-        np.zeros(g.threshold.size + 1, np.int64), np.empty(count, np.int32), np.zeros((count, widest)),
-        np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64),
-    )  # fmt: skip
-    c = table.constants
-    fit = _votes(
-        g.market, g.book, g.seen, changed, entry_rows[:used], entry_odds[:used], prob, ends, c.vote_sum_low - 1e-9,
-        c.vote_sum_high + 1e-9, *out,
-    )  # fmt: skip
-    return BookLogits._make((out.start, *(column[:fit] for column in out[1:])))
+    ladder: Int
+    market: Int
+    size: Int  # number of outcomes
+    comps: Int  # number of components
+    same: Int  # number of providers' votes on its own line
+    n: Int  # number of providers' votes
+    is_live: bool
+    hours: Float  # before the start, nan if unknown
+    kappa: Float  # weight of the momentum
+    n_soft: Int  # number of providers on the line that are not sharp
+    overround: Float  # of the votes, or of the sharps
 
 
 @inlined
-def middle(values, n):
-    """Median of the first n values, which are sorted.
-
-    `values` has at least one.
-    """
-    return values[n // 2] if n % 2 == 1 else 0.5 * (values[n // 2 - 1] + values[n // 2])
-
-
-@inlined
-def _middle_without(values, n, left_out):
-    """Median of the first n (at least 3) of sorted `values`, leaving out one that equals `left_out`."""
-    i = (n - 1) // 2
-    upper = values[i] if values[i + 1] <= left_out else values[i + 1]
-    if (n - 1) % 2 == 1:
-        return upper
-    return 0.5 * ((values[i - 1] if values[i] <= left_out else values[i]) + upper)
-
-
-@inlined
-def insert(values, n, value):
-    """Insert a value into the first n, which are sorted.
-
-    `values` has room for n + 1; `value` is inserted.
-    """
-    k = n
-    while k > 0 and values[k - 1] > value:
-        values[k] = values[k - 1]
-        k -= 1
-    values[k] = value
-
-
-@inlined
-def _add(
-    at, shift, weight, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, provider,
-    sharp, place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
-):  # fmt: skip
-    """Add the votes of one line to those on the market, one per provider.
-
-    Votes from `mark` on come from a line at the same distance; `mark` is `NONE` for the market's own line.
-
-    `at` is the market; `shift` moves its logits to the market in question.
-    """
-    for v in range(v_start[at], v_start[at + 1]):
-        f, s = provider[v_book[v]], sharp[v_book[v]]
-        if (mark >= 0 and s > 0.0) or (v_seen[v] < oldest and v_seen[v] != NO_TIME):
-            continue
-        i = place[f]
-        if i >= 0 and not (mark >= 0 and i >= mark and b_from[i] != at):
-            continue
-        e = 0.0
-        if v_changed[v] != NO_TIME:
-            e = np.exp(-max(since - v_changed[v], np.int64(0)) / fade)
-        if i < 0:
-            place[f] = n
-            b_from[n], b_provider[n], b_total[n], b_seen[n] = at, f, v_total[v], v_seen[v]
-            b_weight[n], b_fresh[n], b_sharp[n] = weight, weight * e, s
-            for k in range(comps):
-                b_x[n, k] = v_x[v, k] + shift
-            n += 1
-        else:  # two lines at the same distance: the mean of the provider's votes there
-            b_from[i], b_seen[i] = at, min(b_seen[i], v_seen[v])
-            b_fresh[i] = 0.5 * (b_fresh[i] + weight * e)
-            for k in range(comps):
-                b_x[i, k] = 0.5 * (b_x[i, k] + v_x[v, k] + shift)
-    return n
-
-
-@inlined
-def _provider_votes(
-    m, first, last, threshold, slope, neighbour_distance, weight, since, fade, oldest, comps, v_start, v_book, v_x,
-    v_total, v_seen, v_changed, provider, sharp, place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh,
-    b_sharp,
-):  # fmt: skip
-    """The votes on a market, one per provider: on its own line, else on its nearest line.
-
-    Returns the number on the market's own line and the total.
-
-    `m` is the market; its ladder has those from `first` to `last`. `threshold` is in hundredths.
-    """
-    left_line, right_line, at, shift, share, mark = m, m, m, 0.0, 1.0, NONE
-    n, same, distance, z = 0, 0, 0, 0
-    while True:
-        n = _add(
-            at, shift, share, since, fade, oldest, mark, n, comps, v_start, v_book, v_x, v_total, v_seen, v_changed,
-            provider, sharp, place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
-        )  # fmt: skip
-        if at == m:
-            same = n
-        if np.isnan(slope):
-            break
-        if at < m and z == distance:  # the line at the same distance on the other side
-            right_line += 1
-            at, shift = right_line, -slope * distance / 100.0
-            continue
-        a = threshold[m] - threshold[left_line - 1] if left_line > first else neighbour_distance + 1
-        z = threshold[right_line + 1] - threshold[m] if right_line + 1 < last else neighbour_distance + 1
-        distance, mark, share = min(a, z), n, weight
-        if distance > neighbour_distance:
-            break
-        if a == distance:
-            left_line -= 1
-            at, shift = left_line, slope * distance / 100.0
-        else:
-            right_line += 1
-            at, shift = right_line, -slope * distance / 100.0
-    return same, n
-
-
-@inlined
-def clip(x, limit):
-    """Limit a number to [-limit, limit].
-
-    `x` is the number, `limit` is not negative.
-    """
-    return min(max(x, -limit), limit)
-
-
-@kernel
-def _tally(centre, limit, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, out):
-    """Sums of weight, weighted clipped logit, freshness and fresh logit over the providers that are not sharp.
-
-    `centre` is the median, from which logits are clipped by `limit`; the sums are written to `out`.
-    """
-    out[0], out[1], out[2], out[3] = 0.0, 0.0, 0.0, 0.0
-    for i in range(n):
-        if b_sharp[i] > 0.0 or b_seen[i] < earliest:
-            continue
-        y = min(max(b_x[i, k], centre - limit), centre + limit)
-        out[0] += b_weight[i]
-        out[1] += b_weight[i] * y
-        out[2] += b_fresh[i]
-        out[3] += b_fresh[i] * y
-
-
-@inlined
-def _centre(n, k, left_out, earliest, b_x, b_sharp, b_seen, ordered):
-    """Median logit of the first n providers that are not sharp, leaving out one; and the number it is of."""
-    count = 0
-    for i in range(n):
-        if i != left_out and b_sharp[i] == 0.0 and b_seen[i] >= earliest:
-            insert(ordered, count, b_x[i, k])
-            count += 1
-    return middle(ordered, count) if count > 0 else np.nan, count
-
-
-@kernel
-def _mean(same, n, k, v, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered, sums):
-    """The mean without vote v, computed directly. Returns the mean, the fresh movers' part, and providers on the line.
-
-    `sums` is a scratch array for `_tally`.
-    """
-    centre, others = _centre(same, k, v, earliest, b_x, b_sharp, b_seen, ordered)
-    if others < 2:
-        centre, _ = _centre(n, k, v, earliest, b_x, b_sharp, b_seen, ordered)
-    if np.isnan(centre):
-        return np.nan, 0.0, others
-    _tally(centre, c.vote_clip, n, k, b_x, b_weight, b_fresh, b_sharp, earliest, b_seen, sums)
-    w, s, e, g = sums[0], sums[1], sums[2], sums[3]
-    if v >= 0 and b_sharp[v] == 0.0 and b_seen[v] >= earliest:
-        y = min(max(b_x[v, k], centre - c.vote_clip), centre + c.vote_clip)
-        w, s, e, g = w - b_weight[v], s - b_weight[v] * y, e - b_fresh[v], g - b_fresh[v] * y
-    m = s / w
-    return m, (g - m * e) / (1.0 + e), others
-
-
-@kernel
-def _sharps(same, k, v, earliest, b_x, b_sharp, b_seen, b_provider, alone, market_alone):
-    """Mean logit of the sharps without vote v (nan if there is none), their largest weight, and their number.
-
-    Also returns whether one of them is enough as the only reference: its provider shares a bit of `alone` with the
-    market's ladder, whose bits are `market_alone`.
-    """
-    weight, x, most, count, is_enough = 0.0, 0.0, 0.0, 0, False
-    for i in range(same):
-        if i != v and b_sharp[i] > 0.0 and b_seen[i] >= earliest:
-            weight += b_sharp[i]
-            x += b_sharp[i] * b_x[i, k]
-            most = max(most, b_sharp[i])
-            count += 1
-            is_enough |= (alone[b_provider[i]] & market_alone) != 0
-    return (x / weight if weight > 0.0 else np.nan), most, count, is_enough
-
-
-@inlined
-def _posterior(m, f, others, sharp_x, sharp_weight, sharps, is_enough, own_x, own, least_weight, push, c):
+def _posterior(
+    m: Float, f: Float, others: Int, sharp_x: Float, sharp_weight: Float, sharps: Int, is_enough: Bool, own_x: Float,
+    own: Float, least_weight: Float, push: Float, c: Constants,
+) -> Float:  # fmt: skip
     """Combine the parts, in logits; nan if too few books vote.
 
     - `m`, `f`: the mean and the fresh movers' part
@@ -553,285 +199,278 @@ def _posterior(m, f, others, sharp_x, sharp_weight, sharps, is_enough, own_x, ow
     return fair
 
 
-def _standard_errors(hours: Floats, sigma: Floats, table: FairTable) -> Floats:
-    """Standard errors so many hours before the start; `sigma` has a row for each, its errors at the table's hours."""
-    c, knots = table.constants, np.log(table.hours)
-    x = np.clip(np.log(np.maximum(hours, table.hours[0])), knots[0], knots[-1])
-    k = np.clip(np.searchsorted(knots, x, side="right"), 1, max(knots.size - 1, 1))
-    low, high = k - 1, np.minimum(k, knots.size - 1)
-    share = (x - knots[low]) / np.where(low == high, 1.0, knots[high] - knots[low])
-    row = np.arange(hours.size)
-    s = sigma[row, low] + share * (sigma[row, high] - sigma[row, low])
-    return np.asarray(c.close_scale * s * np.cbrt(np.maximum(hours, c.close_least_h)))
+@inlined
+def _is_remembered(m: Int, g: Groups, known: Floats, segment: Floats) -> bool:
+    """Whether the earlier estimates of a market's outcomes are all there; they are written to `segment`.
+
+    `m` is the market, and `known` as in `estimate`.
+    """
+    is_remembered = True
+    for s in range(g.segments[m], g.segments[m + 1]):
+        segment[s] = known[g.row[g.rows[s]]] if g.rows[s] < g.rows[s + 1] else 0.0
+        is_remembered &= segment[s] > 0.0
+    return is_remembered
 
 
-def standard_errors(
-    sports: Iterable[str | None], leagues: Iterable[str | None], hours: Floats, table: FairTable
-) -> Floats:
-    """Standard errors of fair prices in logits, by the sport, league and hours left of each; nan where unknown."""
-    columns: dict[tuple[str | None, str | None], int] = {}
-    pairs = zip(sports, leagues, strict=True)
-    league = np.array([columns.setdefault(pair, len(columns)) for pair in pairs], np.int64)
-    sigma = np.array([league_sigma(table, *pair) for pair in columns] or [table.sigma[OTHER]])
-    return _standard_errors(hours, sigma[league], table)
+@inlined
+def _sort_votes(same: Int, n: Int, comps: Int, votes: ProviderVotes, scratch: CloseScratch) -> tuple[Int, Float, Int]:
+    """Sort a market's votes once: before a game none is too old for only some books.
+
+    Returns the number of providers on the line that are not sharp, the overround, and when any was last seen.
+
+    `same` and `n` are the numbers of votes on its own line and of all, of `comps` components.
+    """
+    n_soft, n_sharp, overround, last_seen = 0, 0, 0.0, np.int64(NO_TIME)
+    for i in range(n):
+        last_seen = max(last_seen, votes.seen[i])
+        if i < same and votes.sharp[i] == 0.0:
+            n_soft += 1
+    for i in range(same):
+        if votes.sharp[i] > 0.0:
+            n_sharp += 1
+    for i in range(same):
+        if n_sharp == 0 or votes.sharp[i] > 0.0:
+            overround += votes.total[i] - 1.0
+    overround /= max(n_sharp if n_sharp > 0 else same, 1)
+    for k in range(comps):
+        count = 0
+        for i in range(same):
+            if votes.sharp[i] == 0.0:
+                insert(scratch.sorted_x[k], count, votes.x[i, k])
+                count += 1
+        for j in range(_CENTRES):
+            scratch.centres[k, j] = np.nan
+    return n_soft, overround, last_seen
+
+
+@inlined
+def _estimate_market(
+    case: MarketCase, earliest: Int, first: Int, ladders: LadderInput, alone: Words, c: Constants,
+    votes: ProviderVotes, scratch: CloseScratch, segment: Floats,
+) -> None:  # fmt: skip
+    """The market itself, in which all books vote; its outcomes are written to `segment`, from `first` on.
+
+    - `earliest`: as in `Judged`
+    - `alone`: as in `BookColumns`
+    """
+    at = case.ladder
+    judged = Judged(case.same, case.n, np.int64(NONE), earliest)
+    sum_p: Float = 0.0
+    for k in range(case.comps):
+        m, f, others = mean(k, judged, c.vote_clip, votes, scratch.ordered, scratch.tallies[k, _DIRECT])
+        x, sharp_weight, sharps, is_enough = sharps_without(k, judged, alone, ladders.alone[at], votes)
+        scratch.sharps[k, 0], scratch.sharps[k, 1], scratch.sharps[k, 2] = x, sharp_weight, sharps
+        scratch.sharps[k, 3] = is_enough
+        push = case.kappa * clip(ladders.momentum[at, k], c.momentum_clip)
+        y = _posterior(m, f, others, x, sharp_weight, sharps, is_enough, np.nan, 0.0, 0.0, push, c)
+        p = 1.0 / (1.0 + np.exp(-y))
+        segment[first + k] = p
+        sum_p += p
+    if case.comps == 1:
+        segment[first + 1] = 1.0 - segment[first]
+    else:
+        for k in range(case.comps):
+            segment[first + k] /= sum_p
+
+
+@inlined
+def _estimate_book(
+    b: Int, case: MarketCase, judged: Judged, ladders: LadderInput, logits: BookLogits, books: BookColumns,
+    c: Constants, votes: ProviderVotes, scratch: CloseScratch,
+) -> None:  # fmt: skip
+    """The probabilities of a market's outcomes for the prices of one book, written to `scratch.post`.
+
+    `b` is the book.
+    """
+    at, vote, size = case.ladder, judged.left_out, case.size
+    post, total = scratch.post[b], 0.0
+    others: Int = 0
+    sharps: Int = 0
+    sharp_weight: Float = 0.0
+    is_enough: Bool = False
+    is_soft_voter = vote >= 0 and votes.sharp[vote] == 0.0
+    for k in range(case.comps):
+        others = case.n_soft
+        if is_soft_voter and vote < case.same:
+            others -= 1
+        if not case.is_live and others >= 2:
+            centre = middle(scratch.sorted_x[k], case.n_soft)
+            if others < case.n_soft:
+                centre = middle_without(scratch.sorted_x[k], case.n_soft, votes.x[vote, k])
+            j = 0
+            while j < _CENTRES - 1 and scratch.centres[k, j] != centre and not np.isnan(scratch.centres[k, j]):
+                j += 1
+            if scratch.centres[k, j] != centre:
+                scratch.centres[k, j] = centre
+                tally(centre, c.vote_clip, case.n, k, np.int64(NO_TIME), votes, scratch.tallies[k, j])
+            m, f = mean_without(vote, k, centre, c.vote_clip, is_soft_voter, votes, scratch.tallies[k, j])
+        else:
+            m, f, others = mean(k, judged, c.vote_clip, votes, scratch.ordered, scratch.tallies[k, _DIRECT])
+        if case.is_live or (vote >= 0 and votes.sharp[vote] > 0.0):
+            x, sharp_weight, sharps, is_enough = sharps_without(k, judged, books.alone, ladders.alone[at], votes)
+        else:
+            of_market = scratch.sharps[k]
+            x, sharp_weight, sharps, is_enough = of_market[0], of_market[1], int(of_market[2]), of_market[3] != 0.0
+        own_logit = logits.x[scratch.own_vote[b], k] if scratch.own_vote[b] >= 0 else np.nan
+        push = case.kappa * clip(ladders.momentum[at, k], c.momentum_clip)
+        least_weight = 1.0 if books.exchange[b] != 0 else c.sharp_share * books.sharp[b]
+        y = _posterior(
+            m, f, others, x, sharp_weight, sharps, sharps > 0, own_logit, books.own[b], least_weight, push, c
+        )
+        post[k] = 1.0 / (1.0 + np.exp(-y))
+        total += post[k]
+    if case.comps > 1:
+        for k in range(case.comps):
+            post[k] /= total
+    post[size], post[size + 1], post[size + 2], post[size + 3] = others, sharp_weight, sharps, is_enough
+
+
+@inlined
+def _flags(
+    flag: np.uint16, case: MarketCase, net: Float, others: Int, sharp_weight: Float, sharps: Int, is_enough: Bool,
+    is_suspect: Bool, c: Constants,
+) -> np.uint16:  # fmt: skip
+    """The flags of a price.
+
+    - `flag`: those of its kind, without `PROP`
+    - `net`: the price
+    - `others`, `sharp_weight`, `sharps`, `is_enough`: as in `CloseScratch.post`
+    - `is_suspect`: whether it is suspect
+    """
+    if others + sharps == 1:
+        flag |= _ONE_REFERENCE
+    elif others <= c.flags_thin_others and (sharp_weight == 0.0 or others == 0):
+        flag |= _THIN
+    if case.size > 2 and sharp_weight == 0.0:
+        flag |= _NO_SHARP
+    if case.hours > c.flags_early_h:
+        flag |= _EARLY
+    if net >= c.flags_long_odds:
+        flag |= _LONG
+    if case.is_live:
+        flag |= _LIVE
+    if is_suspect:
+        flag |= SUSPECT
+    return flag
+
+
+@inlined
+def _scaled(p: Float, net: Float, flag: np.uint16, scale: Floats, c: Constants) -> Float:
+    """The probability `p` with its edge, if any, scaled by its flags.
+
+    `net` is the price, `flag` its flags, and `scale` (float64 per flag) the factors.
+    """
+    edge = p * net - 1.0
+    if edge > 0.0:
+        for bit in range(scale.size):
+            if (flag >> bit) & 1 and (bit != _LIVE_BIT or edge * 100.0 < c.flags_live_below):
+                edge *= scale[bit]
+        p = (1.0 + edge) / net
+    return p
+
+
+@inlined
+def _estimate_rows(
+    case: MarketCase, g: Groups, prices: PriceInput, ladders: LadderInput, logits: BookLogits, books: BookColumns,
+    scale: Floats, behind: Int, c: Constants, votes: ProviderVotes, scratch: CloseScratch, out: FairColumns,
+) -> None:  # fmt: skip
+    """Fair probabilities of the prices of a market, each without the votes of its book's provider.
+
+    - `scale` (float64 per flag): factor of an edge
+    - `behind`: how far behind a price a vote may be in play, microseconds
+    """
+    first, size = g.segments[case.market], case.size
+    no_time = np.int64(NO_TIME)
+    for side in range(size):
+        for i in range(g.rows[first + side], g.rows[first + side + 1]):
+            b, net = g.book[i], prices.net[i]
+            if (prices.reason[i] != ACCEPTED and prices.reason[i] != _OUTLIER) or books.barred[b] != 0:
+                continue
+            post = scratch.post[b]
+            if case.is_live or scratch.stamp[b] != case.market:
+                scratch.stamp[b] = case.market
+                own_vote = scratch.own_vote[b]
+                judged_seen = logits.latest[own_vote] if own_vote >= 0 else g.seen[i]
+                earliest = judged_seen - behind if case.is_live and judged_seen != no_time else no_time
+                judged = Judged(case.same, case.n, np.int64(votes.place[books.provider[b]]), earliest)
+                _estimate_book(b, case, judged, ladders, logits, books, c, votes, scratch)
+            p = post[0] if side == 0 else 1.0 - post[0]
+            if case.comps > 1:
+                p = post[side]
+            if np.isnan(p):
+                continue
+            others, sharp_weight, sharps = int(post[size]), post[size + 1], int(post[size + 2])
+            is_enough = post[size + 3] != 0.0
+            flag = ladders.flags[case.ladder]
+            is_prop = (flag & PROP) != 0
+            flag &= ~PROP
+            if is_prop and is_enough:
+                flag &= ~_UNMEASURED
+            is_far = is_prop and sharp_weight == 0.0 and others <= c.props_suspect_others
+            is_suspect = (
+                prices.reason[i] == _OUTLIER
+                or (others + sharps < c.vote_others and not is_enough)
+                or (is_far and (p * net - 1.0) * 100.0 > c.props_suspect_ev)
+            )
+            flag = _flags(flag, case, net, others, sharp_weight, sharps, is_enough, is_suspect, c)
+            out.row[i] = _scaled(p, net, flag, scale, c)
+            out.flags[i], out.others[i], out.width[i] = flag, others, case.overround
 
 
 @kernel
 def _estimate(
-    needed, estimates, row, segments, rows, markets, row_book, row_seen, net, reason, live, threshold, slope,
-    neighbour_distance, minute, start, momentum, base_flags, ladder_alone, v_start, v_book, v_x, v_total, v_seen,
-    v_latest, v_changed, provider, own, sharp, alone, exchange, barred, scale, c, outlier, place, b_from, b_provider,
-    b_x, b_total, b_seen, b_weight, b_fresh, b_sharp, ordered, sorted_x, tallies, centres, sharp_parts, post, stamp,
-    own_vote, fair, flags, counts, width, segment,
-):  # fmt: skip
+    g: Groups, prices: PriceInput, ladders: LadderInput, logits: BookLogits, books: BookColumns, scale: Floats,
+    neighbour_distance: Int, c: Constants, votes: ProviderVotes, scratch: CloseScratch, out: FairColumns,
+) -> None:  # fmt: skip
     """Fair probabilities of the needed prices; the module docstring has the formula.
 
-    Scratch arrays come before the results; results of prices that are not needed are left unchanged.
-
-    - `estimates` (float64 per slot): as `known` in `estimate`
-    - `slope` (float64 per ladder): as in `KindParameters`
-    - `momentum` (float64, ladders by components), `base_flags` (uint16 per ladder): momentum, and flags of the
-      ladder's kind
-    - `ladder_alone` (uint64 per ladder), `alone` (uint64 per provider): as in `KindParameters` and `Voters`; a provider
-      that shares a bit with a ladder is enough as the only reference
-    - `barred` (uint8 per book): 1 if its prices are not judged
     - `scale` (float64 per flag): factor of an edge
-    - `outlier`: code of the guard whose prices are judged too
-    - `sorted_x`, `tallies`, `centres`, `sharp_parts`, `post`, `stamp`, `own_vote`: scratch arrays: by component, the
-      sorted logits, sums per possible median, these medians, and what `_sharps` returns; by book, its probabilities,
-      number of others, largest sharp weight, number of sharps and whether one is enough, the market these are of, and
-      its vote
-    - `fair`, `flags`, `counts`, `width` (per row), `segment` (per segment): the columns of `Fair` to write
+    - `neighbour_distance`: as in `collect_votes`
     """
-    no_time, no_vote = np.int64(NO_TIME), NONE
+    no_time = np.int64(NO_TIME)
     behind = np.int64(c.vote_live_behind_s * 1e6)
     fade = c.fresh_fade_s * 1e6
-    for at in range(markets.size - 1):
-        hours = np.nan
-        if start[at] != no_time:
-            hours = (start[at] - minute[at]) / 3.6e9
-        is_live = live[at] != 0
+    for at in range(g.markets.size - 1):
+        hours, minute = np.nan, ladders.minute[at]
+        if ladders.start[at] != no_time:
+            hours = (ladders.start[at] - minute) / 3.6e9
+        is_live = g.live[at] != 0
         ramp = 1.0
         if not np.isnan(hours):
             ramp = min(max((hours - c.momentum_near_h) / (c.momentum_far_h - c.momentum_near_h), 0.0), 1.0)
         kappa = c.momentum_far * ramp + c.momentum_near * (1.0 - ramp)
-        oldest = no_time if is_live else minute[at] - np.int64(c.vote_age_s * 1e6)
-        for m in range(markets[at], markets[at + 1]):
-            s0 = segments[m]
-            size = segments[m + 1] - s0
-            if needed[m] == SKIP or size < 2:
+        times = VoteTimes(minute, fade, no_time if is_live else minute - np.int64(c.vote_age_s * 1e6))
+        has_votes = logits.start[g.markets[at]] != logits.start[g.markets[at + 1]]
+        for m in range(g.markets[at], g.markets[at + 1]):
+            first = g.segments[m]
+            size = g.segments[m + 1] - first
+            needed = prices.needed[m]
+            if needed == SKIP or size < 2:
                 continue
-            is_remembered = needed[m] == MARKET and estimates.size > 0
-            for s in range(s0, s0 + size if is_remembered else s0):
-                segment[s] = estimates[row[rows[s]]] if rows[s] < rows[s + 1] else 0.0
-                is_remembered &= segment[s] > 0.0
-            if is_remembered:
+            if needed == MARKET and prices.known.size > 0 and _is_remembered(m, g, prices.known, out.segment):
                 continue
-            segment[s0 : s0 + size] = np.nan
-            if v_start[markets[at]] == v_start[markets[at + 1]]:
+            out.segment[first : first + size] = np.nan
+            if not has_votes:
                 continue
-            comps = 1 if size == 2 else size
-            same, n = _provider_votes(
-                m, markets[at], markets[at + 1], threshold, slope[at], neighbour_distance, c.vote_neighbour_weight,
-                minute[at], fade, oldest, comps, v_start, v_book, v_x, v_total, v_seen, v_changed, provider, sharp,
-                place, b_from, b_provider, b_x, b_total, b_seen, b_weight, b_fresh, b_sharp,
+            comps = np.int64(1) if size == 2 else size
+            same, n = collect_votes(
+                at, m, g, ladders.slope[at], neighbour_distance, c.vote_neighbour_weight, times, comps, logits, books,
+                votes,
             )  # fmt: skip
             if n == 0:
                 continue
-            # Pre-match no vote is too old for only some books: sort once, and tally once per possible median.
-            n_soft = 0
-            overround, n_sharp, last_seen = 0.0, 0, no_time
-            for i in range(n):
-                last_seen = max(last_seen, b_seen[i])
-                if i < same and b_sharp[i] == 0.0:
-                    n_soft += 1
-            for i in range(same):
-                if b_sharp[i] > 0.0:
-                    n_sharp += 1
-            for i in range(same):
-                if n_sharp == 0 or b_sharp[i] > 0.0:
-                    overround += b_total[i] - 1.0
-            overround /= max(n_sharp if n_sharp > 0 else same, 1)
-            for k in range(comps):
-                count = 0
-                for i in range(same):
-                    if b_sharp[i] == 0.0:
-                        insert(sorted_x[k], count, b_x[i, k])
-                        count += 1
-                for j in range(_CENTRES):
-                    centres[k, j] = np.nan
-            # The market itself, in which all books vote.
-            sum_p = 0.0
+            n_soft, overround, last_seen = _sort_votes(same, n, comps, votes, scratch)
+            case = MarketCase(at, m, size, comps, same, n, is_live, hours, kappa, n_soft, overround)
             earliest = last_seen - behind if is_live and last_seen != no_time else no_time
-            for k in range(comps):
-                mean, f, others = _mean(
-                    same, n, k, no_vote, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
-                    tallies[k, _DIRECT],
-                )  # fmt: skip
-                x, sharp_weight, sharps, is_enough = _sharps(
-                    same, k, no_vote, earliest, b_x, b_sharp, b_seen, b_provider, alone, ladder_alone[at]
-                )
-                sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2] = x, sharp_weight, sharps
-                sharp_parts[k, 3] = is_enough
-                push = kappa * clip(momentum[at, k], c.momentum_clip)
-                y = _posterior(mean, f, others, x, sharp_weight, sharps, is_enough, np.nan, 0.0, 0.0, push, c)
-                segment[s0 + k] = 1.0 / (1.0 + np.exp(-y))
-                sum_p += segment[s0 + k]
-            if comps == 1:
-                segment[s0 + 1] = 1.0 - segment[s0]
-            else:
-                for k in range(comps):
-                    segment[s0 + k] /= sum_p
-            for v in range(v_start[m], v_start[m + 1]):
-                own_vote[v_book[v]] = v
-            for side in range(size if needed[m] == EVERY_ROW else 0):
-                for i in range(rows[s0 + side], rows[s0 + side + 1]):
-                    b = row_book[i]
-                    if (reason[i] != ACCEPTED and reason[i] != outlier) or barred[b] != 0:
-                        continue
-                    vote = np.int64(place[provider[b]])
-                    if is_live or stamp[b] != m:
-                        stamp[b] = m
-                        judged_seen = v_latest[own_vote[b]] if own_vote[b] >= 0 else row_seen[i]
-                        earliest = judged_seen - behind if is_live and judged_seen != no_time else no_time
-                        total = 0.0
-                        for k in range(comps):
-                            others = n_soft
-                            if vote >= 0 and vote < same and b_sharp[vote] == 0.0:
-                                others -= 1
-                            if not is_live and others >= 2:
-                                centre = middle(sorted_x[k], n_soft)
-                                if others < n_soft:
-                                    centre = _middle_without(sorted_x[k], n_soft, b_x[vote, k])
-                                j = 0
-                                while j < _CENTRES - 1 and centres[k, j] != centre and not np.isnan(centres[k, j]):
-                                    j += 1
-                                if centres[k, j] != centre:
-                                    centres[k, j] = centre
-                                    _tally(
-                                        centre, c.vote_clip, n, k, b_x, b_weight, b_fresh, b_sharp, no_time, b_seen,
-                                        tallies[k, j],
-                                    )  # fmt: skip
-                                w, s = tallies[k, j, 0], tallies[k, j, 1]
-                                e, g = tallies[k, j, 2], tallies[k, j, 3]
-                                if vote >= 0 and b_sharp[vote] == 0.0:
-                                    y = min(max(b_x[vote, k], centre - c.vote_clip), centre + c.vote_clip)
-                                    w, s = w - b_weight[vote], s - b_weight[vote] * y
-                                    e, g = e - b_fresh[vote], g - b_fresh[vote] * y
-                                mean = s / w
-                                f = (g - mean * e) / (1.0 + e)
-                            else:
-                                mean, f, others = _mean(
-                                    same, n, k, vote, earliest, c, b_x, b_weight, b_fresh, b_sharp, b_seen, ordered,
-                                    tallies[k, _DIRECT],
-                                )  # fmt: skip
-                            if is_live or (vote >= 0 and b_sharp[vote] > 0.0):
-                                x, sharp_weight, sharps, is_enough = _sharps(
-                                    same, k, vote, earliest, b_x, b_sharp, b_seen, b_provider, alone, ladder_alone[at]
-                                )
-                            else:
-                                x, sharp_weight, sharps = sharp_parts[k, 0], sharp_parts[k, 1], sharp_parts[k, 2]
-                                is_enough = sharp_parts[k, 3] != 0.0
-                            own_logit = v_x[own_vote[b], k] if own_vote[b] >= 0 else np.nan
-                            push = kappa * clip(momentum[at, k], c.momentum_clip)
-                            least_weight = 1.0 if exchange[b] != 0 else c.sharp_share * sharp[b]
-                            y = _posterior(
-                                mean, f, others, x, sharp_weight, sharps, sharps > 0, own_logit, own[b], least_weight,
-                                push, c,
-                            )  # fmt: skip
-                            post[b, k] = 1.0 / (1.0 + np.exp(-y))
-                            total += post[b, k]
-                        if comps > 1:
-                            for k in range(comps):
-                                post[b, k] /= total
-                        post[b, size] = others
-                        post[b, size + 1] = sharp_weight
-                        post[b, size + 2] = sharps
-                        post[b, size + 3] = is_enough
-                    p = post[b, 0] if comps > 1 or side == 0 else 1.0 - post[b, 0]
-                    if comps > 1:
-                        p = post[b, side]
-                    if np.isnan(p):
-                        continue
-                    others, sharp_weight, sharps = int(post[b, size]), post[b, size + 1], int(post[b, size + 2])
-                    is_enough = post[b, size + 3] != 0.0
-                    flag = base_flags[at]
-                    is_prop = (flag & _PROP) != 0
-                    flag &= ~_PROP
-                    if is_prop and is_enough:
-                        flag &= ~_UNMEASURED
-                    if others + sharps == 1:
-                        flag |= _ONE_REFERENCE
-                    elif others <= c.flags_thin_others and (sharp_weight == 0.0 or others == 0):
-                        flag |= _THIN
-                    if size > 2 and sharp_weight == 0.0:
-                        flag |= _NO_SHARP
-                    if hours > c.flags_early_h:
-                        flag |= _EARLY
-                    if net[i] >= c.flags_long_odds:
-                        flag |= _LONG
-                    if is_live:
-                        flag |= _LIVE
-                    edge = p * net[i] - 1.0
-                    is_far = is_prop and sharp_weight == 0.0 and others <= c.props_suspect_others
-                    is_unproven = others + sharps < c.vote_others and not is_enough
-                    if reason[i] == outlier or is_unproven or (is_far and edge * 100.0 > c.props_suspect_ev):
-                        flag |= SUSPECT
-                    if edge > 0.0:
-                        for bit in range(scale.size):
-                            if (flag >> bit) & 1 and (bit != _LIVE_BIT or edge * 100.0 < c.flags_live_below):
-                                edge *= scale[bit]
-                        p = (1.0 + edge) / net[i]
-                    fair[i], flags[i], counts[i], width[i] = p, flag, others, overround
-            for v in range(v_start[m], v_start[m + 1]):
-                own_vote[v_book[v]] = NONE
+            _estimate_market(case, earliest, first, ladders, books.alone, c, votes, scratch, out.segment)
+            if needed == EVERY_ROW:
+                for v in range(logits.start[m], logits.start[m + 1]):
+                    scratch.own_vote[logits.book[v]] = v
+                _estimate_rows(case, g, prices, ladders, logits, books, scale, behind, c, votes, scratch, out)
+                for v in range(logits.start[m], logits.start[m + 1]):
+                    scratch.own_vote[logits.book[v]] = NONE
             for i in range(n):
-                place[b_provider[i]] = NONE
-
-
-def minutes(event: Words, now: int, table: FairTable) -> Longs:
-    """The beginning of each event's own minute, microseconds; events are given by hashes of their ids."""
-    if now == NO_TIME:
-        return np.full(event.size, NO_TIME, np.int64)
-    size = round(table.constants.momentum_sample_s * SECOND)
-    phase = ((event >> np.uint64(32)) % np.uint64(size // SECOND)).astype(np.int64) * SECOND
-    return (now - phase) // size * size + phase
-
-
-class Estimator(NamedTuple):
-    """The table, and its values for the kinds, sports and books of a board; the same for every search."""
-
-    table: FairTable
-    lines: KindParameters
-    voters: Voters
-    books: tuple[str, ...]
-
-
-def estimator(
-    kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str]], books: Sequence[str], table: FairTable
-) -> Estimator:
-    """Resolve a table for the kinds, events and books of a board."""
-    return Estimator(table, lines(kinds, sports, table), voters(books, table), tuple(books))
-
-
-class Times(NamedTuple):
-    """The times of a board that the estimator uses in addition to those of `Groups`."""
-
-    changed: Longs  # per row: when the price last changed, microseconds or NO_TIME
-    start: Longs  # per ladder: the start of its event, microseconds or NO_TIME; see `starts`
-    minute: Longs  # per ladder; see `minutes`
-
-
-class CloseInput(NamedTuple):
-    """Input of the estimator from a board or a part of it, with the catalog's commissions; the same for all users."""
-
-    of: Estimator
-    times: Times
-    momentum: Floats | None  # (ladders, outcomes); None means 0
-    logits: BookLogits
-    voting: Bytes | None = None  # per ladder: 1 if its votes were collected; None means all
-    needed: Bytes | None = None  # per market, see `estimate`
-    known: Floats = _NOTHING  # per slot, see `estimate`
+                votes.place[votes.provider[i]] = NONE
 
 
 def gross(traits: Traits, fees: BookFees) -> Bytes:
@@ -868,36 +507,46 @@ def estimate(
         A flag of all prices, of `BITS`.
     """
     needed = np.full(groups.threshold.size, EVERY_ROW, np.uint8) if needed is None else needed
-    g, c = groups, of.table.constants
+    g, voters = groups, of.voters
     n, ladders = g.row.size, g.event.size
     widest, most = logits.x.shape[1], traits.provider.size + 1
     alone = np.zeros(most, np.uint64)
-    np.bitwise_or.at(alone, traits.provider, of.voters.alone)
+    np.bitwise_or.at(alone, traits.provider, voters.alone)
     sport = of.lines.sport[g.event]
     hours = np.where((times.start != NO_TIME) & (g.live == 0), (times.start - times.minute) / 3.6e9, np.nan)
-    se = _standard_errors(hours, of.lines.sigma[sport], of.table)
+    se = errors_of(hours, of.lines.sigma[sport], of.table)
     out = Fair(
         np.full(n, np.nan), np.zeros(n, np.uint16), np.zeros(n, np.int32), np.full(n, np.nan), se,
         np.full(g.rows.size - 1, np.nan), np.zeros((ladders, widest)) if momentum is None else momentum,
     )  # fmt: skip
     _estimate(
-        needed, known, g.row, g.segments, g.rows, g.markets, g.book, g.seen, net, reason, g.live, g.threshold,
-        of.lines.slope[g.kind, sport], neighbours(of.table), times.minute, times.start, out.momentum,
-        of.lines.flags[g.kind, sport] | flag, of.lines.alone[g.kind, sport], logits.start, logits.book, logits.x,
-        logits.total, logits.seen, logits.latest, logits.changed, traits.provider, of.voters.own, of.voters.sharp,
-        alone, traits.exchange, barred, np.array(of.table.scale), c, _OUTLIER, np.full(most, -1, np.int32),
-        np.empty(most, np.int64), np.empty(most, np.int32), np.empty((most, widest)), np.empty(most),
-        np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(most), np.empty(most),
-        np.empty((widest, most)), np.empty((widest, 5, 4)), np.empty((widest, 4)), np.empty((widest, 4)),
-        np.empty((most, widest + 4)), np.full(most, -1, np.int64), np.full(most, -1, np.int64), *out[:4], out.segment,
+        g, PriceInput(needed, known, net, reason),
+        LadderInput(
+            of.lines.slope[g.kind, sport], times.minute, times.start, out.momentum,
+            of.lines.flags[g.kind, sport] | flag, of.lines.alone[g.kind, sport],
+        ),
+        logits, BookColumns(traits.provider, voters.own, voters.sharp, traits.exchange, barred, alone),
+        np.array(of.table.scale), neighbours(of.table), of.table.constants,
+        ProviderVotes(
+            np.full(most, NONE, np.int32), np.empty(most, np.int64), np.empty(most, np.int32),
+            np.empty((most, widest)), np.empty(most), np.empty(most, np.int64), *np.empty((3, most)),
+        ),
+        CloseScratch(
+            np.empty(most), np.empty((widest, most)), np.empty((widest, _CENTRES + 1, TALLIED)),
+            np.empty((widest, _CENTRES)), np.empty((widest, 4)), np.empty((most, widest + 4)),
+            np.full(most, NONE, np.int64), np.full(most, NONE, np.int64),
+        ),
+        FairColumns(*out[:4], out.segment),
     )  # fmt: skip
     return out
 
 
 @kernel
-def _remember(needed, segments, rows, row, segment, estimates):
+def _remember(needed: Bytes, segments: Longs, rows: Longs, row: Ints, segment: Floats, estimates: Floats) -> None:
     """Store the estimates of markets at the first row of each outcome.
 
+    - `needed` (per market): as in `estimate`
+    - `segments`, `rows`, `row`: as in `Groups`
     - `segment` (float64 per segment), `estimates` (float64 per slot): from and to
     """
     for m in range(segments.size - 1):
@@ -911,15 +560,15 @@ def remember(groups: Groups, needed: Bytes, fair: Fair, known: Floats) -> None:
     _remember(needed, groups.segments, groups.rows, groups.row, fair.segment, known)
 
 
-def neighbours(table: FairTable) -> int:
-    """Largest distance of a neighbouring line whose votes count, hundredths."""
-    return round(table.constants.vote_neighbour_points * 100.0)
-
-
 @kernel
-def _starts(needed, markets, segments, rows, start, reason, out):
+def _starts(
+    needed: Bytes, markets: Longs, segments: Longs, rows: Longs, start: Longs, reason: Bytes, out: Longs
+) -> None:
     """The earliest start among the accepted prices of each needed ladder.
 
+    - `needed` (per ladder): 1 if it is needed
+    - `markets`, `segments`, `rows`: as in `Groups`
+    - `reason` (per row): the guards' verdict
     - `start`, `out` (int64 per row, per ladder): the starts
     """
     for at in range(markets.size - 1):
@@ -936,148 +585,3 @@ def starts(groups: Groups, start: Longs, reason: Bytes, voting: Bytes | None = N
     some = np.ones(g.event.size, np.uint8) if voting is None else voting
     _starts(some, g.markets, g.segments, g.rows, start, reason, out)
     return out
-
-
-@kernel
-def _sharpest(market, book, start, voter, provider, sharp, out):
-    """The sharp with the largest weight among the votes on markets, without the judged book's provider.
-
-    - `market`, `book` (per price): the judged prices' markets and books
-    - `start`, `voter`: votes, as `v_start` and `v_book`
-    - `out` (int32 per price): the sharps' books, or `CONSENSUS`
-    """
-    for i in range(market.size):
-        out[i] = CONSENSUS
-        largest_weight = 0.0
-        for v in range(start[market[i]], start[market[i] + 1]):
-            b = voter[v]
-            if sharp[b] > largest_weight and provider[b] != provider[book[i]]:
-                out[i], largest_weight = b, sharp[b]
-
-
-def sharpest(of: Estimator, logits: BookLogits, traits: Traits, market: Longs, book: Ints) -> Ints:
-    """The sharp with the most influence on a fair probability: a book's code, or -2 for a consensus without one."""
-    out = np.empty(market.size, np.int32)
-    _sharpest(market, book, logits.start, logits.book, traits.provider, of.voters.sharp, out)
-    return out
-
-
-@inlined
-def is_independent(v, begin, own, voter, provider):
-    """Whether vote `v` is not of the provider `own`, and the first of its provider on a market.
-
-    The market's votes start at `begin`.
-
-    `voter` has the book of each vote, `provider` the provider of each book.
-    """
-    f = provider[voter[v]]
-    is_new = f != own
-    for u in range(begin, v):
-        is_new = is_new and provider[voter[u]] != f
-    return is_new
-
-
-@kernel
-def _agreeing(market, book, side, net, outcomes, start, voter, x, provider, others, agree):
-    """Count the providers other than the judged book's that vote on markets, and those at which the price has an edge.
-
-    - `market`, `book`, `side`, `net` (per price): the judged prices
-    - `start`, `voter`, `x`: votes, as `v_start`, `v_book` and `v_x`
-    - `others`, `agree` (int64 per price): the counts to write
-    """
-    for i in range(market.size):
-        m, others[i], agree[i] = market[i], 0, 0
-        for v in range(start[m], start[m + 1]):
-            if is_independent(v, start[m], provider[book[i]], voter, provider):
-                logit = x[v, side[i]] if outcomes[m] > 2 else x[v, 0] if side[i] == 0 else -x[v, 0]
-                others[i] += 1
-                agree[i] += net[i] > (1.0 + np.exp(-logit)) * (1.0 + _ROUNDING)
-
-
-def agreeing(groups: Groups, logits: BookLogits, traits: Traits, row: Ints, net: Floats) -> tuple[Longs, Longs]:
-    """Count the independent books on the line of some prices, and those whose own prices imply a positive EV.
-
-    Books of one provider count once, and a price's own provider does not count.
-    """
-    g = groups
-    others, agree = np.empty(row.size, np.int64), np.empty(row.size, np.int64)
-    _agreeing(
-        g.market[row], g.book[row], g.side[row], net[row], g.outcomes, logits.start, logits.book, logits.x,
-        traits.provider, others, agree,
-    )  # fmt: skip
-    return others, agree
-
-
-def named(flags: int) -> list[str]:
-    """Names of the flags that are set."""
-    return [name for name, bit in BITS.items() if flags & int(bit)]
-
-
-def confidence(se: Floats, flags: npt.NDArray[np.uint16], table: FairTable) -> Floats:
-    """Score from 0 to 100 that falls with the standard error and with every flag.
-
-    Examples
-    --------
-    >>> table = catalog.fair_table()
-    >>> confidence(np.array([0.0, 0.15]), np.array([0, 1], np.uint16), table).round(1).tolist()
-    [100.0, 25.8]
-    """
-    c = table.constants
-    score = 100.0 * np.exp(-np.where(np.isnan(se), c.confidence_unknown_se, se) / c.confidence_scale)
-    for factor, bit in zip(table.factor, BITS.values(), strict=True):
-        score = np.where(flags & bit, score * factor, score)
-    return score
-
-
-def sigmoid(x: Floats) -> Floats:
-    """The probability of a logit."""
-    return np.asarray(1.0 / (1.0 + np.exp(-x)))
-
-
-_ERF = np.frompyfunc(math.erf, 1, 1)
-
-
-def central_errors(percent: int, degrees: float) -> float:
-    """Standard errors on each side of a central range of 50 or 90 %; `degrees` as in `below`."""
-    return _CENTRAL[percent][degrees > 0.0]
-
-
-def below(z: Floats, degrees: float) -> Floats:
-    """Distribution function of Student's t with 4 degrees of freedom, or of a normal distribution (0).
-
-    Examples
-    --------
-    >>> below(np.array([0.0, central_errors(90, 4.0)]), 4.0).round(6).tolist()
-    [0.5, 0.95]
-    """
-    if degrees > 0.0:
-        s = z / np.sqrt(z * z + 4.0)
-        return np.asarray(0.5 + 0.25 * s * (3.0 - s * s))
-    return 0.5 * (1.0 + np.asarray(_ERF(z / math.sqrt(2.0)), np.float64))
-
-
-def still_there(ev: Floats, stood_s: Floats, hours: Floats, momentum: Floats, table: FairTable) -> Floats:
-    """The probability that a price stands ten minutes on; nan if the start is unknown.
-
-    Parameters
-    ----------
-    ev
-        Percent.
-    stood_s
-        Seconds since the price changed.
-    hours
-        Before the start.
-    momentum
-        Of the market towards the bet, in logits.
-    table
-        The constants.
-    """
-    c = table.constants
-    v = (
-        c.stands_base
-        + c.stands_stood * np.log1p(stood_s / c.stands_stood_s)
-        + c.stands_hours * np.log(np.maximum(hours, c.stands_least_h))
-        + c.stands_ev * (np.clip(ev, 0.0, c.stands_ev_most) - 1.0)
-        + c.stands_momentum * np.clip(momentum, -c.stands_momentum_clip, c.stands_momentum_clip)
-    )
-    return sigmoid(v)

@@ -32,7 +32,8 @@ from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words, spans
 from oddsengine.identity.groups import Groups, checksum, mix
-from oddsengine.pricing.close import BookLogits, clip
+from oddsengine.pricing.provider_votes import clip
+from oddsengine.pricing.votes import BookLogits
 
 SECOND = 1_000_000
 _SAMPLE, _LATEST = 0, 1  # the two stored states of a ladder

@@ -45,18 +45,10 @@ from oddsengine.columns import NONE, Bytes, Floats, Longs
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import devig_groups
-from oddsengine.pricing.close import (
-    BITS,
-    EVERY_ROW,
-    SKIP,
-    BookLogits,
-    CloseInput,
-    Fair,
-    estimate,
-    insert,
-    is_independent,
-    middle,
-)
+from oddsengine.pricing.close import CloseInput, Fair, estimate
+from oddsengine.pricing.close_table import BITS
+from oddsengine.pricing.provider_votes import insert, middle
+from oddsengine.pricing.votes import EVERY_ROW, SKIP, BookLogits, is_independent
 
 ONE_SIDED = BITS["one_sided"]
 _BOTH, _COMPARED = 0, 1  # samples: of a book that quotes both sides; of a one-sided price beside others'

@@ -23,10 +23,11 @@ from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import BookFees, Traits
 from oddsengine.maths.devig import devig_groups
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing.close import CONSENSUS, complete
+from oddsengine.pricing import close_table, votes
 from oddsengine.pricing.commission import Fees, PriceDepth, after_commission, after_fees, offered
 from oddsengine.pricing.model import MODEL, ModelPrices
 from oddsengine.pricing.one_sided import with_one_sided
+from oddsengine.pricing.votes import CONSENSUS, complete
 
 UNRANKED = np.iinfo(np.int32).max
 """The rank of a book that is no reference."""
@@ -384,7 +385,7 @@ def fair_prices(
     if referred and spec.method == CLOSE and board is not None:
         logits = board.logits
         if not spec.standard:
-            logits = fair_close.votes(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
+            logits = votes.of_books(g, net, board.times.changed, guarded.reason, widest, board.of.table, board.voting)
         barred = fair_close.gross(traits, spec.fees)
         close = fair_close.estimate(
             board.of, g, traits, net, guarded.reason, barred, board.times, board.momentum, logits, board.needed,
@@ -431,11 +432,11 @@ def devig_method(method: str) -> str:
 
 
 def close_input(
-    of: fair_close.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: fair_close.Times,
-    momentum: Callable[[fair_close.BookLogits], Floats | None], voting: Bytes | None = None,
+    of: close_table.Estimator, groups: Groups, traits: Traits, reason: Bytes, times: fair_close.Times,
+    momentum: Callable[[votes.BookLogits], Floats | None], voting: Bytes | None = None,
 ) -> fair_close.CloseInput:  # fmt: skip
     """Collect the estimator's input from a board or some ladders of it; `momentum` is called with the votes."""
     net = after_commission(groups, traits)
     widest = int(traits.outcomes.max(initial=2))
-    logits = fair_close.votes(groups, net, times.changed, reason, widest, of.table, voting)
+    logits = votes.of_books(groups, net, times.changed, reason, widest, of.table, voting)
     return fair_close.CloseInput(of, times, momentum(logits), logits, voting)

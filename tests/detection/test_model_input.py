@@ -16,7 +16,7 @@ from support.rows import AWAY, HOME, LA_LIGA, MOMENT, NBA, moneyline, prop, row,
 import oddsengine as oe
 from oddsengine.detection.model_input import winning
 from oddsengine.live.snapshot import dump, restore
-from oddsengine.pricing.close import central_errors
+from oddsengine.pricing.close_errors import central_errors
 from oddsengine.pricing.model import of_rows
 from oddsengine.tape.writing import TapeWriter
 

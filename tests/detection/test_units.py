@@ -29,7 +29,7 @@ from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
 from oddsengine.detection.sweep import Scope, Thresholds
 from oddsengine.identity.groups import Groups, mix
-from oddsengine.pricing.close import BITS
+from oddsengine.pricing.close_table import BITS
 from oddsengine.pricing.references import FairPrices, Users, fair_prices, view_spec
 
 MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=NOW)

@@ -24,7 +24,7 @@ from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import PreparedTable, ask, prepare
 from oddsengine.identity.table_identity import times
 from oddsengine.pricing import close as fair_close
-from oddsengine.pricing import momentum
+from oddsengine.pricing import close_errors, close_table, momentum, votes
 
 PARAMS = tomllib.loads((Path(oddsengine.__file__).parent / "catalog" / "fair.toml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 8, 1, 18, 0, 30, tzinfo=UTC)
@@ -84,12 +84,12 @@ class Board:
         for at, row in enumerate(identity.groups.row.tolist()):
             self.prepared.guarded.reason[at] = CODES[rows[row]["verdict"]] if rows[row].get("verdict") else 0
         g = self.groups = identity.groups
-        of = fair_close.estimator(identity.kinds, identity.sports, identity.books, table)
+        of = close_table.estimator(identity.kinds, identity.sports, identity.books, table)
         changed, start = (times(self.prepared.table, c)[g.row] for c in ("odds_changed_at", "event_start_time"))
         first = np.unique(g.ladder[g.market], return_index=True)[1]  # a row of each ladder
         self.events = [rows[at]["event_id"] for at in g.row[first].tolist()]
-        self.minute = fair_close.minutes(opportunity_ids.hash_texts(self.events), self.prepared.guarded.now, table)
-        book_votes = self.logits = fair_close.votes(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
+        self.minute = close_table.minutes(opportunity_ids.hash_texts(self.events), self.prepared.guarded.now, table)
+        book_votes = self.logits = votes.of_books(g, g.odds, changed, self.prepared.guarded.reason, 3, table)
         known = fair_close.Times(changed, fair_close.starts(g, start, self.prepared.guarded.reason), self.minute)
         by_event = pushed if isinstance(pushed, dict) else {event: pushed or [0.0] * 3 for event in self.events}
         moved = None if pushed is None else np.array([by_event[event] for event in self.events])
@@ -140,7 +140,7 @@ class Case(NamedTuple):
 
 def minute_of(event: str) -> datetime:
     """The beginning of an event's own minute."""
-    at = fair_close.minutes(opportunity_ids.hash_texts([event]), round(NOW.timestamp() * 1e6), catalog.fair_table())
+    at = close_table.minutes(opportunity_ids.hash_texts([event]), round(NOW.timestamp() * 1e6), catalog.fair_table())
     return datetime.fromtimestamp(int(at[0]) / 1e6, UTC)
 
 
@@ -194,7 +194,7 @@ def test_agreeing_books_are_their_twin(some: dict[str, Case]) -> None:
     board = board_of(some)
     g, identity = board.groups, board.prepared.identity
     every = np.arange(g.row.size, dtype=np.int32)
-    others, agree = fair_close.agreeing(g, board.logits, identity.traits, every, g.odds)
+    others, agree = votes.agreeing(g, board.logits, identity.traits, every, g.odds)
     for at in every.tolist():
         book, line = identity.books[g.book[at]], g.threshold[g.market[at]] / 100.0
         odds, prices = float(g.odds[at]), some[board.events[g.ladder[g.market[at]]]].prices
@@ -242,7 +242,7 @@ def test_it_is_its_twin(some: dict[str, Case]) -> None:
             flags |= {"total"} & {market.partition("_")[0]} | ({"suspect"} if row["verdict"] else set())
             assert board.plain.row[i] == pytest.approx(p, rel=1e-9)
             assert board.fair.row[i] == pytest.approx(naive.shown(p, odds, flags, PARAMS), rel=1e-9)
-            assert set(fair_close.named(board.fair.flags[i])) == flags
+            assert set(close_table.named(board.fair.flags[i])) == flags
             assert board.fair.others[i] == sum(b.same and b.sharp == 0.0 for b in votes)
             assert board.fair.width[i] == pytest.approx(
                 naive.width(prices, line, at, books, PARAMS), rel=1e-9, abs=1e-12
@@ -404,7 +404,7 @@ def test_flags() -> None:
     def flags(rows: list[Row], book: str) -> set[str]:
         board = Board(rows)
         at = np.flatnonzero(board.groups.book == board.prepared.identity.books.index(book))[0]
-        return {name for name, bit in fair_close.BITS.items() if board.fair.flags[at] & bit}
+        return {name for name, bit in close_table.BITS.items() if board.fair.flags[at] & bit}
 
     even = dict.fromkeys(SOME, 0.0)
     three = (2.9, 3.1, 2.6)
@@ -431,7 +431,7 @@ def flags_of(board: Board, book: str) -> list[str]:
     """The flags of a book's price of the first outcome."""
     g = board.groups
     at = np.flatnonzero((g.book == board.prepared.identity.books.index(book)) & (g.side == 0))
-    return fair_close.named(board.fair.flags[at[0]])
+    return close_table.named(board.fair.flags[at[0]])
 
 
 @pytest.mark.parametrize("pushed", [[0.0] * 3, [0.1] * 3])  # it moves without momentum
@@ -530,7 +530,7 @@ def test_props_are_measured_in_hockey_beside_a_sharp_and_suspect_without_one() -
         board = Board(rows + price("corner_shop", market, 2.5, (odds, 1.6)))
         g = board.groups
         at = np.flatnonzero((g.book == board.prepared.identity.books.index("corner_shop")) & (g.side == 0))
-        return fair_close.named(board.fair.flags[at[0]])
+        return close_table.named(board.fair.flags[at[0]])
 
     soft = ("fanduel", "draftkings", "betmgm")
     assert flags("player_shots_on_goal", (*soft, "pinnacle"), 2.05) == []
@@ -662,7 +662,9 @@ def test_still_there_is_its_twin_and_falls_with_ev(ev: float, stood: float, hour
     table = catalog.fair_table()
 
     def said(ev: float, stood: float = stood) -> float:
-        column = fair_close.still_there(np.array([ev]), np.array([stood]), np.array([hours]), np.array([moved]), table)
+        column = close_errors.still_there(
+            np.array([ev]), np.array([stood]), np.array([hours]), np.array([moved]), table
+        )
         return float(column[0])
 
     assert said(ev) == pytest.approx(naive.still_there(ev, stood, hours, moved, PARAMS))
@@ -781,7 +783,7 @@ class Tape:
         first = np.unique(g.ladder[g.market], return_index=True)[1]
         events = [int(rows[each]["event_id"][1:]) for each in g.row[first].tolist()]
         never = np.full(g.row.size, NO_TIME)
-        book_votes = fair_close.votes(g, g.odds, never, prepared.guarded.reason, 3, self.table)
+        book_votes = votes.of_books(g, g.odds, never, prepared.guarded.reason, 3, self.table)
         minute = np.full(g.event.size, round(at // 60 * 60 * 1e6), np.int64)
         slope = np.where(np.array(g.outcomes[g.markets[:-1]]) == 2, self.SLOPE, np.nan)
         made = self.memory.refresh(
@@ -888,7 +890,7 @@ def test_a_memory_of_a_market_that_emptied_has_a_digest() -> None:
         rows = [row for book in SOME for row in price(book, "total_runs", 8.5, two(0.0))[:1]]  # nobody is complete
         prepared = prepare(pl.DataFrame(rows), [], NOW)
         g, identity = prepared.identity.groups, prepared.identity
-        book_votes = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
+        book_votes = votes.of_books(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, tape.table)
         made = tape.memory.refresh(
             np.array([77], np.uint64), g, book_votes, np.full(1, round(at * 1e6)), np.full(1, NO_TIME),
             np.full(1, np.nan), np.zeros(1, np.int64), identity.traits.provider, identity.books, tape.table,
@@ -902,7 +904,7 @@ def test_a_memory_grows_and_forgets_what_is_old() -> None:
     rows = [row for b in SOME for row in price(b, "total_runs", 8.5, two(0.0))]
     prepared = prepare(pl.DataFrame(rows), [], NOW)
     g, identity = prepared.identity.groups, prepared.identity
-    book_votes = fair_close.votes(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
+    book_votes = votes.of_books(g, g.odds, np.full(g.row.size, NO_TIME), prepared.guarded.reason, 3, table)
 
     def step(key: int, seconds: float) -> None:
         minute = np.full(1, round(seconds * 1e6), np.int64)

@@ -26,7 +26,7 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.detection import opportunity_ids
 from oddsengine.detection.kinds import thresholds
 from oddsengine.detection.question import Question, ask, prepare
-from oddsengine.pricing import close as fair_close
+from oddsengine.pricing import close_table
 from oddsengine.pricing.one_sided import ONE_SIDED
 
 PARAMS = tomllib.loads((Path(oe.__file__).parent / "catalog" / "fair.toml").read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def estimates(question: Question) -> dict[tuple[str, str, int], tuple[float, flo
     for at in np.flatnonzero(~np.isnan(v.close.row)).tolist():
         said = table.row(int(g.row[at]), named=True)
         key = said["sportsbook"], said["player_name"], int(g.side[at])
-        out[key] = float(v.close.row[at]), float(se[at]), set(fair_close.named(v.close.flags[at]))
+        out[key] = float(v.close.row[at]), float(se[at]), set(close_table.named(v.close.flags[at]))
     return out
 
 
@@ -93,7 +93,7 @@ def test_it_is_its_twin(seed: int, hours: float | None) -> None:
     books, known = known_books(), naive.samples(quotes, known_books(), PARAMS)
     start = None if hours is None else NOW.timestamp() + 3600.0 * hours
     minute = (
-        fair_close.minutes(opportunity_ids.hash_texts(["e"]), round(NOW.timestamp() * 1e6), catalog.fair_table())[0]
+        close_table.minutes(opportunity_ids.hash_texts(["e"]), round(NOW.timestamp() * 1e6), catalog.fair_table())[0]
         / 1e6
     )
     then = naive_close.Moment(minute, start, False, None, [0.0, 0.0])
