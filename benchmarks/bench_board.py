@@ -49,9 +49,9 @@ def detection(question: Question) -> None:
 def reference_prices(view: FairPrices) -> tuple[Any, Any]:
     """Prices of the references, market after market, and the offsets of the markets."""
     g = view.groups
-    own = (g.book == view.reference[g.market]) & (view.trusted != 0) & ~np.isnan(view.own)
+    own = (g.book == view.columns.reference[g.market]) & (view.columns.trusted != 0) & ~np.isnan(view.columns.own)
     sizes = np.bincount(g.market[own], minlength=g.threshold.size)
-    return view.net[own], np.concatenate(([0], np.cumsum(sizes[sizes > 0])))
+    return view.columns.net[own], np.concatenate(([0], np.cumsum(sizes[sizes > 0])))
 
 
 @pytest.mark.benchmark(group="detection pass")

@@ -64,7 +64,12 @@ def said(benchmark: Any, view: FairPrices) -> None:
 @pytest.mark.benchmark(group="fair prices of 10,000 markets of 12 books")
 def test_classical_reference(benchmark: Any, view: FairPrices) -> None:
     guarded = Verdicts(
-        view.reason, np.zeros(0), np.zeros(view.reason.size, np.uint8), view.doubt, view.now, view.limits
+        view.columns.reason,
+        np.zeros(0),
+        np.zeros(view.columns.reason.size, np.uint8),
+        view.columns.doubt,
+        view.now,
+        view.limits,
     )
     words: ViewSpec = view_spec(BOOKS[:VOTERS], view.traits, None, "pinnacle", "power", None)
     benchmark(fair_prices, view.groups, view.traits, guarded, words, frozenset())
@@ -75,7 +80,13 @@ def test_classical_reference(benchmark: Any, view: FairPrices) -> None:
 def test_votes(benchmark: Any, view: FairPrices) -> None:
     assert view.board is not None
     benchmark(
-        votes.of_books, view.groups, view.net, view.board.times.changed, view.reason, view.widest, view.board.of.table
+        votes.of_books,
+        view.groups,
+        view.columns.net,
+        view.board.times.changed,
+        view.columns.reason,
+        view.widest,
+        view.board.of.table,
     )
     said(benchmark, view)
 
@@ -87,7 +98,7 @@ def test_estimate(benchmark: Any, view: FairPrices, judged: int) -> None:
     assert read is not None
     needed = np.full(view.groups.outcomes.size, judged, np.uint8)
     fair = benchmark(
-        fair_close.estimate, read.of, view.groups, traits, view.net, view.reason,
+        fair_close.estimate, read.of, view.groups, traits, view.columns.net, view.columns.reason,
         fair_close.gross(traits, traits.fees), read.times, read.momentum, read.logits, needed,
     )  # fmt: skip
     assert np.isnan(fair.row).all() == (judged == 1)

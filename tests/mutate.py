@@ -112,6 +112,18 @@ TESTS: dict[str, str] = {
     "oddsengine/detection/sweep.py": (
         "detection/units identity/linked_outcomes detection/finders guards/verdicts board/open"
     ),
+    "oddsengine/detection/legs.py": (
+        "detection/units identity/linked_outcomes detection/finders guards/verdicts board/open"
+    ),
+    "oddsengine/detection/edges.py": (
+        "detection/units identity/linked_outcomes detection/finders guards/verdicts board/open"
+    ),
+    "oddsengine/detection/market_fair.py": (
+        "detection/units identity/linked_outcomes detection/finders guards/verdicts board/open"
+    ),
+    "oddsengine/detection/leg_times.py": (
+        "detection/units identity/linked_outcomes detection/finders guards/verdicts board/open"
+    ),
     "oddsengine/pricing/references.py": "detection/units detection/finders pricing/close",
     "oddsengine/detection/tails.py": "detection/tails detection/finders pricing/close",
     "oddsengine/detection/*.py": (

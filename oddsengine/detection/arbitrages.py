@@ -12,11 +12,13 @@ import polars as pl
 from oddsengine.columns import Bools, Floats, Longs
 from oddsengine.detection import opportunity_ids, settlement_differences
 from oddsengine.detection import question as board
+from oddsengine.detection.edges import edges
+from oddsengine.detection.legs import unconfirmed
 from oddsengine.detection.question import Question
 from oddsengine.detection.result_columns import ARBITRAGE_SCHEMA, LEG
 from oddsengine.detection.search import BestPrices, Cases, Located, Opened, Search, cases
 from oddsengine.detection.search import opened as open_cases
-from oddsengine.detection.sweep import edges, most_implied, unconfirmed
+from oddsengine.detection.sweep import most_implied
 from oddsengine.identity.groups import distinct
 
 
@@ -107,7 +109,7 @@ def _edge(question: Question, legs: BestPrices) -> tuple[Floats, Longs]:
     market = distinct(v.groups.market[legs.rows[legs.rows >= 0]]).astype(np.int64)
     hits = edges(v, np.zeros(market.size, np.int64), market, np.array([-1.0]))
     of_row = np.full(v.groups.row.size, -np.inf)
-    of_row[hits.row] = hits.fair * v.net[hits.row] - 1.0
+    of_row[hits.row] = hits.fair * v.columns.net[hits.row] - 1.0
     edge = np.where(legs.rows >= 0, of_row[np.maximum(legs.rows, 0)], -np.inf)
     at = np.arange(edge.shape[0]), edge.argmax(axis=1)
     return np.where(np.isfinite(edge[at]), edge[at], np.nan), legs.rows[at]

@@ -121,7 +121,7 @@ def _one_sided(question: Question) -> str:
     v = question.prices
     if v.board is None or v.close is None or v.close.votes is not None:
         return ""
-    some = quoted(v.groups, v.traits, v.net, v.reason, v.board.logits, v.board)
+    some = quoted(v.groups, v.traits, v.columns.net, v.columns.reason, v.board.logits, v.board)
     return ", and one_sided in include uses books that quote one side only" if some.row.size else ""
 
 

@@ -9,10 +9,12 @@ from oddsengine import catalog
 from oddsengine.columns import NO_TIME, SECOND, Bools, Bytes, Floats, Ints, Longs, Words, spans
 from oddsengine.detection import opportunity_ids, settlement_differences, tails
 from oddsengine.detection import question as board
+from oddsengine.detection.edges import edges, sharp_edges
+from oddsengine.detection.leg_times import ages
+from oddsengine.detection.legs import best_legs
 from oddsengine.detection.question import Question
 from oddsengine.detection.result_columns import EV_SCHEMA, TEXTS
 from oddsengine.detection.search import Located, Opened, Search
-from oddsengine.detection.sweep import ages, best_legs, edges, sharp_edges
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american
@@ -49,7 +51,7 @@ def find_hits(search: Search) -> EvPrices:
     hits = edges(v, swept.edge_who, swept.edge_market, search.thresholds["min_ev"] - search.epsilon)
     market = v.groups.market[hits.row].astype(np.int64)
     named = opportunity_ids.of_prices("ev", v.groups, search.hashes, market, hits.row)
-    return EvPrices(*hits, hits.fair * v.net[hits.row] - 1.0, named)
+    return EvPrices(*hits, hits.fair * v.columns.net[hits.row] - 1.0, named)
 
 
 def over_cap(search: Search, hits: EvPrices) -> Bools:
@@ -65,7 +67,7 @@ def opened(search: Search, hits: EvPrices, _: Bools) -> Opened:
     doubt: Any = hits.doubt
     if v.close is not None:
         doubt = hits.doubt + 2.0 * v.close.flags[hits.row]
-    figures = np.stack([hits.edge, hits.fair, hits.width, v.net[hits.row], doubt], axis=1)
+    figures = np.stack([hits.edge, hits.fair, hits.width, v.columns.net[hits.row], doubt], axis=1)
     return Opened(hits.who, hits.id, v.groups.market[hits.row].astype(np.int64), hits.row[:, None], figures)
 
 
@@ -73,7 +75,7 @@ def located(question: Question, hits: EvPrices) -> Located:
     """Ids, markets and legs of what was found."""
     row = hits.row[:, None]
     market = question.prices.groups.market[row].astype(np.int64)
-    return Located(opportunity_ids.hexadecimal(hits.id), market, row, 1.0 / question.prices.net[row])
+    return Located(opportunity_ids.hexadecimal(hits.id), market, row, 1.0 / question.prices.columns.net[row])
 
 
 def at_most(question: Question, hits: EvPrices, max_ev: float | None) -> EvPrices:
@@ -89,9 +91,9 @@ def build_rows(question: Question, hits: EvPrices) -> pl.DataFrame:
     hits = hits.only(order[keep[order]])
     if not hits.row.size:
         return board.empty(schema)
-    edge, percent, net = hits.edge, hits.edge * 100.0, v.net[hits.row]
+    edge, percent, net = hits.edge, hits.edge * 100.0, v.columns.net[hits.row]
     market = v.groups.market[hits.row].astype(np.int64)
-    live = v.live[market] != 0
+    live = v.columns.live[market] != 0
     age = ages(v.now, hits.seen)
     old, _ = board.stale_flags(v, age, live)
     base = question.facts(hits.row)
@@ -166,19 +168,19 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     v = question.prices
     if v.close is None:
         return None
-    g, net = v.groups, v.net[hits.row]
+    g, net = v.groups, v.columns.net[hits.row]
     se, flags = v.close.errors(g, hits.row), v.close.flags[hits.row]
     x = np.log(hits.fair / (1.0 - hits.fair))
     over = np.full(g.row.size, np.nan)
     some = np.unique(market)
     sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]), hits.row)
-    over[sharp.row] = sharp.fair * v.net[sharp.row] - 1.0
+    over[sharp.row] = sharp.fair * v.columns.net[sharp.row] - 1.0
     table, voted = catalog.fair_table(), dict[str, Any]()
     if v.board is not None:
-        others, agree = votes.agreeing(g, v.board.logits, v.traits, hits.row, v.net)
+        others, agree = votes.agreeing(g, v.board.logits, v.traits, hits.row, v.columns.net)
         if v.close.votes is not None:
             one = np.flatnonzero(flags & ONE_SIDED)
-            others[one], agree[one] = votes.agreeing(g, v.close.votes, v.traits, hits.row[one], v.net)
+            others[one], agree[one] = votes.agreeing(g, v.close.votes, v.traits, hits.row[one], v.columns.net)
         table, voted = v.board.of.table, {"independent_books": others, "agreeing_books": agree}
         voted["still_there"] = board.nullable(_still_there(v, v.board, v.close, hits, market))
     degrees = 0.0 if v.close.of_model else table.constants.close_degrees
@@ -206,7 +208,7 @@ def _still_there(
     g, times = v.groups, known.times
     ladder = g.ladder[market]
     minute, start, changed = times.minute[ladder], times.start[ladder], times.changed[hits.row]
-    timed = (start != NO_TIME) & (v.live[market] == 0)
+    timed = (start != NO_TIME) & (v.columns.live[market] == 0)
     hours = np.where(timed, (start - minute) / 3.6e9, np.nan)
     stood = np.where(changed == NO_TIME, 0, np.maximum(minute - changed, 0)) / SECOND
     side, two = g.side[hits.row].astype(np.int64), g.outcomes[market] == 2

@@ -16,10 +16,11 @@ from oddsengine.detection import ev
 from oddsengine.detection import question as board
 from oddsengine.detection.finders import Commission
 from oddsengine.detection.kinds import KINDS, Kind, loosest, thresholds
+from oddsengine.detection.leg_times import ages
+from oddsengine.detection.market_fair import market_fair
 from oddsengine.detection.question import Question, Sharp, prepare
 from oddsengine.detection.result_columns import accepted, outcome
 from oddsengine.detection.settlement_differences import listed
-from oddsengine.detection.sweep import ages, market_fair
 from oddsengine.identity.linked_outcomes import with_equivalents
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.references import devig_method
@@ -197,7 +198,7 @@ def _explanation(
     v, identity = question.prices, question.prepared.identity
     g = v.groups
     legs, cost = legs[legs >= 0], cost[legs >= 0]
-    reference = int(v.reference[markets[0]])
+    reference = int(v.columns.reference[markets[0]])
     name = "consensus" if reference == CONSENSUS else identity.books[reference] if reference >= 0 else None
     fair = market_fair(v, markets)
     if v.close is not None and (kind.name == "ev" or not np.isnan(v.close.segment[g.segments[markets[0]]])):
@@ -245,7 +246,7 @@ def _rows_of(question: Question, markets: Longs, *, equivalents: bool) -> tuple[
 def _values(question: Question, rows: Longs) -> tuple[Floats, Floats]:
     """Return the fair probability and the EV in percent of each row, as `find_ev` has them; nan if it has none."""
     hits = ev.find_hits(question)
-    fair, edge = np.full((2, question.prices.net.size), np.nan)
+    fair, edge = np.full((2, question.prices.columns.net.size), np.nan)
     fair[hits.row], edge[hits.row] = hits.fair, hits.edge
     return fair[rows], 100.0 * edge[rows]
 
@@ -263,10 +264,10 @@ def _prices(
     labels = question.labels
     table = question.table[g.row[rows]]
     rejected = question.prepared.guarded.reason[rows] != 0
-    member = (v.member[g.book[rows]] != 0) & (reference == CONSENSUS)
+    member = (v.references.member[g.book[rows]] != 0) & (reference == CONSENSUS)
     is_reference = (g.book[rows] == reference) if reference >= 0 else member
     role = np.select(
-        [np.isin(rows, legs), rejected, is_reference & (v.trusted[rows] != 0), v.offer[rows] != 0],
+        [np.isin(rows, legs), rejected, is_reference & (v.columns.trusted[rows] != 0), v.offer[rows] != 0],
         ["leg", "rejected", "reference", "offer"],
         "other",
     )
@@ -287,8 +288,10 @@ def _prices(
                 pl.Series(g.market[rows] == market), board.market_lines(question, market, side)
             ),
             "odds_decimal": table["odds_decimal"],
-            "net_odds": v.net[rows],
-            "own_fair": board.nullable(np.where((v.counted[0] | v.member)[g.book[rows]] != 0, v.own[rows], np.nan)),
+            "net_odds": v.columns.net[rows],
+            "own_fair": board.nullable(
+                np.where((v.users.counted[0] | v.references.member)[g.book[rows]] != 0, v.columns.own[rows], np.nan)
+            ),
             "fair_probability": board.nullable(fair),
             "ev_percentage": board.nullable(percent),
             "age_seconds": board.nullable(ages(v.now, g.seen[rows])),
@@ -350,7 +353,7 @@ def _better(question: Question, rows: Longs, segment: Longs, legs: Ints) -> tupl
     better, why = [], []
     for row, at in zip(rows.tolist(), segment.tolist(), strict=True):
         leg = of_outcome.get(at)
-        if leg is None or v.net[row] <= v.net[leg] or question.prepared.guarded.reason[row]:
+        if leg is None or v.columns.net[row] <= v.columns.net[leg] or question.prepared.guarded.reason[row]:
             continue
         better.append(row)
         if not v.offer[row]:

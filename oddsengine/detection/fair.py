@@ -19,8 +19,8 @@ from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detection import ev
 from oddsengine.detection import question as board
+from oddsengine.detection.market_fair import market_fair
 from oddsengine.detection.question import CONSENSUS, NOBODY, OWN_MODEL, PreparedTable, Question
-from oddsengine.detection.sweep import market_fair
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing import close_table, votes
 
@@ -61,20 +61,25 @@ def estimate(question: Question) -> Estimates:
     if v.close is not None and v.board is not None:
         # Rejected prices have no vote, so that the estimate of all books leaves theirs out.
         whole = v.close.segment[g.segments[g.market] + g.side]
-        prob = np.where(np.isnan(v.close.row) & (v.reason != 0), whole, v.close.row)
+        prob = np.where(np.isnan(v.close.row) & (v.columns.reason != 0), whole, v.close.row)
         alone = fair_close.SUSPECT | close_table.BITS["one_reference"]  # one reference that was not measured alone
-        prob[(v.close.flags & alone == alone) & (v.reason == 0)] = np.nan
+        prob[(v.close.flags & alone == alone) & (v.columns.reason == 0)] = np.nan
         prob[row] = hits.fair
         sharpest = votes.sharpest(v.board.of, v.board.logits, v.traits, g.market.astype(np.int64), g.book)
         error = prob * (1.0 - prob) * v.close.se[g.ladder[g.market]]
         return Estimates(prob, error, np.where(np.isnan(prob), NOBODY, sharpest), row[~over], row[over])
     prob = np.full(n, np.nan)
-    markets = np.flatnonzero(v.reference != NOBODY)
-    whole = np.full((v.reference.size, v.widest), np.nan)
+    markets = np.flatnonzero(v.columns.reference != NOBODY)
+    whole = np.full((v.columns.reference.size, v.widest), np.nan)
     whole[markets] = market_fair(v, markets)
-    reference = v.reference[g.market]
+    reference = v.columns.reference[g.market]
     # A member of the consensus needs other members to have a fair price of its own.
-    member = (reference == CONSENSUS) & (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own)
+    member = (
+        (reference == CONSENSUS)
+        & (v.references.member[g.book] != 0)
+        & (v.columns.trusted != 0)
+        & ~np.isnan(v.columns.own)
+    )
     rest = np.flatnonzero(~member)
     prob[rest] = whole[g.market[rest], g.side[rest]]
     prob[row] = hits.fair
@@ -87,11 +92,11 @@ def _errors(question: Question, prob: Floats) -> Floats:
     n = g.row.size
     segment = np.repeat(np.arange(g.rows.size - 1), np.diff(g.rows))
     provider = v.traits.provider[g.book].astype(np.int64)
-    quoting = np.flatnonzero(~np.isnan(v.own))
+    quoting = np.flatnonzero(~np.isnan(v.columns.own))
     key = segment[quoting] * (v.traits.provider.size + 1) + provider[quoting]
     _, first, of = np.unique(key, return_index=True, return_inverse=True)
     voice = quoting[first]  # one row per provider and outcome
-    x = np.log(v.own[voice] / (1.0 - v.own[voice]))
+    x = np.log(v.columns.own[voice] / (1.0 - v.columns.own[voice]))
     where = segment[voice]
     count, total, square = (np.bincount(where, w, g.rows.size - 1) for w in (None, x, x * x))
     own = np.full(n, np.nan)
@@ -112,7 +117,7 @@ def columns(question: Question) -> pl.DataFrame:
     prepared: PreparedTable = question.prepared
     estimates = estimate(question)
     edge = np.full(g.row.size, np.nan)
-    edge[estimates.judged] = estimates.prob[estimates.judged] * v.net[estimates.judged] - 1.0
+    edge[estimates.judged] = estimates.prob[estimates.judged] * v.columns.net[estimates.judged] - 1.0
     verdict = np.asarray(prepared.identity.verdict).copy()
     verdict[g.row] = prepared.guarded.reason
     verdict[g.row[estimates.capped]] = CODES["ev_cap"]
@@ -130,9 +135,9 @@ def columns(question: Question) -> pl.DataFrame:
             "fair_probability": placed(estimates.prob),
             "fair_error": placed(estimates.error),
             "reference": question.labels.books[code],
-            "hold": placed(np.where(prepared.guarded.reason == 0, v.width, np.nan)),
+            "hold": placed(np.where(prepared.guarded.reason == 0, v.columns.width, np.nan)),
             "ev": placed(edge),
-            "net_odds": placed(v.net),
+            "net_odds": placed(v.columns.net),
             "guard": pl.Series([None, *NAMES[1:]], dtype=pl.String).gather(verdict),
         },
         FAIR_COLUMNS,

@@ -718,7 +718,7 @@ def markets(odds: IntoFrame, *, guards: Guards = None, now: datetime | None = No
     g = identity.groups
     n = g.threshold.size
     question = board.ask(prepared, None, None, "multiplicative", None, kinds.thresholds())
-    main, _ = main_lines(g, question.prices.net, prepared.guarded.reason, len(identity.books))
+    main, _ = main_lines(g, question.prices.columns.net, prepared.guarded.reason, len(identity.books))
     names = pl.Series(identity.books, dtype=pl.String)
     rows = pl.DataFrame(
         {

@@ -8,11 +8,13 @@ import polars as pl
 from oddsengine.columns import Bools, Floats, Ints, Longs, Words
 from oddsengine.detection import opportunity_ids, settlement_differences
 from oddsengine.detection import question as board
+from oddsengine.detection.legs import on_main_lines, sharing, shown_hash, unconfirmed
+from oddsengine.detection.market_fair import market_fair
 from oddsengine.detection.question import Question
 from oddsengine.detection.result_columns import HOLD_SIDE, LOW_HOLD_SCHEMA
 from oddsengine.detection.search import Cases, Located, Opened, Search, cases
 from oddsengine.detection.search import opened as open_cases
-from oddsengine.detection.sweep import break_even, market_fair, on_main_lines, sharing, shown_hash, unconfirmed
+from oddsengine.detection.sweep import break_even
 
 
 def find_hits(search: Search) -> Cases:

@@ -8,10 +8,13 @@ import polars as pl
 from oddsengine.columns import Bools, Bytes, Floats, Ints, Longs, Words, spans
 from oddsengine.detection import opportunity_ids, settlement_differences, tails
 from oddsengine.detection import question as board
+from oddsengine.detection.leg_times import ages
+from oddsengine.detection.legs import pair_legs, unconfirmed
+from oddsengine.detection.market_fair import market_fair
 from oddsengine.detection.question import Question
 from oddsengine.detection.result_columns import MIDDLE_SIDE, MIDDLES_SCHEMA
 from oddsengine.detection.search import BestPrices, Located, Opened, Search
-from oddsengine.detection.sweep import ages, break_even, market_fair, pair_legs, unconfirmed
+from oddsengine.detection.sweep import break_even
 from oddsengine.identity.groups import distinct
 from oddsengine.maths import middle
 from oddsengine.pricing.references import FairPrices
@@ -62,7 +65,7 @@ def find_hits(search: Search) -> Middles:
     who, low, high, of = who[near], low[near], high[near], tails_.of[near]
     tail, source = tails_.tail[of], tails_.source[of]
     legs = pair_legs(v, who, low, high)
-    worth = _worth(v, low, high, v.net[legs.rows[:, 0]], v.net[legs.rows[:, 1]], tail)
+    worth = _worth(v, low, high, v.columns.net[legs.rows[:, 0]], v.columns.net[legs.rows[:, 1]], tail)
     cap = 1.0 / (1.0 + thresholds["max_profit"] + search.epsilon)
     fits = (legs.total <= swept.bound) & (legs.total >= cap[who]) & (worth.ev >= least[who])
     keep = np.flatnonzero(fits)
@@ -70,7 +73,7 @@ def find_hits(search: Search) -> Middles:
         return _none()
     who, low, high, rows, tail = who[keep], low[keep], high[keep], legs.rows[keep], tail[keep]
     named = opportunity_ids.of_pairs("middle", g, search.hashes, low, high, rows)
-    generous = _generous(v, low, v.net[rows[:, 0]], v.net[rows[:, 1]], tail)
+    generous = _generous(v, low, v.columns.net[rows[:, 0]], v.columns.net[rows[:, 1]], tail)
     worth = middle.MiddleValue(*(column[keep] for column in worth))
     best = BestPrices(rows, legs.odds[keep], legs.total[keep], named)
     return Middles(who, low, high, best, worth, source[keep], generous)
@@ -116,7 +119,7 @@ def over_cap(search: Search, hits: Middles) -> Bools:
 def opened(search: Search, hits: Middles, _: Bools) -> Opened:
     """What is open; figures are the EV, the probability of winning both bets, both odds, and doubts."""
     v, hits = search.prices, hits.only(np.flatnonzero(~over_cap(search, hits)))
-    over, under = v.net[hits.legs.rows[:, 0]], v.net[hits.legs.rows[:, 1]]
+    over, under = v.columns.net[hits.legs.rows[:, 0]], v.columns.net[hits.legs.rows[:, 1]]
     doubt = unconfirmed(v, hits.legs.rows)
     figures = np.stack([hits.worth.ev, hits.worth.prob, over, under, doubt], axis=1)
     return Opened(hits.who, hits.legs.id, hits.low, hits.legs.rows, figures)
@@ -138,7 +141,7 @@ def _generous(v: FairPrices, market: Longs, over_odds: Floats, under_odds: Float
     out = np.zeros(over_odds.size, bool)
     ladder = g.ladder[market].astype(np.int64)
     kind = g.kind[ladder]
-    settled = (v.live[market] == 0) & (v.traits.prop[kind] == 0) & (v.traits.full[kind] != 0)
+    settled = (v.columns.live[market] == 0) & (v.traits.prop[kind] == 0) & (v.traits.full[kind] != 0)
     base = np.where(settled, limits.outlier_main, limits.outlier_other)
     with np.errstate(all="ignore"):
         for odds, win, lose in (
@@ -165,7 +168,8 @@ def _lines(v: FairPrices, low: Longs, high: Longs, rows: Ints) -> tuple[Longs, L
     """Return over line, under line, and both prices."""
     g = v.groups
     return (
-        g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64), v.net[rows[:, 0]], v.net[rows[:, 1]]
+        g.threshold[low].astype(np.int64), g.threshold[high].astype(np.int64), v.columns.net[rows[:, 0]],
+        v.columns.net[rows[:, 1]],
     )  # fmt: skip
 
 
@@ -255,7 +259,7 @@ def _sides(question: Question, hit: Middles) -> pl.Series:
         np.arange(row.size), np.repeat([0, 1], hit.low.size)
     ]
     total = np.tile(hit.legs.total, 2)
-    share = 1.0 / v.net[row]
+    share = 1.0 / v.columns.net[row]
     alone = np.isnan(fair)
     if alone.any():
         # Without the other side of this line, use the price less its share of the pair's hold.

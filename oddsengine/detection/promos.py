@@ -138,13 +138,13 @@ def _rows(
     min_odds: float,
 ) -> pl.DataFrame:  # fmt: skip
     v, g, schema = question.prices, question.prices.groups, board.extended(PROMO_SCHEMA, question.board.extra)
-    at = np.flatnonzero((v.reason == ACCEPTED) & (v.live[g.market] == 0)).astype(np.int32)
+    at = np.flatnonzero((v.columns.reason == ACCEPTED) & (v.columns.live[g.market] == 0)).astype(np.int32)
     if not at.size:
         return board.empty(schema)
     place, segment = with_equivalents(g, g.segments[g.market[at]] + g.side[at])
     at, market = at[place], np.searchsorted(g.segments, segment, side="right") - 1
     prices = pl.DataFrame(
-        {"at": at, "market": market, "side": segment - g.segments[market], "book": g.book[at], "net": v.net[at]}
+        {"at": at, "market": market, "side": segment - g.segments[market], "book": g.book[at], "net": v.columns.net[at]}
     )
     where = ["market", "side"]
     hedging = prices.filter(pl.Series(_is_wanted(question, hedge_books)[g.book[at]]))
@@ -187,13 +187,13 @@ def _frame(question: Question, at: Ints, hedge: Ints, paid: Floats, kept: Floats
     case, _ = np.nonzero(hedge >= 0)
     row = hedge[hedge >= 0]
     facts = question.facts(row)
-    stake = paid[case] / v.net[row]
+    stake = paid[case] / v.columns.net[row]
     limits = facts["max_bet"].fill_null(np.inf).to_numpy()
     hedges = board.structs(
         {
             "market_type": board.market_types(question, row),
             "line": board.row_lines(question, row),
-            "net_odds": v.net[row],
+            "net_odds": v.columns.net[row],
             "stake": stake,
         },
         _HEDGE,
@@ -202,7 +202,7 @@ def _frame(question: Question, at: Ints, hedge: Ints, paid: Floats, kept: Floats
     of_bet = base["max_bet"].fill_null(np.inf).to_numpy()
     limited = np.bincount(case, stake > limits, minlength=at.size) > 0
     columns = {
-        "net_odds": v.net[at],
+        "net_odds": v.columns.net[at],
         "kept": kept,
         "conversion": kept / amount,
         "hedges": board.lists(case, hedges, at.size),

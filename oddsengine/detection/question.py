@@ -21,9 +21,10 @@ from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, 
 from oddsengine.columns import NO_TIME, NONE, Bools, Floats, Ints, Longs, Words
 from oddsengine.detection import book_names as naming
 from oddsengine.detection import opportunity_ids
+from oddsengine.detection.leg_times import ages
 from oddsengine.detection.result_columns import RESULT_NAMES, TEXTS
 from oddsengine.detection.search import Search, own_legs
-from oddsengine.detection.sweep import Scope, Thresholds, ages, prices_of
+from oddsengine.detection.sweep import Scope, Thresholds, prices_of
 from oddsengine.detection.tails import forms
 from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import distinct
@@ -244,7 +245,7 @@ def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:
     """
     v = question.prices
     if v.close is None or v.board is None:
-        code = v.reference[market]
+        code = v.columns.reference[market]
     else:
         code = votes.sharpest(v.board.of, v.board.logits, v.traits, market, v.groups.book[row])
         if v.close.votes is not None:
@@ -512,7 +513,7 @@ def market_facts(question: Question, rows: Ints, facts: RowColumns) -> dict[str,
         "stat_category": labels.stat[at],
         "team_side": _TEAM_SIDES[np.where(labels.of_team[place], g.subject[g.ladder[market]], 0)],
         "is_player_prop": labels.prop[place],
-        "is_live": v.live[market] != 0,
+        "is_live": v.columns.live[market] != 0,
         "is_alternate_line": v.main[market] == 0,
         "book_count": v.books[market],
         "detected_at": question.moments(rows.size),

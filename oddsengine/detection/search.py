@@ -12,18 +12,10 @@ import numpy as np
 
 from oddsengine.columns import Floats, Ints, Longs, Words
 from oddsengine.detection import tails
+from oddsengine.detection.edges import close_candidates
+from oddsengine.detection.legs import best_legs, costs, unconfirmed
 from oddsengine.detection.opportunity_ids import Hashes, of_markets
-from oddsengine.detection.sweep import (
-    PAIR,
-    Candidates,
-    Scope,
-    Thresholds,
-    best_legs,
-    close_candidates,
-    costs,
-    sweep,
-    unconfirmed,
-)
+from oddsengine.detection.sweep import PAIR, Candidates, Scope, Thresholds, sweep
 from oddsengine.identity.groups import Groups
 from oddsengine.pricing.references import FairPrices
 

@@ -7,25 +7,6 @@ also the point at minus one half.
 
 With the method `close`, a ladder only gives the shape: its logits are shifted by one constant, so that their mean
 matches the estimator's.
-
-Columns of the kernels:
-
-- `markets`, `segments`, `rows`, `book`, `threshold`, `event`, `live`, `kind`: as in `Groups`
-- `net`, `reason`, `own`, `trusted`, `rank`, `reference`, `wanted`, `counted`: as in `FairPrices`, but `wanted` is
-  (books, users), 1.0 or 0.0
-- `provider`: as in `Traits`
-- `role`, `period`, `full`, `sport`, `shapes`, `scales`, `tables`: as in `Forms`; the plurals are its tables by kind and
-  sport
-- `two`, `three`, `level`, `totals`: as in `Curves`
-- `who`, `ladder` (int64 per case), `points` (int64, cases by 4): user, ladder and points of a case, hundredths,
-  ascending
-- `tail` (float64, rows by 4), `source` (uint8 per row): as in `Tails`
-- `row_of_case` (int64 per case), `first_case` (int64 per row): the row of a case, and the first case of a row
-- `book_tails` (float64, 2 by 4 by books): each book's tails of a ladder at the points, nan if unknown; by `_ANY`
-  price and by `_TRUSTED` ones
-- `column` (int64 by point): the first point that is equal, whose tail is stored
-- `ids` (int32): books with a tail at the first point, sorted
-- `close` (float64 per segment): the estimator's probabilities
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,15 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine._jit import kernel
+from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED
-from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs
-from oddsengine.detection.sweep import market_fair
+from oddsengine.columns import NONE, Bytes, Float, Floats, Int, Ints, Longs, Words
+from oddsengine.detection.market_fair import market_fair
 from oddsengine.guards.verdicts import main_markets
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import MarketKind
 from oddsengine.maths import middle
-from oddsengine.pricing.references import UNRANKED, FairPrices
+from oddsengine.pricing.references import UNRANKED, FairPrices, PricedColumns
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
 _ANY, _TRUSTED = 0, 1  # first index of the tails of books
@@ -67,7 +48,7 @@ class Forms(NamedTuple):
 
     role: Bytes  # per kind: its role in the tails of a game's margin
     period: Ints  # per kind
-    full: Bytes  # per kind: of the full game
+    full_game: Bytes  # per kind
     sport: Ints  # per event: the sport and league, a column of the tables below
     level: Floats  # per sport: P(margin = 0) of the full game, nan if a tie is an ordinary result
     shape: Longs  # (kinds, sports): as in `middle.KINDS`
@@ -122,7 +103,7 @@ def forms(kinds: Sequence[MarketKind], sports: Iterable[tuple[catalog.Sport, str
     return Forms(
         role=np.array([_ROLES.get(k.family, 0) for k in kinds], np.uint8),
         period=np.array([periods.setdefault(k.period, len(periods)) for k in kinds], np.int32),
-        full=np.array([k.period == catalog.FULL_GAME for k in kinds], np.uint8),
+        full_game=np.array([k.period == catalog.FULL_GAME for k in kinds], np.uint8),
         sport=np.array(of_event, np.int32),
         level=np.array(level, np.float64),
         shape=shape,
@@ -142,37 +123,36 @@ class Curves(NamedTuple):
 
 
 @kernel
-def _link(event, live, kind, markets, role, period, full, sport, sport_level, shapes, two, three, level, totals):
+def _link(g: Groups, forms: Forms, links: Curves) -> None:
     """For each ladder of a game's margin, find the moneylines and total of its event and period; ladders by event.
 
-    - `sport_level` (float64 per sport): as `level` of `Forms`
-    - `shapes` (int64, kinds by sports): as `shape` of `Forms`
+    They are written to `links`.
     """
-    first, n = 0, event.size
+    first, n = 0, g.event.size
     while first < n:
         end = first + 1
-        while end < n and event[end] == event[first] and live[end] == live[first]:
+        while end < n and g.event[end] == g.event[first] and g.live[end] == g.live[first]:
             end += 1
         for at in range(first, end):
-            two[at] = three[at] = totals[at] = NONE
-            level[at] = np.nan
-            if role[kind[at]] != _MARGIN:
+            links.two[at] = links.three[at] = links.totals[at] = NONE
+            links.level[at] = np.nan
+            if forms.role[g.kind[at]] != _MARGIN:
                 continue
-            if full[kind[at]] != 0:
-                level[at] = sport_level[sport[event[at]]]
+            if forms.full_game[g.kind[at]] != 0:
+                links.level[at] = forms.level[forms.sport[g.event[at]]]
             # Regulation's three ways say nothing of a margin that overtime decides, nor two ways of one that may be 0.
-            has_level = not np.isnan(level[at])
-            is_skellam = shapes[kind[at], sport[event[at]]] == middle.SKELLAM
+            has_level = not np.isnan(links.level[at])
+            is_skellam = forms.shape[g.kind[at], forms.sport[g.event[at]]] == middle.SKELLAM
             for other_ladder in range(first, end):
-                other_role = role[kind[other_ladder]]
-                if other_role < _TWO_WAY or period[kind[other_ladder]] != period[kind[at]]:
+                other_role = forms.role[g.kind[other_ladder]]
+                if other_role < _TWO_WAY or forms.period[g.kind[other_ladder]] != forms.period[g.kind[at]]:
                     continue
-                if other_role == _TWO_WAY and has_level and two[at] < 0:
-                    two[at] = markets[other_ladder]
-                elif other_role == _THREE_WAY and not has_level and three[at] < 0:
-                    three[at] = markets[other_ladder]
-                elif other_role == _TOTAL and is_skellam and totals[at] < 0:
-                    totals[at] = other_ladder
+                if other_role == _TWO_WAY and has_level and links.two[at] < 0:
+                    links.two[at] = g.markets[other_ladder]
+                elif other_role == _THREE_WAY and not has_level and links.three[at] < 0:
+                    links.three[at] = g.markets[other_ladder]
+                elif other_role == _TOTAL and is_skellam and links.totals[at] < 0:
+                    links.totals[at] = other_ladder
         first = end
 
 
@@ -180,21 +160,56 @@ def curves(g: Groups, forms: Forms) -> Curves:
     """Link every ladder of a game's margin to the moneylines and the total that its tails depend on."""
     n = g.event.size
     links = Curves(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
-    _link(
-        g.event, g.live, g.kind, g.markets, forms.role, forms.period, forms.full, forms.sport, forms.level, forms.shape,
-        links.two, links.three, links.level, links.totals,
-    )  # fmt: skip
+    _link(g, forms, links)
     return links
 
 
+class TailCases(NamedTuple):
+    """What tails are asked for; equal cases of several users should be adjacent."""
+
+    who: Longs
+    ladder: Longs
+    points: Longs  # (cases, 4): hundredths, ascending
+
+
+class TailRows(NamedTuple):
+    """The tails found, to write; cases with the same inputs share a row."""
+
+    tail: Floats  # (rows, 4)
+    source: Bytes  # per row
+    first_case: Longs  # per row
+    of: Longs  # per case: its row
+
+
+class BookTails(NamedTuple):
+    """Scratch arrays: each book's tails of a ladder at four points."""
+
+    tails: Floats  # (2, 4, books): by `_ANY` price and by `_TRUSTED` ones; nan if unknown, as all are on entry
+    ids: Ints  # books with a tail at the first point, sorted
+    column: Longs  # per point: the first point that is equal, whose tail is stored
+
+
+class TailSpeakers(NamedTuple):
+    """Scratch arrays: the books of a ladder that have all four tails."""
+
+    of_row: Words  # per row: bits of those that count for its users
+    books: Ints
+    order: Ints  # one book per provider, by the difference of its outer tails
+    spread: Floats  # that difference
+
+
 @kernel
-def _fill(book_tails, j, segment, scale, shift, rows, book, own, trusted, ids, n):
+def _fill(
+    j: Int, segment: Int, scale: Float, shift: Float, rows: Longs, book: Ints, own: Floats, trusted: Bytes,
+    held: BookTails, n: Int,
+) -> Int:  # fmt: skip
     """Store `scale` p + `shift` at point `j` for the books of a segment (fair probability p) without a tail there yet.
 
-    `book_tails` is (2, 4, books): from any price, and from trusted ones. The first point determines the books, sorted
-    in `ids`; other points are stored only for these. Returns the number of books.
+    The first point determines the books; other points are stored only for these. Returns the number of books.
 
-    `segment` is `NONE` if there is none; `n` is the number of books so far.
+    - `segment`: `NONE` if there is none
+    - `rows`, `book`: as in `Groups`; `own`, `trusted`: as in `PricedColumns`
+    - `n`: number of books so far
     """
     if segment < 0:
         return n
@@ -202,38 +217,77 @@ def _fill(book_tails, j, segment, scale, shift, rows, book, own, trusted, ids, n
         if np.isnan(own[i]):
             continue
         b = book[i]
-        if np.isnan(book_tails[_ANY, 0, b]):
+        if np.isnan(held.tails[_ANY, 0, b]):
             if j > 0:
                 continue
             k = n
-            while k > 0 and ids[k - 1] > b:
-                ids[k] = ids[k - 1]
+            while k > 0 and held.ids[k - 1] > b:
+                held.ids[k] = held.ids[k - 1]
                 k -= 1
-            ids[k] = b
+            held.ids[k] = b
             n += 1
         p = own[i] * scale + shift
-        if np.isnan(book_tails[_ANY, j, b]):
-            book_tails[_ANY, j, b] = p
-        if trusted[i] != 0 and np.isnan(book_tails[_TRUSTED, j, b]):
-            book_tails[_TRUSTED, j, b] = p
+        if np.isnan(held.tails[_ANY, j, b]):
+            held.tails[_ANY, j, b] = p
+        if trusted[i] != 0 and np.isnan(held.tails[_TRUSTED, j, b]):
+            held.tails[_TRUSTED, j, b] = p
     return n
+
+
+@inlined
+def _median_tails(
+    row: Int, n_speakers: Int, counted: Bytes, provider: Ints, held: BookTails, speakers: TailSpeakers, out: TailRows
+) -> None:
+    """Write the median of the books' tails, one book per provider, to a row.
+
+    - `row`: the row; `n_speakers` books have all four tails
+    - `counted` (per book): those that count for the user; `provider`: as in `Traits`
+    """
+    order, spread, tails, column = speakers.order, speakers.spread, held.tails, held.column
+    n_providers = 0
+    for k in range(n_speakers):
+        b = speakers.books[k]
+        is_skipped = counted[b] == 0
+        for x in range(n_providers):
+            is_skipped = is_skipped or provider[order[x]] == provider[b]
+        if is_skipped:
+            continue
+        gap = tails[_ANY, column[0], b] - tails[_ANY, column[3], b]
+        x = n_providers
+        while x > 0 and spread[x - 1] > gap:
+            spread[x] = spread[x - 1]
+            order[x] = order[x - 1]
+            x -= 1
+        spread[x] = gap
+        order[x] = b
+        n_providers += 1
+    for j in range(4):
+        out.tail[row, j] = np.nan
+    if n_providers > 0:
+        out.source[row] = MEDIAN
+        low, high = order[(n_providers - 1) // 2], order[n_providers // 2]
+        for j in range(4):
+            out.tail[row, j] = 0.5 * (tails[_ANY, column[j], low] + tails[_ANY, column[j], high])
 
 
 @kernel
 def _read(
-    who, ladder, points, markets, segments, rows, book, own, trusted, rank, counted, provider, threshold, two, three,
-    level, tail, source, first_case, row_of_case, row_speakers, book_tails, ids, speakers, order, spread, column,
-):  # fmt: skip
+    cases: TailCases, g: Groups, columns: PricedColumns, rank: Ints, counted: Bytes, provider: Ints, links: Curves,
+    held: BookTails, speakers: TailSpeakers, out: TailRows,
+) -> Int:  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has all four, else the books' median.
 
     A book's tail at a point is its half line there; at plus or minus one half of a margin also its moneyline, or its
-    half line on the other side of 0. `book_tails` must be nan on entry. Equal cases of several users should be
-    adjacent: they share a row if the same books contribute, which `row_speakers` records. Returns the number of rows.
+    half line on the other side of 0. Cases of several users share a row if the same books contribute. Returns the
+    number of rows.
 
-    Scratch arrays: `speakers` are the books of a ladder with all four tails, `row_speakers` (bits per row) those that
-    count for its users, and `order` one book per provider, by the difference of its outer tails (`spread`).
+    - `rank`: as in `ReferenceBooks`
+    - `counted` (users, books): as in `Users`; `provider`: as in `Traits`
     """
-    n, n_rows, begin, n_speakers = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    ladder, points = cases.ladder, cases.points
+    n: Int = np.int64(0)
+    n_speakers: Int = np.int64(0)
+    n_rows, begin = np.int64(0), np.int64(0)
     for c in range(ladder.size):
         at = ladder[c]
         is_repeat = c > 0 and at == ladder[c - 1]
@@ -242,72 +296,46 @@ def _read(
         if not is_repeat:
             for k in range(n):
                 for j in range(4):
-                    book_tails[_ANY, j, ids[k]] = book_tails[_TRUSTED, j, ids[k]] = np.nan
-            n = _hold(
-                at, points[c], markets, segments, rows, book, own, trusted, threshold, two[at], three[at], level[at],
-                book_tails, ids, column,
-            )  # fmt: skip
+                    held.tails[_ANY, j, held.ids[k]] = held.tails[_TRUSTED, j, held.ids[k]] = np.nan
+            n = _hold(at, points[c], g, columns.own, columns.trusted, links, held)
             begin = n_rows
             best_rank, best_book, n_speakers = np.int32(UNRANKED), np.int32(NONE), 0
             for k in range(n):
-                b = ids[k]
-                if _falls(book_tails, _ANY, column, b):
-                    speakers[n_speakers] = b
+                b = held.ids[k]
+                if _falls(held.tails, _ANY, held.column, b):
+                    speakers.books[n_speakers] = b
                     n_speakers += 1
-                if rank[b] < best_rank and _falls(book_tails, _TRUSTED, column, b):
+                if rank[b] < best_rank and _falls(held.tails, _TRUSTED, held.column, b):
                     best_rank, best_book = rank[b], b
             if best_book >= 0:
-                source[n_rows], first_case[n_rows] = LADDER, c
+                out.source[n_rows], out.first_case[n_rows] = LADDER, c
                 for j in range(4):
-                    tail[n_rows, j] = book_tails[_TRUSTED, column[j], best_book]
+                    out.tail[n_rows, j] = held.tails[_TRUSTED, held.column[j], best_book]
                 n_rows += 1
-        if n_rows > begin and source[begin] == LADDER:  # the same for all users
-            row_of_case[c] = begin
+        if n_rows > begin and out.source[begin] == LADDER:  # the same for all users
+            out.of[c] = begin
             continue
         bits, bit = np.uint64(0), np.uint64(1)
         for k in range(n_speakers):
-            bits |= bit if counted[who[c], speakers[k]] != 0 else np.uint64(0)
+            bits |= bit if counted[cases.who[c], speakers.books[k]] != 0 else np.uint64(0)
             bit <<= np.uint64(1)
         row = begin if n_speakers <= _WORD_BITS else n_rows
-        while row < n_rows and row_speakers[row] != bits:
+        while row < n_rows and speakers.of_row[row] != bits:
             row += 1
-        row_of_case[c] = row
+        out.of[c] = row
         if row < n_rows:
             continue
         n_rows += 1
-        row_speakers[row], source[row], first_case[row] = bits, NOWHERE, c
-        n_providers = 0
-        for k in range(n_speakers):
-            b = speakers[k]
-            is_skipped = counted[who[c], b] == 0
-            for x in range(n_providers):
-                is_skipped = is_skipped or provider[order[x]] == provider[b]
-            if is_skipped:
-                continue
-            gap = book_tails[_ANY, column[0], b] - book_tails[_ANY, column[3], b]
-            x = n_providers
-            while x > 0 and spread[x - 1] > gap:
-                spread[x] = spread[x - 1]
-                order[x] = order[x - 1]
-                x -= 1
-            spread[x] = gap
-            order[x] = b
-            n_providers += 1
-        for j in range(4):
-            tail[row, j] = np.nan
-        if n_providers > 0:
-            source[row] = MEDIAN
-            low, high = order[(n_providers - 1) // 2], order[n_providers // 2]
-            for j in range(4):
-                tail[row, j] = 0.5 * (book_tails[_ANY, column[j], low] + book_tails[_ANY, column[j], high])
+        speakers.of_row[row], out.source[row], out.first_case[row] = bits, NOWHERE, c
+        _median_tails(row, n_speakers, counted[cases.who[c]], provider, held, speakers, out)
     return n_rows
 
 
 @kernel
-def _segment(point, low, end, segments, threshold):
+def _segment(point: Int, low: Int, end: Int, segments: Longs, threshold: Ints) -> Int:
     """First segment of the market of a ladder (low to end) at a point, `NONE` if there is none.
 
-    `low` and `end` are markets, `point` is in hundredths.
+    `low` and `end` are markets, `point` is in hundredths; `segments` and `threshold` are as in `Groups`.
     """
     high = end
     while low < high:
@@ -320,50 +348,51 @@ def _segment(point, low, end, segments, threshold):
 
 
 @kernel
-def _hold(
-    at, points, markets, segments, rows, book, own, trusted, threshold, two, three, level, book_tails, ids, column
-):
-    """Collect each book's tails of a ladder at four points in `book_tails`. Returns the number of books.
+def _hold(at: Int, points: Longs, g: Groups, own: Floats, trusted: Bytes, links: Curves, held: BookTails) -> Int:
+    """Collect each book's tails of a ladder at four points. Returns the number of books.
 
-    `at` is the ladder, and `two`, `three` and `level` are its own.
+    - `at`, `points`: the ladder and the points
+    - `own`, `trusted`: as in `PricedColumns`
     """
+    two, three, level, first = links.two[at], links.three[at], links.level[at], g.markets[at]
+    end = np.int64(g.markets[at + 1])
     has_level = not np.isnan(level)
-    n = np.int64(0)
+    n: Int = np.int64(0)
     for j in range(4):
         point = points[j]
-        column[j] = j
+        held.column[j] = j
         if j > 0 and point == points[j - 1]:
-            column[j] = column[j - 1]
+            held.column[j] = held.column[j - 1]
             continue
-        segment = _segment(point, markets[at], markets[at + 1], segments, threshold)
-        mirror_segment = _segment(-point, markets[at], markets[at + 1], segments, threshold)
-        n = _fill(book_tails, j, segment, 1.0, 0.0, rows, book, own, trusted, ids, n)
+        segment = _segment(point, first, end, g.segments, g.threshold)
+        mirror_segment = _segment(-point, first, end, g.segments, g.threshold)
+        n = _fill(j, segment, 1.0, 0.0, g.rows, g.book, own, trusted, held, n)
         if abs(point) == _HALF and has_level:
             shift = 0.0 if point == _HALF else level
             if two >= 0:
-                n = _fill(book_tails, j, segments[two], 1.0 - level, shift, rows, book, own, trusted, ids, n)
+                n = _fill(j, g.segments[two], 1.0 - level, shift, g.rows, g.book, own, trusted, held, n)
             shift = -level if point == _HALF else level
-            n = _fill(book_tails, j, mirror_segment, 1.0, shift, rows, book, own, trusted, ids, n)
+            n = _fill(j, mirror_segment, 1.0, shift, g.rows, g.book, own, trusted, held, n)
         elif abs(point) == _HALF and three >= 0:
-            s = segments[three]
+            s = g.segments[three]
             if point == _HALF:
-                n = _fill(book_tails, j, s, 1.0, 0.0, rows, book, own, trusted, ids, n)
+                n = _fill(j, s, 1.0, 0.0, g.rows, g.book, own, trusted, held, n)
             else:
-                n = _fill(book_tails, j, s + 2, -1.0, 1.0, rows, book, own, trusted, ids, n)
+                n = _fill(j, s + 2, -1.0, 1.0, g.rows, g.book, own, trusted, held, n)
         if n == 0:
             break
     return n
 
 
 @kernel
-def _falls(book_tails, origin, column, b):
+def _falls(tails: Floats, origin: Int, column: Longs, b: Int) -> bool:
     """Whether a book has all four tails and they do not increase.
 
-    `origin` is `_ANY` or `_TRUSTED`, and `b` the book.
+    `tails` and `column` are those of `BookTails`, `origin` is `_ANY` or `_TRUSTED`, and `b` the book.
     """
     last = 1.0
     for j in range(4):
-        p = book_tails[origin, column[j], b]
+        p = tails[origin, column[j], b]
         if not (p <= last):
             return False
         last = p
@@ -371,8 +400,17 @@ def _falls(book_tails, origin, column, b):
 
 
 @kernel
-def _centre(ladder, points, markets, segments, threshold, two, three, level, close, source, tail):
-    """Shift the logits of each case's tails so that their mean matches the estimated closing probabilities."""
+def _centre(
+    ladder: Longs, points: Longs, markets: Longs, segments: Longs, threshold: Ints, two: Longs, three: Longs,
+    level: Floats, close: Floats, source: Bytes, tail: Floats,
+) -> None:  # fmt: skip
+    """Shift the logits of each case's tails so that their mean matches the estimated closing probabilities.
+
+    - `ladder`, `points`: as in `TailCases`
+    - `markets`, `segments`, `threshold`: as in `Groups`; `two`, `three`, `level`: as in `Curves`
+    - `close` (per segment): the estimator's probabilities
+    - `source`, `tail`: as in `Tails`, per case
+    """
     for c in range(ladder.size):
         if source[c] == NOWHERE:
             continue
@@ -403,12 +441,14 @@ def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, p
     g, books, n = prices.groups, prices.traits.provider.size, ladder.size
     tail, source = np.empty((n, 4)), np.empty(n, np.uint8)
     first, of = np.empty((2, n), np.int64)
-    made = _read(
-        who, ladder, points, g.markets, g.segments, g.rows, g.book, prices.own, prices.trusted, prices.rank,
-        prices.counted, prices.traits.provider, g.threshold, links.two, links.three, links.level, tail, source, first,
-        of, np.empty(n, np.uint64), np.full((2, 4, books), np.nan), np.empty(books, np.int32),
-        np.empty(books, np.int32), np.empty(books, np.int32), np.empty(books), np.empty(4, np.int64),
-    )  # fmt: skip
+    speakers, order = np.empty((2, books), np.int32)
+    made = int(_read(
+        TailCases(who, ladder, points), g, prices.columns, prices.references.rank, prices.users.counted,
+        prices.traits.provider, links,
+        BookTails(np.full((2, 4, books), np.nan), np.empty(books, np.int32), np.empty(4, np.int64)),
+        TailSpeakers(np.empty(n, np.uint64), speakers, order, np.empty(books)),
+        TailRows(tail, source, first, of),
+    ))  # fmt: skip
     tail, source, first = tail[:made], source[:made], first[:made]
     if prices.close is not None:
         _centre(
@@ -419,9 +459,15 @@ def ladder_tails(prices: FairPrices, links: Curves, who: Longs, ladder: Longs, p
 
 
 @kernel
-def _providers(ladder, markets, segments, rows, book, provider, reason, stamp, out):
+def _providers(
+    ladder: Longs, markets: Longs, segments: Longs, rows: Longs, book: Ints, provider: Ints, reason: Bytes,
+    stamp: Longs, out: Longs,
+) -> None:  # fmt: skip
     """Number of providers that quote each ladder.
 
+    - `ladder` (per case): the ladders
+    - `markets`, `segments`, `rows`, `book`: as in `Groups`
+    - `provider`: as in `Traits`; `reason`: as in `PricedColumns`
     - `stamp` (int64 per provider): scratch array, `NONE` on entry
     - `out` (int64 per case): the numbers
     """
@@ -443,85 +489,110 @@ def providers(prices: FairPrices, ladder: Longs) -> Longs:
     g, provider = prices.groups, prices.traits.provider
     out = np.empty(ladder.size, np.int64)
     _providers(
-        ladder, g.markets, g.segments, g.rows, g.book, provider, prices.reason, np.full(provider.size + 1, -1), out
-    )
+        ladder, g.markets, g.segments, g.rows, g.book, provider, prices.columns.reason,
+        np.full(provider.size + 1, NONE), out,
+    )  # fmt: skip
     return out
+
+
+class BaseRows(NamedTuple):
+    """The fits that cases need, to write; one row per ladder and main line, then the totals that scale margins."""
+
+    user: Longs
+    market: Longs  # the main market, or `NONE`
+    line: Longs  # its line
+    shape: Longs
+    scale: Floats
+    level: Floats
+    table: Longs
+    total_of: Longs  # row of the ladder's total, or `NONE`
+
+
+class MainRoom(NamedTuple):
+    """Scratch arrays of the main lines of a ladder and of its total, by user."""
+
+    stamp: Longs  # as in `main_markets`, like the next
+    work: Floats
+    mains: Longs
+    total_mains: Longs
+    no_counts: Ints
+    row_of: Longs  # the row of each user's ladder; `NONE` on entry
 
 
 @kernel
 def _bases(
-    who, ladder, markets, segments, rows, book, net, reason, wanted, reference, threshold, event, kind, totals,
-    ladder_level, sport, shapes, scales, tables, stamp, work, mains, total_mains, row_of, no_counts, user, market,
-    line, shape, scale, level, table, total_of, row_of_case,
-):  # fmt: skip
+    who: Longs, ladder: Longs, g: Groups, columns: PricedColumns, by_book: Floats, reference: Ints, links: Curves,
+    forms: Forms, room: MainRoom, out: BaseRows, row_of_case: Longs,
+) -> tuple[Int, Int]:  # fmt: skip
     """List the fits that some users' cases need; the cases of a ladder are adjacent.
 
-    One row per ladder and main line: the main market or `NONE`, its line, and the shape without the location. Users
-    share it if a reference or the estimator prices the main line; else each has its own, since best prices differ.
-    Then follow the totals that scale Skellam margins; `total_of` is the row of a ladder's total, or `NONE`. Returns the
-    numbers of ladder rows and of all rows. `row_of` must be `NONE` for every user on entry.
+    Users share a row if a reference or the estimator prices the main line; else each has its own, since best prices
+    differ. Returns the numbers of ladder rows and of all rows.
 
-    - `stamp`, `work`, `mains`, `total_mains`, `no_counts`: scratch arrays for `main_markets`; `total_mains` are the
-      main lines of the total
-    - `ladder_level` (float64 per ladder): as `level` of `Curves`
-    - `user`, `market`, `line`, `shape`, `scale`, `level`, `table`, `total_of`: columns by row to write
-    - `row_of` (int64 per user), `row_of_case`: the row of each user's, and each case's, ladder
+    - `who`, `ladder` (per case): the user and the ladder
+    - `by_book`: as in `Users`
+    - `reference`: as in `PricedColumns`, but not `NONE` either where the estimator prices the market
+    - `row_of_case`: the row of each case, to write
     """
     n_ladders, begin, tick = 0, 0, np.int64(0)
+    net, reason = columns.net, columns.reason
     for c in range(ladder.size):
         at, v = ladder[c], who[c]
         if c == 0 or at != ladder[c - 1]:
             begin = n_ladders
             tick = main_markets(
-                np.int64(at), markets, segments, rows, book, net, reason, wanted, stamp, tick, work, mains, no_counts
-            )
-            if totals[at] >= 0:
+                np.int64(at), g.markets, g.segments, g.rows, g.book, net, reason, by_book, room.stamp, tick, room.work,
+                room.mains, room.no_counts,
+            )  # fmt: skip
+            if links.totals[at] >= 0:
                 tick = main_markets(
-                    np.int64(totals[at]), markets, segments, rows, book, net, reason, wanted, stamp, tick, work,
-                    total_mains, no_counts,
+                    np.int64(links.totals[at]), g.markets, g.segments, g.rows, g.book, net, reason, by_book,
+                    room.stamp, tick, room.work, room.total_mains, room.no_counts,
                 )  # fmt: skip
             else:
-                total_mains[:] = NONE
-        if row_of[v] < begin:
-            main, total_market = mains[v], total_mains[v]
+                room.total_mains[:] = NONE
+        if room.row_of[v] < begin:
+            main, total_market = room.mains[v], room.total_mains[v]
             is_shared = main >= 0 and reference[main] != NONE and (total_market < 0 or reference[total_market] != NONE)
             row = begin
-            while row < n_ladders and not (is_shared and market[row] == main and line[row] == total_market):
+            while row < n_ladders and not (is_shared and out.market[row] == main and out.line[row] == total_market):
                 row += 1
             if row == n_ladders:
-                total_of[row], user[row], market[row], line[row] = at, v, main, total_market
+                out.total_of[row], out.user[row], out.market[row], out.line[row] = at, v, main, total_market
                 n_ladders += 1
-            row_of[v] = row
-        row_of_case[c] = row_of[v]
+            room.row_of[v] = row
+        row_of_case[c] = room.row_of[v]
     n, n_all = 0, n_ladders
     while n < n_all:
-        at = total_of[n]
-        row = kind[at], sport[event[at]]
-        total_market = line[n]
-        line[n] = threshold[market[n]] if market[n] >= 0 else 0
-        shape[n], scale[n], table[n], level[n] = shapes[row], scales[row], tables[row], ladder_level[at]
-        total_of[n] = NONE
-        if shape[n] == middle.SKELLAM and n < n_ladders:
-            if totals[at] >= 0:
-                total_of[n] = n_all
-                total_of[n_all] = totals[at]
-                user[n_all] = user[n]
-                market[n_all] = total_market
+        at = out.total_of[n]
+        form_at = g.kind[at], forms.sport[g.event[at]]
+        total_market = out.line[n]
+        out.line[n] = g.threshold[out.market[n]] if out.market[n] >= 0 else 0
+        out.shape[n], out.scale[n], out.table[n] = forms.shape[form_at], forms.scale[form_at], forms.table[form_at]
+        out.level[n] = links.level[at]
+        out.total_of[n] = NONE
+        if out.shape[n] == middle.SKELLAM and n < n_ladders:
+            if links.totals[at] >= 0:
+                out.total_of[n] = n_all
+                out.total_of[n_all] = links.totals[at]
+                out.user[n_all] = out.user[n]
+                out.market[n_all] = total_market
                 n_all += 1
             else:
-                scale[n] = np.nan
+                out.scale[n] = np.nan
         n += 1
     return n_ladders, n_all
 
 
 @kernel
-def _scale(points, level, zero, zero_source, shape_tails, tail):
+def _scale(points: Longs, level: Floats, zero: Floats, zero_source: Bytes, shape_tails: Floats, tail: Floats) -> None:
     """Scale both sides of 0 of a fitted margin to the ladders' tails at plus and minus one half, `zero` (cases, 4).
 
     `shape_tails` (cases, 2) are the shape's tails there. In a game that cannot end level, a window across 0 is nan
     without the ladders' tails.
 
-    `zero_source` (per case) is the source of `zero`, and `level` that of the case's ladder.
+    `zero_source` (per case) is the source of `zero`, and `level` that of the case's ladder; `points` and `tail` (cases,
+    4) are the points and the tails.
     """
     for c in range(points.shape[0]):
         spans_zero = points[c, 0] < 0 and points[c, 3] > 0
@@ -536,10 +607,13 @@ def _scale(points, level, zero, zero_source, shape_tails, tail):
 
 
 @kernel
-def _share(ladder, points, base, zero, first_case, row_of_case):
+def _share(ladder: Longs, points: Longs, base: Longs, zero: Longs, first_case: Longs, row_of_case: Longs) -> Int:
     """Number the distinct (ladder, points, base, zero) of cases; equal ladders and points are adjacent.
 
-    Returns their number. `base` and `zero` are per case.
+    Returns their number.
+
+    - `ladder`, `points`, `base`, `zero`: per case
+    - `first_case` (per row), `row_of_case` (per case): to write
     """
     n_rows, begin = 0, 0
     for c in range(ladder.size):
@@ -602,17 +676,19 @@ def _locate(
     g, n = prices.groups, 2 * ladder.size
     user, market, line, shape, table, total_of, of_case = np.empty((7, n), np.int64)
     scale, level = np.empty((2, n))
-    reference = prices.reference
+    reference = prices.columns.reference
     if prices.close is not None:  # the estimate is the same for all users, too
         reference = np.where(np.isnan(prices.close.segment[g.segments[:-1]]), reference, np.int32(0))
-    users, books = prices.wanted.shape
-    n, rows = _bases(
-        who, ladder, g.markets, g.segments, g.rows, g.book, prices.net, prices.reason,
-        prices.by_book, reference, g.threshold, g.event, g.kind, links.totals, links.level,
-        forms.sport, forms.shape, forms.scale, forms.table, np.full(books, -1, np.int64), np.empty((5, users)),
-        np.empty(users, np.int64), np.empty(users, np.int64), np.full(users, -1, np.int64), np.empty(0, np.int32),
-        user, market, line, shape, scale, level, table, total_of, of_case,
+    users, books = prices.users.wanted.shape
+    mains, total_mains = np.empty((2, users), np.int64)
+    room = MainRoom(
+        np.full(books, NONE, np.int64), np.empty((5, users)), mains, total_mains, np.empty(0, np.int32),
+        np.full(users, NONE, np.int64),
     )  # fmt: skip
+    bases = BaseRows(user, market, line, shape, scale, level, table, total_of)
+    n, rows = map(int, _bases(
+        who, ladder, g, prices.columns, prices.users.by_book, reference, links, forms, room, bases, of_case
+    ))  # fmt: skip
     shapes = middle.Shapes(shape, scale, level, table, forms.weights)
     anchor = market_fair(prices, market[:rows], user[:rows])[:, 0].copy()
     if rows > n:

@@ -25,8 +25,8 @@ from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, SECOND, Floats, Ints, Longs, Words, dtype_of, grown
 from oddsengine.detection import question as finder
 from oddsengine.detection.kinds import KINDS, thresholds
+from oddsengine.detection.market_fair import market_fair
 from oddsengine.detection.search import FIGURES, LEGS
-from oddsengine.detection.sweep import market_fair
 from oddsengine.history.closing_consensus import Vote, Votes, closing_logits, located, votes_at
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
@@ -408,11 +408,13 @@ def closing_lines(
     else:
         fallback = market_fair(v, np.arange(g.threshold.size))[of, g.side] if of.size else np.empty(0)
         # A single book is no consensus; without a reference, `market_fair` uses the best prices.
-        speaks = (v.member[g.book] != 0) & (v.trusted != 0) & ~np.isnan(v.own) & (g.side == 0)
+        speaks = (
+            (v.references.member[g.book] != 0) & (v.columns.trusted != 0) & ~np.isnan(v.columns.own) & (g.side == 0)
+        )
         several = np.bincount(of[speaks], minlength=g.threshold.size) >= _MEMBERS
-        consensus = (v.reference == votes.CONSENSUS) & several
-        fair = np.where((v.reference >= 0) | consensus, 0.0, np.nan)[of] + fallback
-        reference = v.reference[of]
+        consensus = (v.columns.reference == votes.CONSENSUS) & several
+        fair = np.where((v.columns.reference >= 0) | consensus, 0.0, np.nan)[of] + fallback
+        reference = v.columns.reference[of]
     hashed = mix(question.hashes.ladder[g.ladder[of]], g.threshold[of].astype(np.int64), g.side.astype(np.int64))
     source = prepared.table["row"].gather(g.row).to_numpy().astype(np.int64)
     read = pl.DataFrame(
@@ -420,7 +422,7 @@ def closing_lines(
             "place": source,
             "side": finder.sides(question, np.arange(of.size, dtype=np.int32)),
             "fair_probability": fair,
-            "own_probability": v.own,
+            "own_probability": v.columns.own,
             "outcome": hashed,
             "sharp_book": question.labels.books[reference],
         }

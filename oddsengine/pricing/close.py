@@ -79,6 +79,11 @@ class Fair(NamedTuple):
     votes: BookLogits | None = None  # with those of one-sided prices, if these were estimated too
     own_se: Floats | None = None  # likewise, per row: the error of a one-sided estimate, nan for other prices
 
+    @property
+    def columns(self) -> "FairColumns":
+        """Those that are per row or per segment, for kernels."""
+        return FairColumns(self.row, self.flags, self.others, self.width, self.segment)
+
     def errors(self, groups: Groups, row: Ints | Longs) -> Floats:
         """Standard errors of some rows, in log-odds."""
         if self.of_model:
@@ -128,7 +133,7 @@ class LadderInput(NamedTuple):
 
 
 class FairColumns(NamedTuple):
-    """The columns of `Fair` to write; those of prices that are not needed are left unchanged."""
+    """The columns of `Fair` that kernels write and read; those of prices that are not needed are left unchanged."""
 
     row: Floats
     flags: npt.NDArray[np.uint16]

@@ -135,66 +135,60 @@ class Users(NamedTuple):
         return cls(wanted, counted, suspects, wanted.T.astype(np.float64, order="C"))
 
 
+class PricedColumns(NamedTuple):
+    """The prices of a board under one choice of references, method and commission; per row unless noted."""
+
+    reason: Bytes  # code of the guard that rejected the row, or 0
+    net: Floats  # price after commission, for the user's stake
+    own: Floats  # fair probability in the row's own book, nan if its market is incomplete
+    width: Floats  # overround of that market, a fraction
+    trusted: Bytes  # may be a reference
+    doubt: Bytes  # an opportunity that uses it is unconfirmed
+    reference: Ints  # per market: the book, `NONE` or `CONSENSUS`
+    fair: Floats  # per segment: the reference's probability, nan if none or a consensus
+    live: Bytes  # per market
+
+
+class ReferenceBooks(NamedTuple):
+    """Whose prices define what is fair, and when one book's do not alone."""
+
+    rank: Ints  # per book, as in `ViewSpec`, like the next two
+    weight: Floats
+    member: Bytes
+    weighted: bool  # the reference is always a consensus, with these weights
+    floor: float  # the least overround by which a consensus without weights divides
+    width_limit: float  # overround above which one book is not the reference, but a consensus
+
+
 @dataclass(frozen=True, eq=False)
 class FairPrices:
-    """The prices of a board under one choice of references, method and commission; per row unless noted.
+    """The prices of a board under one choice of references, method and commission, and what they follow from.
 
     Users who differ only in their books share them.
     """
 
     groups: Groups
     traits: Traits
+    columns: PricedColumns
+    references: ReferenceBooks
     now: int
     method: str
     timed: bool  # legs must be close in time, and fresh if live
     limits: catalog.Thresholds
-    rank: Ints  # per book, as in `ViewSpec`, like the next two
-    weight: Floats
-    member: Bytes
-    weighted: bool
     widest: int  # largest number of outcomes of any market
-    reason: Bytes  # code of the guard that rejected the row, or 0
-    net: Floats  # price after commission, for the user's stake
     fees: Fees
-    own: Floats  # fair probability in the row's own book, nan if its market is incomplete
-    width: Floats  # overround of that market, a fraction
-    trusted: Bytes  # may be a reference
-    doubt: Bytes  # an opportunity that uses it is unconfirmed
-    reference: Ints  # per market: the book, -1 none, -2 a consensus
-    fair: Floats  # per segment: the reference's probability, nan if none or a consensus
-    live: Bytes  # per market
     board: fair_close.CloseInput | None  # input of the estimator
     close: fair_close.Fair | None  # its result, if the method is `CLOSE`; or the prices of a model
     users: Users  # by default the one whose parameters these are
 
-    @property
-    def wanted(self) -> Bytes:
-        """(users, books): its prices are offers."""
-        return self.users.wanted
-
-    @property
-    def counted(self) -> Bytes:
-        """(users, books): it counts in medians."""
-        return self.users.counted
-
-    @property
-    def suspects(self) -> Bytes:
-        """Per user: 1 if +EV includes pre-match prices rejected by `outlier`."""
-        return self.users.suspects
-
-    @property
-    def by_book(self) -> Floats:
-        """(books, users): `wanted` as 1.0 or 0.0."""
-        return self.users.by_book
-
     @cached_property
     def offer(self) -> npt.NDArray[np.bool_]:
         """Per row: may be a leg of the first user."""
-        return np.asarray((self.reason == 0) & (self.wanted[0][self.groups.book] != 0))
+        return np.asarray((self.columns.reason == 0) & (self.users.wanted[0][self.groups.book] != 0))
 
     @cached_property
     def _lines(self) -> tuple[Bytes, Ints]:
-        return main_lines(self.groups, self.net, (~self.offer).view(np.uint8), self.wanted.shape[1])
+        return main_lines(self.groups, self.columns.net, (~self.offer).view(np.uint8), self.users.wanted.shape[1])
 
     @property
     def main(self) -> Bytes:
@@ -209,60 +203,55 @@ class FairPrices:
 
 @kernel
 def _refer(
-    needed, segments, rows, book, net, entry_rows, entry_prob, rank, member, weighted, width_limit, trusted, own, width,
-    reference, fair,
-):  # fmt: skip
+    needed: Bytes, g: Groups, entry_rows: Ints, entry_prob: Floats, references: ReferenceBooks, out: PricedColumns
+) -> None:
     """Set each row's own fair probability and width, and each market's reference with its probabilities if one book.
 
     Entries are those of `complete`, grouped by market.
 
-    - `needed` (uint8 per market): 1 if its reference is needed
-    - `segments`, `rows`, `book`: as in `Groups`
-    - `net`, `trusted`, `own`, `width`, `reference`, `fair`: as in `FairPrices`; the last four are written
+    - `needed` (per market): 1 if its reference is needed
     - `entry_rows`, `entry_prob`: rows of the entries and their fair probabilities
-    - `rank`, `member`, `weighted`: as in `ViewSpec`
-    - `width_limit`: overround above which one book is not the reference, but a consensus
     """
     entry = 0
-    for m in range(segments.size - 1):
+    for m in range(g.segments.size - 1):
         if needed[m] == 0:
             continue
-        s0, s1 = segments[m], segments[m + 1]
-        first, end = rows[s0], rows[s1]
+        s0, s1 = g.segments[m], g.segments[m + 1]
+        first, end = g.rows[s0], g.rows[s1]
         for i in range(first, end):
-            own[i] = np.nan
-            width[i] = np.nan
+            out.own[i] = np.nan
+            out.width[i] = np.nan
         while entry < entry_rows.size and entry_rows[entry] < end:
             n = s1 - s0
             total = 0.0
             for k in range(n):
-                total += 1.0 / net[entry_rows[entry + n - 1 - k]]
+                total += 1.0 / out.net[entry_rows[entry + n - 1 - k]]
             for k in range(entry, entry + n):
-                own[entry_rows[k]] = entry_prob[k]
-                width[entry_rows[k]] = total - 1.0
+                out.own[entry_rows[k]] = entry_prob[k]
+                out.width[entry_rows[k]] = total - 1.0
             entry += n
         best_rank = np.int32(UNRANKED)
         best_book = np.int32(NONE)
         is_wide = False
         for i in range(first, end):
-            b = book[i]
-            is_better = member[b] != 0 if weighted else rank[b] < best_rank
-            if is_better and trusted[i] != 0 and not np.isnan(own[i]):
-                if weighted:
-                    best_book = CONSENSUS
+            b = g.book[i]
+            is_better = references.member[b] != 0 if references.weighted else references.rank[b] < best_rank
+            if is_better and out.trusted[i] != 0 and not np.isnan(out.own[i]):
+                if references.weighted:
+                    best_book = np.int32(CONSENSUS)
                 else:
-                    best_rank = rank[b]
+                    best_rank = references.rank[b]
                     best_book = b
-                    is_wide = width[i] > width_limit
+                    is_wide = out.width[i] > references.width_limit
         if is_wide:
-            best_book = CONSENSUS
-        reference[m] = best_book
+            best_book = np.int32(CONSENSUS)
+        out.reference[m] = best_book
         for s in range(s0, s1):
-            fair[s] = np.nan
+            out.fair[s] = np.nan
             if best_book >= 0:
-                for i in range(rows[s], rows[s + 1]):
-                    if book[i] == best_book and trusted[i] != 0 and not np.isnan(own[i]):
-                        fair[s] = own[i]
+                for i in range(g.rows[s], g.rows[s + 1]):
+                    if g.book[i] == best_book and out.trusted[i] != 0 and not np.isnan(out.own[i]):
+                        out.fair[s] = out.own[i]
 
 
 def view_spec(
@@ -364,8 +353,14 @@ def fair_prices(
     net = after_fees(g.odds, g.book, live, spec.fees) if spec.fees.charging.any() else g.odds
     widest = int(traits.outcomes.max(initial=2))
     trusted = ((guarded.reason | guarded.not_reference) == 0).view(np.uint8)
-    own, width = np.full(n, np.nan), np.full(n, np.nan)
-    reference, fair = np.full(markets, -1, np.int32), np.full(segments, np.nan)
+    columns = PricedColumns(
+        guarded.reason, net, np.full(n, np.nan), np.full(n, np.nan), trusted, guarded.doubt,
+        np.full(markets, NONE, np.int32), np.full(segments, np.nan), g.live[g.ladder],
+    )  # fmt: skip
+    references = ReferenceBooks(
+        spec.rank, spec.weight, spec.member, spec.weighted, float(limits.reference_floor),
+        float(limits.reference_wide + limits.epsilon),
+    )  # fmt: skip
     if referred:
         entry_rows, entry_odds = np.empty(n, np.int32), np.empty(n)
         entry_ends = np.zeros(n // 2 + 2, np.int64)
@@ -377,9 +372,8 @@ def fair_prices(
         entry_ends = entry_ends[: entries + 1]
         used = entry_ends[-1]
         _refer(
-            some, g.segments, g.rows, g.book, net, entry_rows[:used],
-            devig_groups(entry_odds[:used], entry_ends, devig_method(spec.method)), spec.rank, spec.member,
-            spec.weighted, limits.reference_wide + limits.epsilon, trusted, own, width, reference, fair,
+            some, g, entry_rows[:used], devig_groups(entry_odds[:used], entry_ends, devig_method(spec.method)),
+            references, columns,
         )  # fmt: skip
     close = None
     if referred and spec.method == CLOSE and board is not None:
@@ -397,29 +391,18 @@ def fair_prices(
         close = spec.model.fair(g, ladder)
     fees = Fees(spec.fees, spec.replaced, depth)
     if depth is not None or spec.stake is not None:  # what is offered; the fair prices above are from the best levels
-        net = offered(g.odds, g.book, live, net, fees, spec.stake)
+        columns = columns._replace(net=offered(g.odds, g.book, live, net, fees, spec.stake))
     return FairPrices(
         groups=g,
         traits=traits,
+        columns=columns,
+        references=references,
         now=guarded.now,
         method=spec.method,
         timed=CODES["stale"] not in off and guarded.now != NO_TIME,
         limits=limits,
-        rank=spec.rank,
-        weight=spec.weight,
-        member=spec.member,
-        weighted=spec.weighted,
         widest=widest,
-        reason=guarded.reason,
-        net=net,
         fees=fees,
-        own=own,
-        width=width,
-        trusted=trusted,
-        doubt=guarded.doubt,
-        reference=reference,
-        fair=fair,
-        live=g.live[g.ladder],
         board=board,
         close=close,
         users=Users.of([spec]),

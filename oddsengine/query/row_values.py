@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import Floats, Ints, Longs
-from oddsengine.detection.sweep import edges, market_fair
+from oddsengine.detection.edges import edges
+from oddsengine.detection.market_fair import market_fair
 from oddsengine.live.replica import ReadState
 from oddsengine.pricing.references import CLOSE, fair_prices, view_spec
 
@@ -54,9 +55,9 @@ def fair_of_rows(shown: ReadState, slots: Ints, books: frozenset[str] | None, me
     markets, place = np.unique(market, return_inverse=True)
     probability, ev = market_fair(view, markets), np.full(g.row.size, np.nan)
     hits = edges(view, np.zeros(markets.size, np.int64), markets, np.full(1, -np.inf))
-    ev[hits.row] = hits.fair * view.net[hits.row] - 1.0
+    ev[hits.row] = hits.fair * view.columns.net[hits.row] - 1.0
     segment = np.searchsorted(g.rows, at, side="right") - 1
     out.probability[found] = probability[place, segment - g.segments[market]]
-    out.ev[found], out.hold[found], out.own[found] = ev[at], view.width[at], view.own[at]
+    out.ev[found], out.hold[found], out.own[found] = ev[at], view.columns.width[at], view.columns.own[at]
     out.outcome[found], out.ladder[found] = segment, g.ladder[market]
     return out

@@ -51,7 +51,7 @@ def test_a_price_for_a_stake_is_what_its_ladder_pays(sides: dict[tuple[str, str]
     odds = table(sides)
     question = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds(), stake=stake)
     g, facts = question.prices.groups, question.prepared.shown
-    for net, row in zip(question.prices.net.tolist(), g.row.tolist(), strict=True):
+    for net, row in zip(question.prices.columns.net.tolist(), g.row.tolist(), strict=True):
         before = odds.row(row, named=True)
         levels, book = sides[before["sportsbook"], before["selection"]], catalog.book(before["sportsbook"])
         best = float(charged(before["odds_decimal"], book.commission, book.fee))
@@ -69,7 +69,7 @@ def test_a_price_for_a_stake_is_no_better_than_the_price() -> None:
     """A level that is better than the price is a contradiction; what is shown cannot be beaten."""
     odds = table({("x1", "Over"): [(2.0, 100.0)]}).with_columns(levels=pl.lit("3.0:100"))
     question = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds(), stake=50.0)
-    assert question.prices.net.tolist() == [2.0]
+    assert question.prices.columns.net.tolist() == [2.0]
 
 
 def test_finders_take_a_stake() -> None:
@@ -93,7 +93,7 @@ def test_fees_are_the_users_or_those_of_the_price_or_those_of_the_book(own: Any,
     odds = table({("fanduel", "Over"): side}, **own)
     question = ask(oe.prepare(odds, guards=[]), None, None, None, mine, thresholds(), stake=150.0)
     commission, fee = (0.05, 0.0) if mine else (own.get("commission") or 0.0, own.get("contract_fee") or 0.0)
-    assert question.prices.net.tolist() == pytest.approx([with_cents(side, 150.0, commission, fee)])
+    assert question.prices.columns.net.tolist() == pytest.approx([with_cents(side, 150.0, commission, fee)])
 
 
 @pytest.mark.parametrize("levels", [None, "2.0:1000"])
@@ -104,10 +104,10 @@ def test_the_fee_of_an_order_is_rounded_up_to_cents(levels: str | None) -> None:
         odds = odds.with_columns(levels=pl.lit(levels))
     for contracts, unrounded, price in ((1, 0.5175, 0.52), (100, 51.75, 51.75), (7, 3.6225, 3.63)):
         question = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds(), stake=unrounded)
-        assert question.prices.net.tolist() == pytest.approx([contracts / price])
-        assert question.prices.net.tolist() == pytest.approx([contract_odds(contracts, 0.5, 0.07)])
+        assert question.prices.columns.net.tolist() == pytest.approx([contracts / price])
+        assert question.prices.columns.net.tolist() == pytest.approx([contract_odds(contracts, 0.5, 0.07)])
     at_best = ask(oe.prepare(odds, guards=[]), None, None, None, None, thresholds())
-    assert at_best.prices.net.tolist() == pytest.approx([1.0 / 0.5175]), "without a stake, no order is known"
+    assert at_best.prices.columns.net.tolist() == pytest.approx([1.0 / 0.5175]), "without a stake, no order is known"
 
 
 def test_a_board_prices_a_stake_with_the_same_rounded_fee() -> None:

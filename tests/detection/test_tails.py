@@ -156,7 +156,7 @@ def test_totals_that_users_see_differently_are_told_apart(first: str) -> None:
 
 def test_providers_of_ladders_that_are_asked_for_several_times() -> None:
     offsets, provider, out = np.arange(3), np.arange(2, dtype=np.int32), np.empty(4, np.int64)
-    tails._providers(  # type: ignore[no-untyped-call]
+    tails._providers(
         np.array([0, 0, 1, 1]), offsets, offsets, np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), provider,
         np.zeros(3, np.uint8), np.full(3, -1), out,
     )  # fmt: skip
@@ -171,7 +171,7 @@ def test_a_ladder_without_a_line_at_one_half_is_shifted_to_the_moneyline(low: in
     logits = [np.log(q / (1.0 - q)) for q in (np.array(known), tail[0])]
     wanted = 1.0 / (1.0 + np.exp(-logits[1] - np.mean(logits[0] - logits[1])))
     none, offsets = np.full(2, -1), np.array([0, 2, 4])
-    tails._centre(  # type: ignore[no-untyped-call]
+    tails._centre(
         np.array([1]), np.array([[low, low, 150, 150]]), np.arange(3), offsets, np.array([0, 150], np.int32),
         np.array([-1, 0]), none, np.array([np.nan, level]), close, np.array([1], np.uint8), tail,
     )  # fmt: skip

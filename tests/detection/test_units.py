@@ -20,14 +20,15 @@ from support.rows import total
 
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, Longs
-from oddsengine.detection import arbitrages, ev, low_hold, middles, opportunity_ids
+from oddsengine.detection import arbitrages, edges, ev, low_hold, middles, opportunity_ids
 from oddsengine.detection import question as board
-from oddsengine.detection import sweep as detect
 from oddsengine.detection.kinds import thresholds
+from oddsengine.detection.leg_times import oldest_live
+from oddsengine.detection.legs import _two_digits, best_legs
 from oddsengine.detection.opportunity_ids import Hashes
 from oddsengine.detection.question import PreparedTable, Question, prepare
 from oddsengine.detection.search import Cases, Search
-from oddsengine.detection.sweep import Scope, Thresholds
+from oddsengine.detection.sweep import Scope, Thresholds, prices_of
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.pricing.close_table import BITS
 from oddsengine.pricing.references import FairPrices, Users, fair_prices, view_spec
@@ -174,9 +175,9 @@ def test_a_market_without_a_set_of_prices_has_no_legs() -> None:
         *total("fanduel", 222.5, None, 2.1), *total("fanduel", 223.5, 2.2, 1.8),
     ]  # fmt: skip
     prepared = prepare(frame(quoted), now=MOMENT, guards=[])
-    view = detect.prices_of(prepared.identity, prepared.guarded, prepared.off, None, None, "power", None)
+    view = prices_of(prepared.identity, prepared.guarded, prepared.off, None, None, "power", None)
     markets = np.array([0, 1, 2, 3])
-    legs = detect.best_legs(view, np.zeros(4, np.int64), markets, distinct=True)
+    legs = best_legs(view, np.zeros(4, np.int64), markets, distinct=True)
     assert np.isfinite(legs.total).tolist() == [True, False, False, False]
     assert (legs.rows >= 0).all(axis=1).tolist() == [True, False, False, False]
     assert (legs.rows[1:] == -1).all()
@@ -202,7 +203,7 @@ def test_views_share_fair_prices(rows: list[Row], words: Words, others: list[str
     made_for = view_spec(identity.books, identity.traits, **{**words, "books": others})
     shared = fair_prices(identity.groups, identity.traits, prepared.guarded, made_for, prepared.off)
     mine = replace(shared, users=Users.of([view_spec(identity.books, identity.traits, **words)]))
-    alike(mine, detect.prices_of(identity, prepared.guarded, prepared.off, *words.values()))
+    alike(mine, prices_of(identity, prepared.guarded, prepared.off, *words.values()))
     for name in ("net", "own", "width", "trusted", "reference", "fair"):
         assert getattr(mine, name) is getattr(shared, name)
     whole = question(prepared, words)
@@ -216,9 +217,9 @@ def close_edges(v: FairPrices, who: Longs, markets: Longs, least: npt.NDArray[np
     g, close, out = v.groups, v.close, list[tuple[float, ...]]()
     assert close is not None
     for c, m in zip(who.tolist(), markets.tolist(), strict=True):
-        live = bool(v.live[m])
-        allowed = {0, CODES["outlier"]} if v.suspects[c] and not live else {0}
-        oldest = detect.oldest_live(v) if v.timed and live else NO_TIME
+        live = bool(v.columns.live[m])
+        allowed = {0, CODES["outlier"]} if v.users.suspects[c] and not live else {0}
+        oldest = oldest_live(v) if v.timed and live else NO_TIME
         for s in range(g.segments[m], g.segments[m + 1]):
             others, t = [], int(g.equivalent[s]) if g.equivalent.size else s
             while t != s:
@@ -226,14 +227,14 @@ def close_edges(v: FairPrices, who: Longs, markets: Longs, least: npt.NDArray[np
                 t = int(g.equivalent[t])
             best: dict[int, tuple[float, ...]] = {}
             for r in range(g.rows[s], g.rows[s + 1]):
-                b, x = int(g.book[r]), float(v.net[r])
-                doubted = v.reason[r] == 0 and int(close.flags[r]) & BITS["suspect"] and not v.suspects[c]
-                if v.reason[r] not in allowed or doubted:
+                b, x = int(g.book[r]), float(v.columns.net[r])
+                doubted = v.columns.reason[r] == 0 and int(close.flags[r]) & BITS["suspect"] and not v.users.suspects[c]
+                if v.columns.reason[r] not in allowed or doubted:
                     continue
-                if v.wanted[c, b] and not np.isnan(close.row[r]) and g.seen[r] >= oldest:
+                if v.users.wanted[c, b] and not np.isnan(close.row[r]) and g.seen[r] >= oldest:
                     p = min([float(close.row[r]), *(q for q in others if not np.isnan(q))])
-                    if p * x >= 1.0 + least[c] and (b not in best or x > v.net[int(best[b][1])]):
-                        best[b] = (c, r, p, float(close.width[r]), float(g.seen[r]), float(v.doubt[r]))
+                    if p * x >= 1.0 + least[c] and (b not in best or x > v.columns.net[int(best[b][1])]):
+                        best[b] = (c, r, p, float(close.width[r]), float(g.seen[r]), float(v.columns.doubt[r]))
             out += best.values()
     return out
 
@@ -241,11 +242,11 @@ def close_edges(v: FairPrices, who: Longs, markets: Longs, least: npt.NDArray[np
 @given(rows=boards(), words=users(), timed=st.booleans(), least=st.sampled_from([-0.5, 0.0, 0.02]))
 def test_edges_over_the_close_are_their_twin(rows: list[Row], words: Words, timed: bool, least: float) -> None:
     v = question(prepare(frame(rows), now=MOMENT), {**words, "sharp": None, "method": None}).prices
-    everyone = np.ones_like(v.wanted)
-    users = Users.from_books(np.concatenate([v.wanted, everyone]), v.counted, np.array([0, 1], np.uint8))
+    everyone = np.ones_like(v.users.wanted)
+    users = Users.from_books(np.concatenate([v.users.wanted, everyone]), v.users.counted, np.array([0, 1], np.uint8))
     v = replace(v, timed=timed, users=users)
     who, markets = (x.ravel() for x in np.indices((2, v.groups.threshold.size)))
-    found = detect.edges(v, who, markets, np.array([least, -1.0]))
+    found = edges.edges(v, who, markets, np.array([least, -1.0]))
     assert np.isnan(found.gap).all()
     columns = (found.who, found.row, found.fair, found.width, found.seen, found.doubt)
     given_ = sorted(zip(*(column.astype(np.float64).tolist() for column in columns), strict=True))
@@ -326,7 +327,7 @@ def test_two_digits_of_a_probability(probability: float, change: float) -> None:
     """Equal if the texts are; a tie differs from both sides."""
     other = min(max(probability + change, 1e-6), 0.9999)
     texts = [b"%.2g" % round(value, 6) for value in (probability, other)]
-    codes = [detect._two_digits(value) for value in (probability, other)]  # type: ignore[no-untyped-call]
+    codes = [_two_digits(value) for value in (probability, other)]
     same = codes[0] == codes[1]
     ties = any(_tie(value) for value in (probability, other))
     assert same == (texts[0] == texts[1]) or (ties and not same)
@@ -383,7 +384,9 @@ def test_a_threshold_leaves_out_what_is_worth_less_and_nothing_else(seed: int, m
         figures = np.array(sorted(found.values()))
         least = rng.choice(figures, 25)
         v = whole.prices
-        columns = (np.repeat(column, least.size, axis=0) for column in (v.wanted, v.counted, v.suspects))
+        columns = (
+            np.repeat(column, least.size, axis=0) for column in (v.users.wanted, v.users.counted, v.users.suspects)
+        )
         users = Users.from_books(*columns)
         kept = worths(replace(whole, prices=replace(v, users=users), thresholds=wanted(**{kind: least})))[kind]
         for user, bound in enumerate(least.tolist()):

@@ -11,9 +11,9 @@ import polars as pl
 from oddsengine.detection import kinds, opportunity_ids
 from oddsengine.detection import question as board
 from oddsengine.detection.kinds import Bound, Figure, Kind, Order, Threshold
+from oddsengine.detection.leg_times import ages
 from oddsengine.detection.question import Question
 from oddsengine.detection.search import FIGURES, Located, Opened, Search
-from oddsengine.detection.sweep import ages
 from oddsengine.maths.odds import decimal_to_american
 
 _TIME = pl.Datetime("us", "UTC")
@@ -49,32 +49,32 @@ def find(search: Search) -> Standouts:
     for user, least in enumerate(search.thresholds["min_lead"].tolist()):
         if not np.isfinite(least):
             continue
-        books = v.wanted[user][g.book] != 0
-        rows = np.flatnonzero((v.reason == 0) & books & (search.scope.markets[g.market] != 0))
-        rows = rows[np.lexsort((g.book[rows], -v.net[rows], segment[rows]))]
+        books = v.users.wanted[user][g.book] != 0
+        rows = np.flatnonzero((v.columns.reason == 0) & books & (search.scope.markets[g.market] != 0))
+        rows = rows[np.lexsort((g.book[rows], -v.columns.net[rows], segment[rows]))]
         for same in np.split(rows, np.flatnonzero(np.diff(segment[rows])) + 1):
             others = [at for at in same.tolist() if g.book[at] != g.book[same[0]]]
-            if others and v.net[same[0]] / v.net[others[0]] - 1.0 >= least - search.epsilon:
+            if others and v.columns.net[same[0]] / v.columns.net[others[0]] - 1.0 >= least - search.epsilon:
                 who.append(user)
                 row.append(int(same[0]))
-                beaten.append(float(v.net[others[0]]))
+                beaten.append(float(v.columns.net[others[0]]))
     at = np.array(row, np.int32)
     named = opportunity_ids.of_prices("standout", g, search.hashes, g.market[at].astype(np.int64), at)
-    return Standouts(np.array(who, np.int64), at, np.array(beaten), v.net[at] / np.array(beaten) - 1.0, named)
+    return Standouts(np.array(who, np.int64), at, np.array(beaten), v.columns.net[at] / np.array(beaten) - 1.0, named)
 
 
 def opened(search: Search, found: Standouts, _: Any) -> Opened:
     v = search.prices
     figures = np.full((found.row.size, FIGURES), np.nan)
-    figures[:, 0], figures[:, 1], figures[:, 2] = found.lead, v.net[found.row], found.beaten
-    figures[:, -1] = v.doubt[found.row]
+    figures[:, 0], figures[:, 1], figures[:, 2] = found.lead, v.columns.net[found.row], found.beaten
+    figures[:, -1] = v.columns.doubt[found.row]
     return Opened(found.who, found.id, v.groups.market[found.row].astype(np.int64), found.row[:, None], figures)
 
 
 def located(question: Question, found: Standouts) -> Located:
     row = found.row[:, None]
     market = question.prices.groups.market[row].astype(np.int64)
-    return Located(opportunity_ids.hexadecimal(found.id), market, row, 1.0 / question.prices.net[row])
+    return Located(opportunity_ids.hexadecimal(found.id), market, row, 1.0 / question.prices.columns.net[row])
 
 
 def build(question: Question, found: Standouts) -> pl.DataFrame:
@@ -90,8 +90,8 @@ def build(question: Question, found: Standouts) -> pl.DataFrame:
             "next_odds": found.beaten,
             "odds_american": decimal_to_american(v.groups.odds[found.row]),
             "oldest_odds_age_seconds": board.nullable(ages(v.now, v.groups.seen[found.row])),
-            "warnings": board.warned({"UNCONFIRMED": v.doubt[found.row] != 0}),
-            "unconfirmed": v.doubt[found.row] != 0,
+            "warnings": board.warned({"UNCONFIRMED": v.columns.doubt[found.row] != 0}),
+            "unconfirmed": v.columns.doubt[found.row] != 0,
             "odds_id": base["id"],
         },
         SCHEMA,
