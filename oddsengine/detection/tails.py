@@ -201,7 +201,7 @@ class TailSpeakers(NamedTuple):
 @kernel
 def _fill(
     j: Int, segment: Int, scale: Float, shift: Float, rows: Longs, book: Ints, own: Floats, trusted: Bytes,
-    held: BookTails, n: Int,
+    book_tails: BookTails, n: Int,
 ) -> Int:  # fmt: skip
     """Store `scale` p + `shift` at point `j` for the books of a segment (fair probability p) without a tail there yet.
 
@@ -217,33 +217,39 @@ def _fill(
         if np.isnan(own[i]):
             continue
         b = book[i]
-        if np.isnan(held.tails[_ANY, 0, b]):
+        if np.isnan(book_tails.tails[_ANY, 0, b]):
             if j > 0:
                 continue
             k = n
-            while k > 0 and held.ids[k - 1] > b:
-                held.ids[k] = held.ids[k - 1]
+            while k > 0 and book_tails.ids[k - 1] > b:
+                book_tails.ids[k] = book_tails.ids[k - 1]
                 k -= 1
-            held.ids[k] = b
+            book_tails.ids[k] = b
             n += 1
         p = own[i] * scale + shift
-        if np.isnan(held.tails[_ANY, j, b]):
-            held.tails[_ANY, j, b] = p
-        if trusted[i] != 0 and np.isnan(held.tails[_TRUSTED, j, b]):
-            held.tails[_TRUSTED, j, b] = p
+        if np.isnan(book_tails.tails[_ANY, j, b]):
+            book_tails.tails[_ANY, j, b] = p
+        if trusted[i] != 0 and np.isnan(book_tails.tails[_TRUSTED, j, b]):
+            book_tails.tails[_TRUSTED, j, b] = p
     return n
 
 
 @inlined
 def _median_tails(
-    row: Int, n_speakers: Int, counted: Bytes, provider: Ints, held: BookTails, speakers: TailSpeakers, out: TailRows
+    row: Int,
+    n_speakers: Int,
+    counted: Bytes,
+    provider: Ints,
+    book_tails: BookTails,
+    speakers: TailSpeakers,
+    out: TailRows,
 ) -> None:
     """Write the median of the books' tails, one book per provider, to a row.
 
     - `row`: the row; `n_speakers` books have all four tails
     - `counted` (per book): those that count for the user; `provider`: as in `Traits`
     """
-    order, spread, tails, column = speakers.order, speakers.spread, held.tails, held.column
+    order, spread, tails, column = speakers.order, speakers.spread, book_tails.tails, book_tails.column
     n_providers = 0
     for k in range(n_speakers):
         b = speakers.books[k]
@@ -273,7 +279,7 @@ def _median_tails(
 @kernel
 def _read(
     cases: TailCases, g: Groups, columns: PricedColumns, rank: Ints, counted: Bytes, provider: Ints, links: Curves,
-    held: BookTails, speakers: TailSpeakers, out: TailRows,
+    book_tails: BookTails, speakers: TailSpeakers, out: TailRows,
 ) -> Int:  # fmt: skip
     """Tails of cases (ladder, four points) from the first reference that has all four, else the books' median.
 
@@ -296,21 +302,23 @@ def _read(
         if not is_repeat:
             for k in range(n):
                 for j in range(4):
-                    held.tails[_ANY, j, held.ids[k]] = held.tails[_TRUSTED, j, held.ids[k]] = np.nan
-            n = _hold(at, points[c], g, columns.own, columns.trusted, links, held)
+                    book_tails.tails[_ANY, j, book_tails.ids[k]] = book_tails.tails[_TRUSTED, j, book_tails.ids[k]] = (
+                        np.nan
+                    )
+            n = _hold(at, points[c], g, columns.own, columns.trusted, links, book_tails)
             begin = n_rows
             best_rank, best_book, n_speakers = np.int32(UNRANKED), np.int32(NONE), 0
             for k in range(n):
-                b = held.ids[k]
-                if _falls(held.tails, _ANY, held.column, b):
+                b = book_tails.ids[k]
+                if _falls(book_tails.tails, _ANY, book_tails.column, b):
                     speakers.books[n_speakers] = b
                     n_speakers += 1
-                if rank[b] < best_rank and _falls(held.tails, _TRUSTED, held.column, b):
+                if rank[b] < best_rank and _falls(book_tails.tails, _TRUSTED, book_tails.column, b):
                     best_rank, best_book = rank[b], b
             if best_book >= 0:
                 out.source[n_rows], out.first_case[n_rows] = LADDER, c
                 for j in range(4):
-                    out.tail[n_rows, j] = held.tails[_TRUSTED, held.column[j], best_book]
+                    out.tail[n_rows, j] = book_tails.tails[_TRUSTED, book_tails.column[j], best_book]
                 n_rows += 1
         if n_rows > begin and out.source[begin] == LADDER:  # the same for all users
             out.of[c] = begin
@@ -327,7 +335,7 @@ def _read(
             continue
         n_rows += 1
         speakers.of_row[row], out.source[row], out.first_case[row] = bits, NOWHERE, c
-        _median_tails(row, n_speakers, counted[cases.who[c]], provider, held, speakers, out)
+        _median_tails(row, n_speakers, counted[cases.who[c]], provider, book_tails, speakers, out)
     return n_rows
 
 
@@ -348,7 +356,7 @@ def _segment(point: Int, low: Int, end: Int, segments: Longs, threshold: Ints) -
 
 
 @kernel
-def _hold(at: Int, points: Longs, g: Groups, own: Floats, trusted: Bytes, links: Curves, held: BookTails) -> Int:
+def _hold(at: Int, points: Longs, g: Groups, own: Floats, trusted: Bytes, links: Curves, book_tails: BookTails) -> Int:
     """Collect each book's tails of a ladder at four points. Returns the number of books.
 
     - `at`, `points`: the ladder and the points
@@ -360,25 +368,25 @@ def _hold(at: Int, points: Longs, g: Groups, own: Floats, trusted: Bytes, links:
     n: Int = np.int64(0)
     for j in range(4):
         point = points[j]
-        held.column[j] = j
+        book_tails.column[j] = j
         if j > 0 and point == points[j - 1]:
-            held.column[j] = held.column[j - 1]
+            book_tails.column[j] = book_tails.column[j - 1]
             continue
         segment = _segment(point, first, end, g.segments, g.threshold)
         mirror_segment = _segment(-point, first, end, g.segments, g.threshold)
-        n = _fill(j, segment, 1.0, 0.0, g.rows, g.book, own, trusted, held, n)
+        n = _fill(j, segment, 1.0, 0.0, g.rows, g.book, own, trusted, book_tails, n)
         if abs(point) == _HALF and has_level:
             shift = 0.0 if point == _HALF else level
             if two >= 0:
-                n = _fill(j, g.segments[two], 1.0 - level, shift, g.rows, g.book, own, trusted, held, n)
+                n = _fill(j, g.segments[two], 1.0 - level, shift, g.rows, g.book, own, trusted, book_tails, n)
             shift = -level if point == _HALF else level
-            n = _fill(j, mirror_segment, 1.0, shift, g.rows, g.book, own, trusted, held, n)
+            n = _fill(j, mirror_segment, 1.0, shift, g.rows, g.book, own, trusted, book_tails, n)
         elif abs(point) == _HALF and three >= 0:
             s = g.segments[three]
             if point == _HALF:
-                n = _fill(j, s, 1.0, 0.0, g.rows, g.book, own, trusted, held, n)
+                n = _fill(j, s, 1.0, 0.0, g.rows, g.book, own, trusted, book_tails, n)
             else:
-                n = _fill(j, s + 2, -1.0, 1.0, g.rows, g.book, own, trusted, held, n)
+                n = _fill(j, s + 2, -1.0, 1.0, g.rows, g.book, own, trusted, book_tails, n)
         if n == 0:
             break
     return n
