@@ -23,7 +23,7 @@ from oddsengine.board.ageing import age, schedule
 from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
 from oddsengine.board.facts import Before, Facts
-from oddsengine.board.flap import Levels
+from oddsengine.board.flap import FlapLimits, Levels
 from oddsengine.board.names import Names
 from oddsengine.board.partitions import DIRTY, Partitions
 from oddsengine.board.row_links import without_depth
@@ -58,7 +58,6 @@ from oddsengine.identity.layout import (
     REMOVED,
     Lists,
     PartitionColumns,
-    PriceColumns,
     TermColumns,
     gather,
 )
@@ -340,15 +339,15 @@ class Board:
             quoted = CodedQuotes._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
         ids = row_ids(self.names.terms.id.values[term], self.names.books.hash.values[book])
+        flapping = FlapLimits(
+            limits.flap_away, limits.flap_back, int(limits.flap_window_s), limits.flap_observations, limits.flap_agree,
+            limits.flap_returns_live,
+        )  # fmt: skip
         done = 0
         while done < n:
             done, rows.top, rows.spares, entered = _apply(
-                done, *quoted, ids, now,
-                rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved,
-                rows.renewed, rows.state, rows.flags, rows.level, rows.level_time, rows.level_observation,
-                rows.observations, rows.same, rows.depth, rows.record, rows.levels, rows.by_key, rows.by_id, rows.spare,
-                rows.spares, rows.top, limits.flap_away, limits.flap_back, int(limits.flap_window_s),
-                limits.flap_observations, limits.flap_agree, limits.flap_returns_live, slots, what,
+                done, quoted, ids, now, rows.quoted, rows.history, rows.tables, rows.spares, rows.top, flapping,
+                slots, what,
             )  # fmt: skip
             rows.entries += entered
             if done < n:
@@ -593,7 +592,7 @@ class Board:
         """Some partitions sorted as a board of their own."""
         rows, names, held = self.rows, self.names, self.partitions
         return gather(
-            PriceColumns(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
+            rows.prices,
             TermColumns(
                 names.terms.place.values,
                 names.terms.tie.values,
