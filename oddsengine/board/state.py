@@ -45,7 +45,7 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.undo import Undo
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Int, Ints, Longs, Words
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import distinct
@@ -117,7 +117,9 @@ class BoardContent(NamedTuple):
 
 
 @kernel
-def _unlisted(slots, key, state, seen, books, is_listed, time, out):
+def _unlisted(
+    slots: Ints, key: Longs, state: Bytes, seen: Longs, books: Bytes, is_listed: Bytes, time: Int, out: Ints
+) -> int:
     """Rows of books among `slots` that are on the board, not listed, and not seen after a time. Returns a count.
 
     - `books` (uint8 per book): 1 for the books in question
@@ -136,9 +138,9 @@ def _unlisted(slots, key, state, seen, books, is_listed, time, out):
 
 @kernel
 def _judge(
-    slots, new_reason, new_rejected, new_not_reference, new_doubt, reason, rejected, not_reference, doubt, pending,
-    changed_slots, old_rejected,
-):  # fmt: skip
+    slots: Ints, new_reason: Bytes, new_rejected: Bytes, new_not_reference: Bytes, new_doubt: Bytes, reason: Bytes,
+    rejected: Bytes, not_reference: Bytes, doubt: Bytes, pending: Bytes, changed_slots: Ints, old_rejected: Bytes,
+) -> int:  # fmt: skip
     """Store verdicts, and mark rows that have another one; list rows whose rejection changed. Returns their number.
 
     - `new_reason`, `new_rejected`, `new_not_reference`, `new_doubt`: the verdicts of these rows; the last two may be
@@ -163,7 +165,10 @@ def _judge(
 
 
 @kernel
-def _until(partitions, ladder_partition, markets, segments, rows, seen, reason, gap, until):
+def _until(
+    partitions: Longs, ladder_partition: Ints, markets: Longs, segments: Longs, rows: Longs, seen: Longs,
+    reason: Bytes, gap: Int, until: Longs,
+) -> None:  # fmt: skip
     """Per partition: the oldest time of its accepted prices plus the gap; `EARLIEST` if they are further apart.
 
     - `partitions` (per partition of the search): the partition
