@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine._jit import kernel
+from oddsengine._jit import inlined, kernel
 from oddsengine.columns import NONE, SECOND, Bytes, Float, Int, Ints, Longs
 from oddsengine.identity.layout import FLAP, LIVE
 
@@ -120,7 +120,7 @@ def _free(slot: Int, history: RowHistory) -> None:
     history.record[slot] = NONE
 
 
-@kernel
+@inlined
 def _drop_old(slot: Int, second: Int, observation: Int, history: RowHistory, limits: FlapLimits) -> None:
     """Drop what is old from a row's record, before short numbers wrap around, and the record if nothing is left."""
     levels, r, n = history.levels, history.record[slot], np.int64(history.depth[slot])
@@ -151,7 +151,7 @@ def _drop_old(slot: Int, second: Int, observation: Int, history: RowHistory, lim
         _free(slot, history)
 
 
-@kernel
+@inlined
 def _look_back(
     slot: Int, probability: Int, second: Int, observation: Int, history: RowHistory, flags: Bytes, limits: FlapLimits
 ) -> None:
@@ -186,7 +186,7 @@ def _look_back(
         high = max(high, x)
 
 
-@kernel
+@inlined
 def _keep_level(slot: Int, history: RowHistory) -> None:
     """Add a row's newest level to its earlier ones, of which the oldest is dropped if there are too many."""
     levels, r, n = history.levels, history.record[slot], np.int64(history.depth[slot])

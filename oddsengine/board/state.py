@@ -593,9 +593,15 @@ class Board:
             rows.reason[slots], nothing, rows.not_reference[slots], rows.doubt[slots], self.moment, self.limits
         )
 
+    @property
+    def lists(self) -> Lists:
+        """The rows of each partition."""
+        held, codes = self.partitions, self.names.partitions
+        return Lists(held.start, held.size, held.pool, codes.event.values, codes.live.values)
+
     def gather(self, partitions: Longs) -> PartitionColumns:
         """Some partitions sorted as a board of their own."""
-        rows, names, held = self.rows, self.names, self.partitions
+        rows, names = self.rows, self.names
         return gather(
             rows.prices,
             TermColumns(
@@ -606,7 +612,7 @@ class Board:
                 names.tables.traits.outcomes,
             ),
             names.tables.equivalents,
-            Lists(held.start, held.size, held.pool, names.partitions.event.values, names.partitions.live.values),
+            self.lists,
             partitions,
             mismatch=CODES["price_mismatch"] not in self.off,
             agree=self.limits.flap_agree,
