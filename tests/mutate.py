@@ -97,6 +97,8 @@ TESTS: dict[str, str] = {
     "oddsengine/pricing/momentum.py": "pricing/close simulate/simulated_books detection/fair live/engine",
     "oddsengine/tables/expressions.py": "tables/expressions",
     "oddsengine/maths/middle.py": "maths/middle detection/tails detection/finders",
+    "oddsengine/maths/distributions.py": "maths/middle detection/tails detection/finders",
+    "oddsengine/maths/shape_fitting.py": "maths/middle detection/tails detection/finders",
     "oddsengine/staking/portfolio.py": "staking/portfolio",
     "oddsengine/tables/timestamps.py": "board/json_quotes tables/schema service/routes/odds service/contract/wire",
     "oddsengine/staking/outcomes.py": "staking/stakes backtesting/strategy",

@@ -42,7 +42,8 @@ from oddsengine.detection.sweep import market_fair
 from oddsengine.guards.verdicts import main_markets
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import MarketKind
-from oddsengine.maths import middle
+from oddsengine.maths import distributions
+from oddsengine.maths.shape_fitting import fit_columns
 from oddsengine.pricing.references import UNRANKED, FairPrices
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
@@ -70,18 +71,18 @@ class Forms(NamedTuple):
     full: Bytes  # per kind: of the full game
     sport: Ints  # per event: the sport and league, a column of the tables below
     level: Floats  # per sport: P(margin = 0) of the full game, nan if a tie is an ordinary result
-    shape: Longs  # (kinds, sports): as in `middle.KINDS`
+    shape: Longs  # (kinds, sports): as in `distributions.KINDS`
     scale: Floats  # (kinds, sports): nan without a shape; relative to the expected total for a Skellam margin
     table: Longs  # (kinds, sports): a row of `weights`
-    weights: Floats  # (tables, numbers): as in `middle.Shapes`
+    weights: Floats  # (tables, numbers): as in `distributions.Shapes`
 
 
 _SHAPES = {
-    "poisson": middle.POISSON,
-    "skellam": middle.SKELLAM,
-    "negative_binomial": middle.NEGATIVE_BINOMIAL,
-    "normal": middle.NORMAL,
-    "normal_key": middle.MARGIN,
+    "poisson": distributions.POISSON,
+    "skellam": distributions.SKELLAM,
+    "negative_binomial": distributions.NEGATIVE_BINOMIAL,
+    "normal": distributions.NORMAL,
+    "normal_key": distributions.MARGIN,
 }
 
 
@@ -90,9 +91,9 @@ def form(family: str, sport: str, league: str, fraction: float) -> tuple[int, fl
     """Shape, scale and weights for the number that a family's line divides; the scale is nan without a shape."""
     shape = catalog.shape(family, sport, league)
     if shape is None or not fraction > 0:
-        return middle.NORMAL, np.nan, ()
+        return distributions.NORMAL, np.nan, ()
     if shape.name == "normal_key":
-        return middle.MARGIN, shape.sd * np.sqrt(fraction), catalog.sport(sport).scores_in(league).key_weights
+        return distributions.MARGIN, shape.sd * np.sqrt(fraction), catalog.sport(sport).scores_in(league).key_weights
     counts = shape.name in ("poisson", "negative_binomial", "skellam")
     return _SHAPES[shape.name], shape.variance_ratio if counts else shape.sd * np.sqrt(fraction), ()
 
@@ -162,7 +163,7 @@ def _link(event, live, kind, markets, role, period, full, sport, sport_level, sh
                 level[at] = sport_level[sport[event[at]]]
             # Regulation's three ways say nothing of a margin that overtime decides, nor two ways of one that may be 0.
             has_level = not np.isnan(level[at])
-            is_skellam = shapes[kind[at], sport[event[at]]] == middle.SKELLAM
+            is_skellam = shapes[kind[at], sport[event[at]]] == distributions.SKELLAM
             for other_ladder in range(first, end):
                 other_role = role[kind[other_ladder]]
                 if other_role < _TWO_WAY or period[kind[other_ladder]] != period[kind[at]]:
@@ -501,7 +502,7 @@ def _bases(
         line[n] = threshold[market[n]] if market[n] >= 0 else 0
         shape[n], scale[n], table[n], level[n] = shapes[row], scales[row], tables[row], ladder_level[at]
         total_of[n] = NONE
-        if shape[n] == middle.SKELLAM and n < n_ladders:
+        if shape[n] == distributions.SKELLAM and n < n_ladders:
             if totals[at] >= 0:
                 total_of[n] = n_all
                 total_of[n_all] = totals[at]
@@ -577,10 +578,10 @@ def by_shape(prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder
     first, of = np.empty((2, ladder.size), np.int64)
     first = first[: _share(ladder, points, base, zero, first, of)]
     base, zero, points = base[first], zero[first], points[first]
-    tail = middle.tail_columns(_take(shapes, base), location[base], points)
+    tail = distributions.tail_columns(_take(shapes, base), location[base], points)
     at = np.flatnonzero(zero >= 0)
     if at.size:
-        own = middle.tail_columns(_take(shapes, base[at]), location[base[at]], around[: at.size, 1:3])
+        own = distributions.tail_columns(_take(shapes, base[at]), location[base[at]], around[: at.size, 1:3])
         scaled = tail[at]
         _scale(points[at], links.level[ladder[first[at]]], known.tail[zero[at]], known.source[zero[at]], own, scaled)
         tail[at] = scaled
@@ -588,13 +589,13 @@ def by_shape(prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder
     return Tails(tail, np.where(np.isnan(tail).any(axis=1), np.uint8(NOWHERE), np.uint8(SHAPE)), of)
 
 
-def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
-    return middle.Shapes(shapes.kind[at], shapes.scale[at], shapes.level[at], shapes.table[at], shapes.weights)
+def _take(shapes: distributions.Shapes, at: Longs | slice) -> distributions.Shapes:
+    return distributions.Shapes(shapes.kind[at], shapes.scale[at], shapes.level[at], shapes.table[at], shapes.weights)
 
 
 def _locate(
     prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs
-) -> tuple[Floats, middle.Shapes, Longs]:
+) -> tuple[Floats, distributions.Shapes, Longs]:
     """Fit a shape to each ladder's main line. Returns locations, shapes, and the index of each case's fit.
 
     The location is nan without a shape or a main line.
@@ -613,14 +614,14 @@ def _locate(
         np.empty(users, np.int64), np.empty(users, np.int64), np.full(users, -1, np.int64), np.empty(0, np.int32),
         user, market, line, shape, scale, level, table, total_of, of_case,
     )  # fmt: skip
-    shapes = middle.Shapes(shape, scale, level, table, forms.weights)
+    shapes = distributions.Shapes(shape, scale, level, table, forms.weights)
     anchor = market_fair(prices, market[:rows], user[:rows])[:, 0].copy()
     if rows > n:
-        mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
+        mean = fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
         margins = np.flatnonzero(total_of[:n] >= 0)
         scale[margins] *= mean[total_of[margins] - n]
     shapes = _take(shapes, slice(0, n))
-    return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
+    return fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
 def best_tails(prices: FairPrices, forms: Forms, ladder: Longs, points: Longs) -> Floats:
