@@ -13,7 +13,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import numpy as np
 from naive import maths as naive_maths
 
-from oddsengine.maths.middle import KINDS, Shapes, evaluate, fit, tail, window
+from oddsengine.maths.distributions import KINDS, Shapes, tail
+from oddsengine.maths.middle import evaluate, window
+from oddsengine.maths.shape_fitting import fit
 
 WEIGHTS = [[1.0] * 25, [1.0, 0.5, 0.5, 2.5, 0.7, 0.6, 1.1, 1.7, *[1.0] * 17]]
 CASES = {  # name: scale, level, table, lines from and to

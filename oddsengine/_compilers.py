@@ -163,11 +163,21 @@ def _type_of(text: str) -> Any:
         return array(getattr(types, dtype), int(ndim), layout, readonly=bool(readonly))
     if found := _NAMED.fullmatch(text):
         module, _, name = found[1].rpartition(".")
-        count, _, repeated = found[2].partition(" x ")
-        parts = [repeated] * int(count) if repeated else found[2].split(" | ")
         made: Any = types.BaseTuple
-        return made.from_types([_type_of(each) for each in parts], getattr(import_module(module), name))
+        return made.from_types([_type_of(each) for each in _parts(found[2])], getattr(import_module(module), name))
     return getattr(types, text)
+
+
+def _parts(text: str) -> list[str]:
+    """The types of the fields of a named tuple, some of which may be named tuples."""
+    parts: list[str] = []
+    for piece in text.split(" | "):
+        if parts and parts[-1].count("(") > parts[-1].count(")"):
+            parts[-1] += f" | {piece}"
+        else:
+            parts.append(piece)
+    count, _, repeated = parts[0].partition(" x ")
+    return [repeated] * int(count) if len(parts) == 1 and count.isdigit() else parts
 
 
 # ---- processes ----

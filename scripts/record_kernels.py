@@ -32,8 +32,9 @@ from oddsengine._compilers import INNER, LIST, REST, SCAN, text_of
 from oddsengine.detection.finders import find_all, markets, rejected
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.live.engine import Engine
-from oddsengine.maths import middle
+from oddsengine.maths import distributions, middle
 from oddsengine.maths.devig import DEVIG_METHODS, devig, devig_groups
+from oddsengine.maths.shape_fitting import fit
 from oddsengine.query import Index, RowFilter
 from oddsengine.simulate import World
 from oddsengine.staking import portfolio
@@ -80,10 +81,10 @@ def maths() -> None:
     pl.DataFrame({"by": [0, 1, 0, 1], "odds": 1.9}).select(OddsExpr(pl.col("odds")).devig(by="by"))
     even = portfolio.GameColumns.from_pairs([([0.6, 0.4], [[1.0], [-1.0]])])
     portfolio.best_stakes(even, portfolio.StakeLimits.none(1))
-    shapes = middle.Shapes.of([0, 1, 2, 3, 4], 3.0)
-    location = middle.fit(shapes, 250, 0.5)
+    shapes = distributions.Shapes.of([0, 1, 2, 3, 4], 3.0)
+    location = fit(shapes, 250, 0.5)
     points = middle.window([250] * 5, [450] * 5).points
-    middle.evaluate(250, 450, 1.9, 1.9, middle.tail(shapes, location, points))
+    middle.evaluate(250, 450, 1.9, 1.9, distributions.tail(shapes, location, points))
 
 
 def live() -> None:

@@ -92,15 +92,21 @@ TESTS: dict[str, str] = {
     "oddsengine/maths/kelly.py": "maths/kelly detection/laws staking/portfolio",
     "oddsengine/maths/value.py": "maths/value detection/laws",
     "oddsengine/pricing/commission.py": "pricing/commission detection/fair detection/laws",
-    "oddsengine/maths/devig.py": "maths/devig detection/finders",
-    "oddsengine/pricing/close_errors.py": "pricing/close detection/fair live/engine",
-    "oddsengine/pricing/close_table.py": "pricing/close detection/fair live/engine",
-    "oddsengine/pricing/provider_votes.py": "pricing/close detection/fair live/engine",
-    "oddsengine/pricing/votes.py": "pricing/close detection/fair live/engine",
+    **{
+        f"oddsengine/maths/{name}.py": "maths/devig detection/finders"
+        for name in ("devig", "lanes", "margin_solvers", "closed_forms", "probit")
+    },
+    **{
+        f"oddsengine/pricing/{name}.py": "pricing/close detection/fair live/engine"
+        for name in ("close_errors", "close_table", "provider_votes", "votes")
+    },
     "oddsengine/pricing/close.py": "pricing/close detection/fair live/engine",
     "oddsengine/pricing/momentum.py": "pricing/close simulate/simulated_books detection/fair live/engine",
     "oddsengine/tables/expressions.py": "tables/expressions",
-    "oddsengine/maths/middle.py": "maths/middle detection/tails detection/finders",
+    **{
+        f"oddsengine/maths/{name}.py": "maths/middle detection/tails detection/finders"
+        for name in ("middle", "distributions", "shape_fitting")
+    },
     "oddsengine/staking/portfolio.py": "staking/portfolio",
     "oddsengine/tables/timestamps.py": "board/json_quotes tables/schema service/routes/odds service/contract/wire",
     "oddsengine/staking/outcomes.py": "staking/stakes backtesting/strategy",

@@ -296,7 +296,8 @@ def test_the_stamp_changes_with_everything_that_a_kernel_is_compiled_from(monkey
 
 def test_the_stamp_is_the_same_in_every_process() -> None:
     code = (
-        "import sys, oddsengine; d = sys.modules['oddsengine.maths.devig']; from oddsengine._cache import stamp; "
+        "import sys, oddsengine; from oddsengine._cache import stamp; "
+        "d = sys.modules['oddsengine.maths.margin_solvers']; "
         "print([stamp(k.__wrapped__, k.options).hex() for k in vars(d).values() if hasattr(k, 'dispatcher')])"
     )
     said = {

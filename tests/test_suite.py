@@ -132,7 +132,7 @@ def test_what_everything_depends_on_reaches_everything(changed: str) -> None:
 
 
 def test_a_changed_kernel_reaches_everything_and_one_that_has_moved_does_not() -> None:
-    name = "oddsengine/maths/devig.py"
+    name = "oddsengine/maths/closed_forms.py"
     now = (ROOT / name).read_bytes()
     assert affected.select([name], {name: b"\n\n" + now}) != affected.EVERYTHING
     assert affected.select([name], {name: now.replace(b"@fused", b"@kernel", 1)}) == affected.EVERYTHING

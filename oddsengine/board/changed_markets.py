@@ -21,7 +21,7 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.board.rows import Rows
-from oddsengine.columns import Bytes
+from oddsengine.columns import Bytes, Floats, Int, Ints, Longs
 from oddsengine.detection.sweep import Scope
 from oddsengine.detection.tails import Curves
 from oddsengine.identity.groups import Groups
@@ -37,7 +37,9 @@ REPRICED, JUDGED, TIMED = 1, 2, 4  # bits: why a row is pending: it changed, its
 
 
 @kernel
-def _changed(markets, segments, rows, row, pending, is_whole, changed):
+def _changed(
+    markets: Longs, segments: Longs, rows: Longs, row: Ints, pending: Bytes, is_whole: Bytes, changed: Bytes
+) -> None:
     """Find the markets with a row that is pending; in whole ladders, all have changed.
 
     - `pending` (uint8 per slot): as in `Rows`
@@ -52,7 +54,10 @@ def _changed(markets, segments, rows, row, pending, is_whole, changed):
 
 
 @kernel
-def _near(ladders, is_renewed, markets, threshold, slope, neighbour_distance, changed, out):
+def _near(
+    ladders: Bytes, is_renewed: Bytes, markets: Longs, threshold: Ints, slope: Floats, neighbour_distance: Int,
+    changed: Bytes, out: Bytes,
+) -> None:  # fmt: skip
     """Add to the changed markets of some ladders those beside them, and all of a ladder that is renewed.
 
     - `is_renewed` (uint8 per ladder): 1 if its momentum or start is another
@@ -74,7 +79,10 @@ def _near(ladders, is_renewed, markets, threshold, slope, neighbour_distance, ch
 
 
 @kernel
-def _spread(markets, segments, rows, market, equivalent, two, three, totals, changed, ladders, needed):
+def _spread(
+    markets: Longs, segments: Longs, rows: Longs, market: Ints, equivalent: Longs, two: Longs, three: Longs,
+    totals: Longs, changed: Bytes, ladders: Bytes, needed: Bytes,
+) -> None:  # fmt: skip
     """Add the equivalent outcomes of changed markets, and find the ladders whose tails depend on changed markets.
 
     An opportunity may have legs of several markets: those that are linked by equivalent outcomes, also through others,
@@ -129,7 +137,7 @@ def _spread(markets, segments, rows, market, equivalent, two, three, totals, cha
 
 
 @kernel
-def _reach(row, market, ladder, is_searched, ladders, reach):
+def _reach(row: Ints, market: Ints, ladder: Ints, is_searched: Bytes, ladders: Bytes, reach: Bytes) -> None:
     """Per slot of a gathered row: whether its market is searched, and its ladder.
 
     - `is_searched` (uint8 per market): 1 if it is searched
@@ -141,7 +149,10 @@ def _reach(row, market, ladder, is_searched, ladders, reach):
 
 
 @kernel
-def _loosen(segments, rows, live, ladder, ladder_partition, book, changed, has_change, has_one):
+def _loosen(
+    segments: Longs, rows: Longs, live: Bytes, ladder: Ints, ladder_partition: Ints, book: Ints, changed: Bytes,
+    has_change: Bytes, has_one: Bytes,
+) -> None:  # fmt: skip
     """Mark all markets of partitions as changed in which one has changed and a book quotes one side only.
 
     - `live`, `book`: as in `Groups`
@@ -202,7 +213,7 @@ def remember(some: PartitionColumns, rows: Rows) -> None:
 
 
 @kernel
-def _voting(ladder, segments, rows, is_searched, needed, out):
+def _voting(ladder: Ints, segments: Longs, rows: Longs, is_searched: Bytes, needed: Bytes, out: Bytes) -> None:
     """Flag the ladders with a market that is searched, or that is needed and lacks an outcome.
 
     - `is_searched` (uint8 per market): 1 if it is searched

@@ -42,7 +42,10 @@ class EventStatuses(NamedTuple):
 
 
 @kernel
-def _watch(key, seen, start, state, flags, t_event, last_seen, last_live_seen, begins, start_seen):
+def _watch(
+    key: Longs, seen: Longs, start: Longs, state: Bytes, flags: Bytes, t_event: Ints, last_seen: Longs,
+    last_live_seen: Longs, begins: Longs, start_seen: Longs,
+) -> None:  # fmt: skip
     """For every event: when any of its prices, and any live one, was last seen; and the start by its newest price.
 
     - `t_event` (int32 per term): its event

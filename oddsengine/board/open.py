@@ -5,14 +5,12 @@ each opportunity (new, changed, unchanged, expired) without changing anything, a
 views of a search at once. Opportunities are identified by id; if only figures change, the id and the time of first
 detection stay the same.
 
-Columns of the kernels:
+Arguments of the kernels:
 
 - `views` (per view): row of `head`, negative if suspended
 - `partitions` (per partition of the search): the partition
 - `head` (int32, rows by partitions), `heads` (int32 per partition), `following` (int32 per place): chains of places, as
-  in `OpenTable`; `heads` is a row of `head`
-- `ids`, `kinds`, `partition`, `legs`, `figures`, `shown`, `detected_at`: the columns of `OpenTable`, per place
-- `h_id`, `h_kind`, `h_legs`, `h_figures`, `h_shown`: the columns of `Hits`
+  in `OpenTable` and `OpenColumns`; `heads` is a row of `head`
 - `ends`: as in `Difference`
 """
 
@@ -23,7 +21,7 @@ import numpy.typing as npt
 
 from oddsengine._jit import kernel
 from oddsengine.board.changed_markets import IN_LADDERS, IN_MARKETS
-from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs, Words, grown
+from oddsengine.columns import NONE, Bools, Bytes, Floats, Int, Ints, Longs, Words, grown
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.search import FIGURES, LEGS
 
@@ -32,7 +30,6 @@ _ONE = np.uint64(1)
 
 
 _COMPACT = 1 << 12  # places; smaller tables are not worth it
-_COLUMNS = ("id", "kind", "partition", "legs", "figures", "shown", "detected_at", "following")
 _UNUSED = {"partition": -1, "legs": -1, "following": -1}  # in places that are not used
 
 
@@ -70,6 +67,19 @@ class Hits(NamedTuple):
         )
 
 
+class OpenColumns(NamedTuple):
+    """The opportunities that are open, by place."""
+
+    id: Words
+    kind: Bytes
+    partition: Ints  # `NONE`: the place is free
+    legs: Ints  # this and the next two as in `Hits`
+    figures: Floats
+    shown: Words  # or 0: whatever its row shows
+    detected_at: Longs  # when it was found first, microseconds
+    following: Ints  # the next place of the same view and partition, `NONE` at the end
+
+
 class Difference(NamedTuple):
     """The effect of a search on the open sets of its views."""
 
@@ -83,7 +93,7 @@ class Difference(NamedTuple):
 
 
 @kernel
-def _ends(who, partition, partitions, ends):
+def _ends(who: Longs, partition: Ints, partitions: Longs, ends: Longs) -> None:
     """Offsets of the hits of each view and partition.
 
     `who` and `partition` (per hit) are the view and the partition.
@@ -98,74 +108,75 @@ def _ends(who, partition, partitions, ends):
 
 @kernel
 def _compare(
-    views, partitions, head, following, ids, kinds, legs, figures, shown, ends, h_id, h_kind, h_legs, h_figures,
-    h_shown, reach, is_paired, is_hashed, status, old, expired, expired_ends, affected, affected_ends,
-):  # fmt: skip
+    views: Longs, partitions: Longs, head: Ints, opened: OpenColumns, hits: Hits, reach: Bytes, is_paired: Bools,
+    is_hashed: Bools, out: Difference,
+) -> None:  # fmt: skip
     """Match the hits of each view and partition with what is open there and was searched.
 
     - `is_paired`, `is_hashed` (bool per kind): as `paired` and `hashed` of `Kind`
     - `reach` (uint8 per slot): which searches reached a row: `IN_MARKETS`, `IN_LADDERS`
-    - `status`, `old`, `expired`, `expired_ends`, `affected`, `affected_ends`: the columns of `Difference` to write
+    - `out`: to write, but for its `ends`
     """
     n_expired, n_affected = 0, 0
     for v in range(views.size):
-        expired_ends[v], affected_ends[v] = n_expired, n_affected
+        out.expired_ends[v], out.affected_ends[v] = n_expired, n_affected
         for at in range(partitions.size):
-            a, b = ends[v * partitions.size + at], ends[v * partitions.size + at + 1]
+            a, b = out.ends[v * partitions.size + at], out.ends[v * partitions.size + at + 1]
             for i in range(a, b):
-                status[i] = NEW
-                old[i] = NONE
+                out.status[i] = NEW
+                out.old[i] = NONE
             p = head[views[v], partitions[at]] if views[v] >= 0 else NONE
             while p >= 0:
+                kind, first_leg = opened.kind[p], opened.legs[p, 0]
                 i = a
-                while i < b and not (h_id[i] == ids[p] and h_kind[i] == kinds[p]):
+                while i < b and not (hits.id[i] == opened.id[p] and hits.kind[i] == kind):
                     i += 1
                 if i == b:
-                    if reach[legs[p, 0]] & (IN_LADDERS if is_paired[kinds[p]] else IN_MARKETS):
-                        expired[n_expired] = p
+                    if reach[first_leg] & (IN_LADDERS if is_paired[kind] else IN_MARKETS):
+                        out.expired[n_expired] = p
                         n_expired += 1
-                    elif reach[legs[p, 0]] != 0:
-                        affected[n_affected] = p
+                    elif reach[first_leg] != 0:
+                        out.affected[n_affected] = p
                         n_affected += 1
                 else:
-                    old[i] = p
+                    out.old[i] = p
                     is_same = True
-                    for k in range(figures.shape[1]):
-                        x, y = figures[p, k], h_figures[i, k]
+                    for k in range(opened.figures.shape[1]):
+                        x, y = opened.figures[p, k], hits.figures[i, k]
                         if x != y and not (np.isnan(x) and np.isnan(y)):
                             is_same = False
-                    for k in range(legs.shape[1]):
-                        if legs[p, k] != h_legs[i, k]:
+                    for k in range(opened.legs.shape[1]):
+                        if opened.legs[p, k] != hits.legs[i, k]:
                             is_same = False
-                    status[i] = SAME if is_same else CHANGED
-                    if is_hashed[kinds[p]]:
-                        is_same_row = shown[p] >> _ONE == h_shown[i] >> _ONE and h_shown[i] & _ONE == 0
+                    out.status[i] = SAME if is_same else CHANGED
+                    if is_hashed[kind]:
+                        is_same_row = opened.shown[p] >> _ONE == hits.shown[i] >> _ONE and hits.shown[i] & _ONE == 0
                     else:
-                        is_same_row = reach[legs[p, 0]] == 0
+                        is_same_row = reach[first_leg] == 0
                     if is_same and not is_same_row:
-                        affected[n_affected] = p
+                        out.affected[n_affected] = p
                         n_affected += 1
-                p = following[p]
-    expired_ends[views.size], affected_ends[views.size] = n_expired, n_affected
+                p = opened.following[p]
+    out.expired_ends[views.size], out.affected_ends[views.size] = n_expired, n_affected
 
 
 @kernel
 def _commit(
-    views, partitions, head, following, ids, kinds, partition, legs, figures, shown, detected_at, ends, h_id, h_kind,
-    h_legs, h_figures, h_shown, old, expired, affected, spare, n_spare, top, now,
-):  # fmt: skip
+    views: Longs, partitions: Longs, head: Ints, opened: OpenColumns, hits: Hits, difference: Difference, spare: Ints,
+    n_spare: int, top: int, now: Int,
+) -> tuple[int, int]:  # fmt: skip
     """Remove expired, update changed and add new opportunities. Returns places ever used, and free ones.
 
-    - `old`, `expired`, `affected`: as in `Difference`
     - `spare` (int32), `n_spare`: free places, and their number
     - `top`: places ever used
     - `now`: time of the search, microseconds
     """
-    for p in affected:
-        shown[p] = 0  # one that was not found again may show anything until it is searched
-    for i in range(expired.size):
-        partition[expired[i]] = NONE
-        spare[n_spare] = expired[i]
+    following = opened.following
+    for p in difference.affected:
+        opened.shown[p] = 0  # one that was not found again may show anything until it is searched
+    for p in difference.expired:
+        opened.partition[p] = NONE
+        spare[n_spare] = p
         n_spare += 1
     for v in range(views.size):
         row = views[v]
@@ -176,7 +187,7 @@ def _commit(
             p = head[row, partitions[at]]
             while p >= 0:
                 next_place = following[p]
-                if partition[p] >= 0:
+                if opened.partition[p] >= 0:
                     following[p] = last_place
                     last_place = p
                 p = next_place
@@ -186,8 +197,8 @@ def _commit(
         if row < 0:
             continue
         for at in range(partitions.size):
-            for i in range(ends[v * partitions.size + at], ends[v * partitions.size + at + 1]):
-                p = old[i]
+            for i in range(difference.ends[v * partitions.size + at], difference.ends[v * partitions.size + at + 1]):
+                p = difference.old[i]
                 if p < 0:
                     if n_spare > 0:
                         n_spare -= 1
@@ -195,22 +206,22 @@ def _commit(
                     else:
                         p = np.int32(top)
                         top += 1
-                    ids[p] = h_id[i]
-                    kinds[p] = h_kind[i]
-                    partition[p] = partitions[at]
-                    detected_at[p] = now
+                    opened.id[p] = hits.id[i]
+                    opened.kind[p] = hits.kind[i]
+                    opened.partition[p] = partitions[at]
+                    opened.detected_at[p] = now
                     following[p] = head[row, partitions[at]]
                     head[row, partitions[at]] = p
-                for k in range(legs.shape[1]):
-                    legs[p, k] = h_legs[i, k]
-                for k in range(figures.shape[1]):
-                    figures[p, k] = h_figures[i, k]
-                shown[p] = h_shown[i]
+                for k in range(opened.legs.shape[1]):
+                    opened.legs[p, k] = hits.legs[i, k]
+                for k in range(opened.figures.shape[1]):
+                    opened.figures[p, k] = hits.figures[i, k]
+                opened.shown[p] = hits.shown[i]
     return top, n_spare
 
 
 @kernel
-def _places(heads, following, out):
+def _places(heads: Ints, following: Ints, out: Ints) -> int:
     """Places of one view's opportunities. Returns their number, including those that do not fit in the array.
 
     `out` is written.
@@ -227,10 +238,10 @@ def _places(heads, following, out):
 
 
 @kernel
-def _chain(places, partition, heads, following):
+def _chain(places: Ints, partition: Ints, heads: Ints, following: Ints) -> None:
     """Link places into chains by partition.
 
-    `places` are those of one view.
+    `places` are those of one view, `partition` (per place) is as in `OpenColumns`.
     """
     heads[:] = NONE
     for p in places:
@@ -257,8 +268,13 @@ class OpenTable:
         self.spare: Ints = np.empty(0, np.int32)
         self._room(256)
 
+    def _columns(self) -> OpenColumns:
+        return OpenColumns(
+            self.id, self.kind, self.partition, self.legs, self.figures, self.shown, self.detected_at, self.following
+        )
+
     def _room(self, n: int) -> None:
-        for name in (*_COLUMNS, "spare"):
+        for name in (*OpenColumns._fields, "spare"):
             setattr(self, name, grown(getattr(self, name), n, _UNUSED.get(name, 0)))
 
     def _heads(self, rows: int, partitions: int) -> None:
@@ -295,7 +311,7 @@ class OpenTable:
         to = np.full(self.top + 1, -1, np.int32)  # its last entry is for -1
         to[used] = np.arange(used.size)
         self.head = to[self.head]
-        for name in _COLUMNS:
+        for name in OpenColumns._fields:
             setattr(self, name, getattr(self, name)[used])
         self.following = to[self.following]
         self.spare = np.zeros(used.size, np.int32)
@@ -312,33 +328,31 @@ class OpenTable:
         of a first leg, the scope of the search; see `board.changed_markets`.
         """
         self.prepare(partitions)
-        ends, expired_ends = np.empty(views.size * partitions.size + 1, np.int64), np.empty(views.size + 1, np.int64)
-        _ends(who, hits.partition, partitions, ends)
-        status, old = np.empty(hits.size, np.uint8), np.empty(hits.size, np.int32)
-        removed, affected = np.empty((2, self.top), np.int32)
-        affected_ends = np.empty(views.size + 1, np.int64)
-        _compare(
-            views, partitions, self.head, self.following, self.id, self.kind, self.legs, self.figures, self.shown, ends,
-            hits.id, hits.kind, hits.legs, hits.figures, hits.shown, reach,
-            np.array([kind.paired for kind in KINDS.values()]), np.array([kind.hashed for kind in KINDS.values()]),
-            status, old, removed, expired_ends, affected, affected_ends,
+        expired, affected = np.empty((2, self.top), np.int32)
+        found = Difference(
+            np.empty(views.size * partitions.size + 1, np.int64), np.empty(hits.size, np.uint8),
+            np.empty(hits.size, np.int32), expired, np.empty(views.size + 1, np.int64), affected,
+            np.empty(views.size + 1, np.int64),
         )  # fmt: skip
-        removed = removed[: expired_ends[-1]]
+        _ends(who, hits.partition, partitions, found.ends)
+        _compare(
+            views, partitions, self.head, self._columns(), hits, reach,
+            np.array([kind.paired for kind in KINDS.values()]), np.array([kind.hashed for kind in KINDS.values()]),
+            found,
+        )  # fmt: skip
+        expired, affected = expired[: found.expired_ends[-1]], affected[: found.affected_ends[-1]]
         # In an order that does not depend on earlier steps, so that a replay reports them in the same order.
-        of = np.repeat(np.arange(views.size), np.diff(expired_ends))
-        order = np.lexsort((self.id[removed], self.kind[removed], self.partition[removed], of))
-        affected = affected[: affected_ends[-1]]
-        return Difference(ends, status, old, removed[order], expired_ends, affected, affected_ends)
+        of = np.repeat(np.arange(views.size), np.diff(found.expired_ends))
+        order = np.lexsort((self.id[expired], self.kind[expired], self.partition[expired], of))
+        return found._replace(expired=expired[order], affected=affected)
 
     def commit(self, views: Longs, partitions: Longs, hits: Hits, difference: Difference, now: int) -> None:
         """Apply a difference."""
         self.prepare(partitions)
         self._room(self.top + hits.size + 1)
         self.top, self.spares = _commit(
-            views, partitions, self.head, self.following, self.id, self.kind, self.partition, self.legs, self.figures,
-            self.shown, self.detected_at, difference.ends, hits.id, hits.kind, hits.legs, hits.figures, hits.shown,
-            difference.old, difference.expired, difference.affected, self.spare, self.spares, self.top, now,
-        )  # fmt: skip
+            views, partitions, self.head, self._columns(), hits, difference, self.spare, self.spares, self.top, now
+        )
 
     def rehome(self, partition: Ints) -> None:
         """Assign new partition numbers; `partition` has them by slot. That of an opportunity is its first leg's."""

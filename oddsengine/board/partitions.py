@@ -10,6 +10,7 @@ Columns of the kernels:
 - `slots`: rows to remove
 - `partition` (per slot): the partition of each row
 """
+# mypy: allow-untyped-calls
 
 from collections.abc import Hashable
 from typing import Any, Self
@@ -124,12 +125,12 @@ class Partitions:
 
 
 @kernel
-def _pack(start, size, room, pool, out):
+def _pack(start: Longs, size: Ints, room: Ints, pool: Ints, out: Ints) -> int:
     """Copy all lists to a new pool, with an eighth of spare room each. Returns the end.
 
     `out` is the new pool.
     """
-    end = np.int64(0)
+    end = 0
     for u in range(start.size):
         if room[u] == 0:
             continue
@@ -142,7 +143,7 @@ def _pack(start, size, room, pool, out):
 
 
 @kernel
-def _widen(partitions, new_room, start, size, room, pool, end):
+def _widen(partitions: Ints, new_room: Ints, start: Longs, size: Ints, room: Ints, pool: Ints, end: int) -> int:
     """Move lists that need more room to the end of the pool. Returns the new end.
 
     `end` is that of the used part of the pool.
@@ -159,7 +160,7 @@ def _widen(partitions, new_room, start, size, room, pool, end):
 
 
 @kernel
-def _leave(slots, partition, start, size, pool):
+def _leave(slots: Ints, partition: Ints, start: Longs, size: Ints, pool: Ints) -> None:
     """Remove each slot from its partition's list, preserving the order of the others."""
     for i in range(slots.size):
         u = partition[slots[i]]

@@ -5,13 +5,11 @@ looked up by *key* (the code of the term times 2^16, plus the code of the book) 
 `_apply` applies quotes in order and returns the effect of each; nothing else writes a price. Each row has a short
 history of the prices seen (`flap`), which sets the flag `FLAP`.
 
-Columns of the kernels:
+Arguments of the kernels:
 
-- `key`, `ids`, `odds`, `american`, `seen`, `changed`, `start`, `moved`, `renewed`, `state`, `flags`, `level`,
-  `level_time`, `level_observation`, `observations`, `same`, `depth`, `record` (per slot): the columns of `Rows`; `key`
-  is also that of ids
+- `key`, `ids`, `state` (per slot): the columns of `Rows`; `key` is also that of ids
 - `slot`, `slots`: the row, or rows
-- `table`, `by_key`, `by_id` (int32, 2^k places): hash tables: a slot, or `NONE` where free
+- `table` (int32, 2^k places): hash table: a slot, or `NONE` where free
 """
 
 from typing import NamedTuple
@@ -19,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine._jit import allocating, kernel
-from oddsengine.board.flap import SECONDS, Levels, full, observe
+from oddsengine._jit import kernel
+from oddsengine.board.flap import SECONDS, FlapLimits, Levels, RowHistory, is_full, observe
 from oddsengine.board.row_depth import Depth
 from oddsengine.board.row_links import depth_columns
-from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words, dtype_of
+from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Floats, Int, Ints, Longs, Words, dtype_of
 from oddsengine.identity.groups import mix
-from oddsengine.identity.layout import FLAP, FREE, LIVE, MISMATCH, ON, REMOVED, SUSPENDED
+from oddsengine.identity.layout import FLAP, FREE, LIVE, MISMATCH, ON, REMOVED, SUSPENDED, PriceColumns
 from oddsengine.pricing.commission import PriceDepth
 
 REJECTED = 32  # by the node that the quote comes from
@@ -39,18 +37,42 @@ SEEN, PRICE, LIVENESS, STATUS, NEW, LATE, UNKNOWN, MEMBER = 1, 2, 4, 8, 16, 32, 
 MOVED = PRICE | LIVENESS | STATUS | NEW
 
 
-class Rows:
-    """The columns, and hash tables of rows by key and by id. Only `Board` writes to them."""
+class QuotedColumns(NamedTuple):
+    """The columns of `Rows` that quotes change, by slot, without those of the history; times in microseconds."""
 
-    key: Longs
-    id: Words
+    key: Longs  # term << 16, book; that of a row stays
+    id: Words  # likewise
     odds: Floats
     american: Floats  # as given; nan if it is derived from `odds`
     seen: Longs
+    changed: Longs  # last change of the price, `NO_TIME` if unknown
+    start: Longs  # of the event, `NO_TIME` if unknown
+    moved: Longs  # when the row last changed on the board or was removed
+    renewed: Longs  # when its last quote was applied
+    state: Bytes
+    flags: Bytes
+
+
+class SlotTables(NamedTuple):
+    """Where rows are, and where there is room."""
+
+    by_key: Ints  # 2^k places: a slot, or `NONE` where free
+    by_id: Ints  # likewise
+    spare: Ints  # free slots
+
+
+class Rows:
+    """The columns, and hash tables of rows by key and by id. Only `Board` writes to them."""
+
+    key: Longs  # this and the next ten: see `QuotedColumns`
+    id: Words
+    odds: Floats
+    american: Floats
+    seen: Longs
     changed: Longs
     start: Longs
-    moved: Longs  # when it last changed on the board or was removed
-    renewed: Longs  # when its last quote was applied
+    moved: Longs
+    renewed: Longs
     state: Bytes
     flags: Bytes
     partition: Ints
@@ -62,13 +84,13 @@ class Rows:
     doubt: Bytes
     pending: Bytes  # why its market has to be searched again, see `changed_markets`; 0 if it has not
     close: Floats  # estimated closing probability of its outcome then; see `pricing.close.remember`
-    level: npt.NDArray[np.uint16]  # newest price level, a probability in 65535ths; see `flap`
-    level_time: npt.NDArray[np.uint16]  # second at which it was last seen, modulo 2^16
-    level_observation: Bytes  # number of that observation, modulo 2^8
-    observations: Bytes  # number of observations, modulo 2^8
-    same: Bytes  # consecutive observations of the same price, up to 255
-    depth: Bytes  # levels in use
-    record: Ints  # place of the earlier levels in `flap`, -1 if there are none
+    level: npt.NDArray[np.uint16]  # this and the next six: see `flap.RowHistory`
+    level_time: npt.NDArray[np.uint16]
+    level_observation: Bytes
+    observations: Bytes
+    same: Bytes
+    depth: Bytes
+    record: Ints
     own: Bytes  # which of its own texts are calculated with, see `row_depth`
 
     def __init__(self, room: int = 1024) -> None:
@@ -97,6 +119,32 @@ class Rows:
                 setattr(self, name, new)
         if (self.entries + more) * 3 > self.by_key.size * 2:
             self.index(more)
+
+    @property
+    def quoted(self) -> QuotedColumns:
+        """The columns that quotes change."""
+        return QuotedColumns(
+            self.key, self.id, self.odds, self.american, self.seen, self.changed, self.start, self.moved, self.renewed,
+            self.state, self.flags,
+        )  # fmt: skip
+
+    @property
+    def history(self) -> RowHistory:
+        """The latest prices of each row."""
+        return RowHistory(
+            self.level, self.level_time, self.level_observation, self.observations, self.same, self.depth, self.record,
+            self.levels,
+        )  # fmt: skip
+
+    @property
+    def tables(self) -> SlotTables:
+        """Where rows are, and where there is room."""
+        return SlotTables(self.by_key, self.by_id, self.spare)
+
+    @property
+    def prices(self) -> PriceColumns:
+        """The columns that are sorted."""
+        return PriceColumns(self.key, self.odds, self.seen, self.start, self.state, self.flags, self.same)
 
     def index(self, more: int = 0) -> None:
         """Rebuild both tables from the columns."""
@@ -162,10 +210,7 @@ class Rows:
 
 COLUMNS = {name: dtype_of(column) for name, column in Rows.__annotations__.items()}
 """Dtypes of the columns of `Rows`."""
-QUOTED = (
-    "odds", "american", "seen", "changed", "start", "moved", "renewed", "state", "flags", "level", "level_time",
-    "level_observation", "observations", "same", "depth", "record",
-)  # fmt: skip
+QUOTED = (*QuotedColumns._fields[2:], *RowHistory._fields[:-1])
 """The columns of a row that quotes for it change; the others are derived, or belong to it for good."""
 
 
@@ -187,7 +232,7 @@ def row_ids(terms: Words, books: Words) -> Words:
 
 
 @kernel
-def _place(key, size):
+def _place(key: Int, size: Int) -> Int:
     """Where the probe for a key begins in a table of 2^k places.
 
     `size` is the number of places.
@@ -197,7 +242,7 @@ def _place(key, size):
 
 
 @kernel
-def _fill(slots, key, table):
+def _fill(slots: Ints, key: Longs, table: Ints) -> None:
     """Insert slots into an empty table."""
     for i in range(slots.size):
         at = _place(key[slots[i]], table.size)
@@ -207,7 +252,7 @@ def _fill(slots, key, table):
 
 
 @kernel
-def _seek(wanted_key, key, state, table):
+def _seek(wanted_key: Int, key: Longs, state: Bytes, table: Ints) -> Int:
     """Slot of a key, `NONE` if there is none. Skips places of freed rows and of slots reused for another key.
 
     `wanted_key` is the key.
@@ -216,13 +261,13 @@ def _seek(wanted_key, key, state, table):
     while table[at] != NONE:
         slot = table[at]
         if key[slot] == wanted_key and state[slot] != FREE:
-            return slot
+            return np.int32(slot)
         at = (at + 1) & (table.size - 1)
     return np.int32(NONE)
 
 
 @kernel
-def _find(wanted_keys, key, state, table, out):
+def _find(wanted_keys: Longs, key: Longs, state: Bytes, table: Ints, out: Ints) -> None:
     """Slots of keys, `NONE` for a key without one.
 
     `wanted_keys` are the keys; `out` is written.
@@ -232,7 +277,7 @@ def _find(wanted_keys, key, state, table, out):
 
 
 @kernel
-def _enter(slot, slot_key, table):
+def _enter(slot: Int, slot_key: Int, table: Ints) -> None:
     """Insert one slot.
 
     `slot_key` is its key.
@@ -244,7 +289,7 @@ def _enter(slot, slot_key, table):
 
 
 @kernel
-def _identify(slot, first_id, ids, state, table):
+def _identify(slot: Int, first_id: Int, ids: Words, state: Bytes, table: Ints) -> None:
     """Give a row its id, or the next free one if another row has it, and insert it into the table of ids.
 
     `first_id` is the id to try first.
@@ -268,35 +313,53 @@ def _identify(slot, first_id, ids, state, table):
 
 
 @kernel
-@allocating
+def _start_row(
+    slot: Int, row_key: Int, row_id: Int, time: Int, rows: QuotedColumns, history: RowHistory, tables: SlotTables
+) -> None:
+    """Put a row without a price into a free slot.
+
+    `row_key` and `row_id` are its key and the id to try first, `time` is when it was seen.
+    """
+    rows.key[slot] = row_key
+    rows.state[slot] = ON
+    _enter(slot, row_key, tables.by_key)
+    _identify(slot, row_id, rows.id, rows.state, tables.by_id)
+    history.observations[slot] = 0
+    history.same[slot] = 0
+    history.depth[slot] = 0
+    history.record[slot] = NONE
+    rows.flags[slot] = 0
+    rows.odds[slot] = 0.0
+    rows.seen[slot] = time
+    rows.changed[slot] = NO_TIME
+    rows.start[slot] = NO_TIME
+
+
+@kernel
 def _apply(
-    first, q_key, q_odds, q_american, q_seen, q_changed, q_start, q_flags, q_id, now, key, ids, odds, american, seen,
-    changed, start, moved, renewed, state, flags, level, level_time, level_observation, observations, same, depth,
-    record, levels, by_key, by_id, spare, n_spare, top, away, back, window, most_observations, least_same,
-    least_returns, out_slot, out_effect,
-):  # fmt: skip
-    """Apply quotes in order, from `first` until `levels` is full; `out_effect` gets the effect of each.
+    first: Int, quotes: CodedQuotes, ids: Words, now: Int, rows: QuotedColumns, history: RowHistory, tables: SlotTables,
+    n_spare: int, top: int, limits: FlapLimits, out_slot: Ints, out_effect: Bytes,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Apply quotes in order, from `first` until no record of levels is free; `out_effect` gets the effect of each.
 
     Returns the next quote, top, free slots left and rows inserted.
 
-    - `q_key`, `q_odds`, `q_american`, `q_seen`, `q_changed`, `q_start`, `q_flags`: the columns of `CodedQuotes`
-    - `q_id` (uint64 per quote): id of the row, if it is new
+    - `ids` (uint64 per quote): id of the row, if it is new
     - `now`: time of the batch, microseconds
-    - `levels`, `away`, `back`, `window`, `most_observations`, `least_same`, `least_returns`: as in `observe`
-    - `spare` (int32), `n_spare`: free slots, and their number
+    - `n_spare`: number of free slots
     - `top`: slots ever used
     - `out_slot` (int32 per quote): the row, or `NONE`
     - `out_effect` (uint8 per quote): bits such as `SEEN`
     """
     n_entered = 0
-    for i in range(first, q_key.size):
-        if full(levels):
+    for i in range(first, quotes.key.size):
+        if is_full(history.levels):
             return i, top, n_spare, n_entered
         out_slot[i] = NONE
-        time = now if q_seen[i] == NO_TIME else min(q_seen[i], now)
-        quote_flags = q_flags[i] & FLAGS_OF_QUOTE
-        has_no_price = (q_flags[i] & NO_PRICE) != 0
-        slot = _seek(q_key[i], key, state, by_key)
+        time = now if quotes.seen[i] == NO_TIME else min(quotes.seen[i], now)
+        quote_flags = quotes.flags[i] & FLAGS_OF_QUOTE
+        has_no_price = (quotes.flags[i] & NO_PRICE) != 0
+        slot = _seek(quotes.key[i], rows.key, rows.state, tables.by_key)
         is_new = slot < 0
         if is_new:
             if has_no_price:
@@ -304,81 +367,68 @@ def _apply(
                 continue
             if n_spare > 0:
                 n_spare -= 1
-                slot = spare[n_spare]
+                slot = np.int32(tables.spare[n_spare])
             else:
                 slot = np.int32(top)
                 top += 1
-            key[slot] = q_key[i]
-            state[slot] = ON
-            _enter(slot, q_key[i], by_key)
-            _identify(slot, q_id[i], ids, state, by_id)
+            _start_row(slot, quotes.key[i], ids[i], time, rows, history, tables)
             n_entered += 1
-            observations[slot] = 0
-            same[slot] = 0
-            depth[slot] = 0
-            record[slot] = NONE
-            flags[slot] = 0
-            odds[slot] = 0.0
-            seen[slot] = time
-            changed[slot] = NO_TIME
-            start[slot] = NO_TIME
-        elif time < seen[slot] or (state[slot] == REMOVED and time < moved[slot]):
+        elif time < rows.seen[slot] or (rows.state[slot] == REMOVED and time < rows.moved[slot]):
             out_slot[i] = slot
             out_effect[i] = LATE
             continue
-        elif state[slot] == REMOVED:
+        elif rows.state[slot] == REMOVED:
             if has_no_price:
                 out_effect[i] = UNKNOWN
                 continue
             is_new = True
-            state[slot] = ON
+            rows.state[slot] = ON
         out_slot[i] = slot
-        last_time = seen[slot]
-        price = odds[slot] if has_no_price else q_odds[i]
+        last_time = rows.seen[slot]
+        price = rows.odds[slot] if has_no_price else quotes.odds[i]
         effect = SEEN
         if is_new:
             effect |= NEW
-        if price != odds[slot]:
+        if price != rows.odds[slot]:
             effect |= PRICE
-        if ((quote_flags ^ flags[slot]) & LIVE) != 0:
+        if ((quote_flags ^ rows.flags[slot]) & LIVE) != 0:
             effect |= LIVENESS
-            depth[slot] = 0  # another market: the history starts again
-            flags[slot] = flags[slot] & _NOT_FLAP
-        if ((quote_flags ^ flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
+            history.depth[slot] = 0  # another market: the history starts again
+            rows.flags[slot] = rows.flags[slot] & _NOT_FLAP
+        if ((quote_flags ^ rows.flags[slot]) & (SUSPENDED | MISMATCH | REJECTED)) != 0:
             effect |= STATUS
-        if ((quote_flags ^ flags[slot]) & (SUSPENDED | MISMATCH)) != 0:
+        if ((quote_flags ^ rows.flags[slot]) & (SUSPENDED | MISMATCH)) != 0:
             effect |= MEMBER
         if (effect & (NEW | PRICE | LIVENESS)) != 0:
-            change_time = time if q_changed[i] == NO_TIME else min(q_changed[i], time)
-            changed[slot] = (
-                change_time if change_time >= changed[slot] else time
-            )  # it cannot have changed before what it replaces
-        is_observation = time > last_time or price != odds[slot] or depth[slot] == 0
-        flags[slot] = (flags[slot] & _NOT_OF_QUOTE) | quote_flags
+            change_time = time if quotes.changed[i] == NO_TIME else min(quotes.changed[i], time)
+            # It cannot have changed before what it replaces.
+            rows.changed[slot] = change_time if change_time >= rows.changed[slot] else time
+        is_observation = time > last_time or price != rows.odds[slot] or history.depth[slot] == 0
+        rows.flags[slot] = (rows.flags[slot] & _NOT_OF_QUOTE) | quote_flags
         if not has_no_price:
-            odds[slot] = q_odds[i]
-            if q_american[i] != american[slot] and not (np.isnan(q_american[i]) and np.isnan(american[slot])):
+            rows.odds[slot] = quotes.odds[i]
+            quote_american = quotes.american[i]
+            if quote_american != rows.american[slot] and not (
+                np.isnan(quote_american) and np.isnan(rows.american[slot])
+            ):
                 effect |= STATUS
-            american[slot] = q_american[i]
-        if q_start[i] != NO_TIME and q_start[i] != start[slot]:
-            start[slot] = q_start[i]
+            rows.american[slot] = quote_american
+        if quotes.start[i] != NO_TIME and quotes.start[i] != rows.start[slot]:
+            rows.start[slot] = quotes.start[i]
             effect |= STATUS
-        seen[slot] = time
-        renewed[slot] = now
-        if (quote_flags & SUSPENDED) != 0 and depth[slot] > 0:
+        rows.seen[slot] = time
+        rows.renewed[slot] = now
+        if (quote_flags & SUSPENDED) != 0 and history.depth[slot] > 0:
             # Suspended quotes are not observations, but without them the short seconds could wrap around unnoticed.
-            seconds = (time // SECOND - np.int64(level_time[slot])) & SECONDS
-            if seconds > window:
-                depth[slot] = 0
+            seconds = (time // SECOND - np.int64(history.level_time[slot])) & SECONDS
+            if seconds > limits.window:
+                history.depth[slot] = 0
         if is_observation and (quote_flags & SUSPENDED) == 0:
-            flap = flags[slot] & FLAP
-            observe(
-                slot, time, last_time, 1.0 / price, level, level_time, level_observation, observations, same, depth,
-                record, flags, levels, away, back, window, most_observations, least_same, least_returns,
-            )  # fmt: skip
-            if (flags[slot] & FLAP) != flap:
+            flap = rows.flags[slot] & FLAP
+            observe(slot, time, last_time, 1.0 / price, history, rows.flags, limits)
+            if (rows.flags[slot] & FLAP) != flap:
                 effect |= STATUS
         if (effect & MOVED) != 0:
-            moved[slot] = now
+            rows.moved[slot] = now
         out_effect[i] = effect
-    return q_key.size, top, n_spare, n_entered
+    return quotes.key.size, top, n_spare, n_entered

@@ -23,7 +23,7 @@ from oddsengine.board.ageing import age, schedule
 from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
 from oddsengine.board.facts import Before, Facts
-from oddsengine.board.flap import Levels
+from oddsengine.board.flap import FlapLimits, Levels
 from oddsengine.board.names import Names
 from oddsengine.board.partitions import DIRTY, Partitions
 from oddsengine.board.row_links import without_depth
@@ -45,7 +45,7 @@ from oddsengine.board.rows import (
 )
 from oddsengine.board.undo import Undo
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Ints, Longs, Words
+from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Int, Ints, Longs, Words
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import distinct
@@ -58,7 +58,6 @@ from oddsengine.identity.layout import (
     REMOVED,
     Lists,
     PartitionColumns,
-    PriceColumns,
     TermColumns,
     gather,
 )
@@ -120,7 +119,9 @@ class BoardContent(NamedTuple):
 
 
 @kernel
-def _unlisted(slots, key, state, seen, books, is_listed, time, out):
+def _unlisted(
+    slots: Ints, key: Longs, state: Bytes, seen: Longs, books: Bytes, is_listed: Bytes, time: Int, out: Ints
+) -> int:
     """Rows of books among `slots` that are on the board, not listed, and not seen after a time. Returns a count.
 
     - `books` (uint8 per book): 1 for the books in question
@@ -139,9 +140,9 @@ def _unlisted(slots, key, state, seen, books, is_listed, time, out):
 
 @kernel
 def _judge(
-    slots, new_reason, new_rejected, new_not_reference, new_doubt, reason, rejected, not_reference, doubt, pending,
-    changed_slots, old_rejected,
-):  # fmt: skip
+    slots: Ints, new_reason: Bytes, new_rejected: Bytes, new_not_reference: Bytes, new_doubt: Bytes, reason: Bytes,
+    rejected: Bytes, not_reference: Bytes, doubt: Bytes, pending: Bytes, changed_slots: Ints, old_rejected: Bytes,
+) -> int:  # fmt: skip
     """Store verdicts, and mark rows that have another one; list rows whose rejection changed. Returns their number.
 
     - `new_reason`, `new_rejected`, `new_not_reference`, `new_doubt`: the verdicts of these rows; the last two may be
@@ -166,7 +167,10 @@ def _judge(
 
 
 @kernel
-def _until(partitions, ladder_partition, markets, segments, rows, seen, reason, gap, until):
+def _until(
+    partitions: Longs, ladder_partition: Ints, markets: Longs, segments: Longs, rows: Longs, seen: Longs,
+    reason: Bytes, gap: Int, until: Longs,
+) -> None:  # fmt: skip
     """Per partition: the oldest time of its accepted prices plus the gap; `EARLIEST` if they are further apart.
 
     - `partitions` (per partition of the search): the partition
@@ -342,15 +346,15 @@ class Board:
             quoted = CodedQuotes._make(column[order] for column in quoted)
         term, book = quoted.key >> BOOK_BITS, quoted.key & BOOK_MASK
         ids = row_ids(self.names.terms.id.values[term], self.names.books.hash.values[book])
+        flapping = FlapLimits(
+            limits.flap_away, limits.flap_back, int(limits.flap_window_s), limits.flap_observations, limits.flap_agree,
+            limits.flap_returns_live,
+        )  # fmt: skip
         done = 0
         while done < n:
             done, rows.top, rows.spares, entered = _apply(
-                done, *quoted, ids, now,
-                rows.key, rows.id, rows.odds, rows.american, rows.seen, rows.changed, rows.start, rows.moved,
-                rows.renewed, rows.state, rows.flags, rows.level, rows.level_time, rows.level_observation,
-                rows.observations, rows.same, rows.depth, rows.record, rows.levels, rows.by_key, rows.by_id, rows.spare,
-                rows.spares, rows.top, limits.flap_away, limits.flap_back, int(limits.flap_window_s),
-                limits.flap_observations, limits.flap_agree, limits.flap_returns_live, slots, what,
+                done, quoted, ids, now, rows.quoted, rows.history, rows.tables, rows.spares, rows.top, flapping,
+                slots, what,
             )  # fmt: skip
             rows.entries += entered
             if done < n:
@@ -591,11 +595,17 @@ class Board:
             rows.reason[slots], nothing, rows.not_reference[slots], rows.doubt[slots], self.moment, self.limits
         )
 
+    @property
+    def lists(self) -> Lists:
+        """The rows of each partition."""
+        held, codes = self.partitions, self.names.partitions
+        return Lists(held.start, held.size, held.pool, codes.event.values, codes.live.values)
+
     def gather(self, partitions: Longs) -> PartitionColumns:
         """Some partitions sorted as a board of their own."""
-        rows, names, held = self.rows, self.names, self.partitions
+        rows, names = self.rows, self.names
         return gather(
-            PriceColumns(rows.key, rows.odds, rows.seen, rows.start, rows.state, rows.flags, rows.same),
+            rows.prices,
             TermColumns(
                 names.terms.place.values,
                 names.terms.tie.values,
@@ -604,7 +614,7 @@ class Board:
                 names.tables.traits.outcomes,
             ),
             names.tables.equivalents,
-            Lists(held.start, held.size, held.pool, names.partitions.event.values, names.partitions.live.values),
+            self.lists,
             partitions,
             mismatch=CODES["price_mismatch"] not in self.off,
             agree=self.limits.flap_agree,

@@ -23,7 +23,8 @@ from oddsengine.detection.market_fair import market_fair
 from oddsengine.guards.verdicts import main_markets
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import MarketKind
-from oddsengine.maths import middle
+from oddsengine.maths import distributions
+from oddsengine.maths.shape_fitting import fit_columns
 from oddsengine.pricing.references import UNRANKED, FairPrices, PricedColumns
 
 NOWHERE, LADDER, MEDIAN, SHAPE = 0, 1, 2, 3
@@ -51,18 +52,18 @@ class Forms(NamedTuple):
     full_game: Bytes  # per kind
     sport: Ints  # per event: the sport and league, a column of the tables below
     level: Floats  # per sport: P(margin = 0) of the full game, nan if a tie is an ordinary result
-    shape: Longs  # (kinds, sports): as in `middle.KINDS`
+    shape: Longs  # (kinds, sports): as in `distributions.KINDS`
     scale: Floats  # (kinds, sports): nan without a shape; relative to the expected total for a Skellam margin
     table: Longs  # (kinds, sports): a row of `weights`
-    weights: Floats  # (tables, numbers): as in `middle.Shapes`
+    weights: Floats  # (tables, numbers): as in `distributions.Shapes`
 
 
 _SHAPES = {
-    "poisson": middle.POISSON,
-    "skellam": middle.SKELLAM,
-    "negative_binomial": middle.NEGATIVE_BINOMIAL,
-    "normal": middle.NORMAL,
-    "normal_key": middle.MARGIN,
+    "poisson": distributions.POISSON,
+    "skellam": distributions.SKELLAM,
+    "negative_binomial": distributions.NEGATIVE_BINOMIAL,
+    "normal": distributions.NORMAL,
+    "normal_key": distributions.MARGIN,
 }
 
 
@@ -71,9 +72,9 @@ def form(family: str, sport: str, league: str, fraction: float) -> tuple[int, fl
     """Shape, scale and weights for the number that a family's line divides; the scale is nan without a shape."""
     shape = catalog.shape(family, sport, league)
     if shape is None or not fraction > 0:
-        return middle.NORMAL, np.nan, ()
+        return distributions.NORMAL, np.nan, ()
     if shape.name == "normal_key":
-        return middle.MARGIN, shape.sd * np.sqrt(fraction), catalog.sport(sport).scores_in(league).key_weights
+        return distributions.MARGIN, shape.sd * np.sqrt(fraction), catalog.sport(sport).scores_in(league).key_weights
     counts = shape.name in ("poisson", "negative_binomial", "skellam")
     return _SHAPES[shape.name], shape.variance_ratio if counts else shape.sd * np.sqrt(fraction), ()
 
@@ -142,7 +143,7 @@ def _link(g: Groups, forms: Forms, links: Curves) -> None:
                 links.level[at] = forms.level[forms.sport[g.event[at]]]
             # Regulation's three ways say nothing of a margin that overtime decides, nor two ways of one that may be 0.
             has_level = not np.isnan(links.level[at])
-            is_skellam = forms.shape[g.kind[at], forms.sport[g.event[at]]] == middle.SKELLAM
+            is_skellam = forms.shape[g.kind[at], forms.sport[g.event[at]]] == distributions.SKELLAM
             for other_ladder in range(first, end):
                 other_role = forms.role[g.kind[other_ladder]]
                 if other_role < _TWO_WAY or forms.period[g.kind[other_ladder]] != forms.period[g.kind[at]]:
@@ -579,7 +580,7 @@ def _bases(
         out.shape[n], out.scale[n], out.table[n] = forms.shape[form_at], forms.scale[form_at], forms.table[form_at]
         out.level[n] = links.level[at]
         out.total_of[n] = NONE
-        if out.shape[n] == middle.SKELLAM and n < n_ladders:
+        if out.shape[n] == distributions.SKELLAM and n < n_ladders:
             if links.totals[at] >= 0:
                 out.total_of[n] = n_all
                 out.total_of[n_all] = links.totals[at]
@@ -659,10 +660,10 @@ def by_shape(prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder
     first, of = np.empty((2, ladder.size), np.int64)
     first = first[: _share(ladder, points, base, zero, first, of)]
     base, zero, points = base[first], zero[first], points[first]
-    tail = middle.tail_columns(_take(shapes, base), location[base], points)
+    tail = distributions.tail_columns(_take(shapes, base), location[base], points)
     at = np.flatnonzero(zero >= 0)
     if at.size:
-        own = middle.tail_columns(_take(shapes, base[at]), location[base[at]], around[: at.size, 1:3])
+        own = distributions.tail_columns(_take(shapes, base[at]), location[base[at]], around[: at.size, 1:3])
         scaled = tail[at]
         _scale(points[at], links.level[ladder[first[at]]], known.tail[zero[at]], known.source[zero[at]], own, scaled)
         tail[at] = scaled
@@ -670,13 +671,13 @@ def by_shape(prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder
     return Tails(tail, np.where(np.isnan(tail).any(axis=1), np.uint8(NOWHERE), np.uint8(SHAPE)), of)
 
 
-def _take(shapes: middle.Shapes, at: Longs | slice) -> middle.Shapes:
-    return middle.Shapes(shapes.kind[at], shapes.scale[at], shapes.level[at], shapes.table[at], shapes.weights)
+def _take(shapes: distributions.Shapes, at: Longs | slice) -> distributions.Shapes:
+    return distributions.Shapes(shapes.kind[at], shapes.scale[at], shapes.level[at], shapes.table[at], shapes.weights)
 
 
 def _locate(
     prices: FairPrices, forms: Forms, links: Curves, who: Longs, ladder: Longs
-) -> tuple[Floats, middle.Shapes, Longs]:
+) -> tuple[Floats, distributions.Shapes, Longs]:
     """Fit a shape to each ladder's main line. Returns locations, shapes, and the index of each case's fit.
 
     The location is nan without a shape or a main line.
@@ -697,14 +698,14 @@ def _locate(
     n, rows = map(int, _bases(
         who, ladder, g, prices.columns, prices.users.by_book, reference, links, forms, room, bases, of_case
     ))  # fmt: skip
-    shapes = middle.Shapes(shape, scale, level, table, forms.weights)
+    shapes = distributions.Shapes(shape, scale, level, table, forms.weights)
     anchor = market_fair(prices, market[:rows], user[:rows])[:, 0].copy()
     if rows > n:
-        mean = middle.fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
+        mean = fit_columns(_take(shapes, slice(n, rows)), line[n:rows], anchor[n:])
         margins = np.flatnonzero(total_of[:n] >= 0)
         scale[margins] *= mean[total_of[margins] - n]
     shapes = _take(shapes, slice(0, n))
-    return middle.fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
+    return fit_columns(shapes, line[:n], anchor[:n]), shapes, of_case[: ladder.size]
 
 
 def best_tails(prices: FairPrices, forms: Forms, ladder: Longs, points: Longs) -> Floats:

@@ -1,9 +1,9 @@
 """The probability that two bets on one number both win, from the distribution of a sport alone.
 
 `find_middles` has prices: a ladder gives it the probability. Here there are only two lines. X, the total or the margin,
-has the distribution that the catalog gives the sport (`oddsengine.maths.middle` describes its shape), and one fair
-price fixes its location: P(X > a) = p among the results that do not push at a line a. By default p is 1/2 and a is half
-way between the lines, as if that were the line of the market.
+has the distribution that the catalog gives the sport (`oddsengine.maths.distributions` describes its shape), and one
+fair price fixes its location: P(X > a) = p among the results that do not push at a line a. By default p is 1/2 and a is
+half way between the lines, as if that were the line of the market.
 
 The scale of a Skellam margin, the difference of two counts, is their expected sum times the ratio of variance to mean.
 """
@@ -15,8 +15,10 @@ from oddsengine import catalog
 from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Floats
 from oddsengine.detection.tails import form
-from oddsengine.maths import middle
-from oddsengine.maths.middle import Integers, MiddleValue
+from oddsengine.maths import distributions, middle
+from oddsengine.maths.distributions import Integers
+from oddsengine.maths.middle import MiddleValue
+from oddsengine.maths.shape_fitting import fit
 
 _QUARTER = 25  # hundredths
 
@@ -31,7 +33,7 @@ def _hundredths(lines: ArrayLike, name: str) -> Integers:
 
 def _distribution(
     sport: str, market_type: str, league: str, expected_total: float | None
-) -> tuple[middle.Shapes, bool]:
+) -> tuple[distributions.Shapes, bool]:
     """Distribution without its location, and whether it is that of a margin."""
     known = catalog.sport(sport)
     if known.id not in catalog.sports():
@@ -44,7 +46,7 @@ def _distribution(
             "market_type must be a spread or total with a known distribution, such as total or spread; got "
             f"{market_type!r} in {known.name}"
         )
-    if (shape == middle.SKELLAM) != (expected_total is not None):
+    if (shape == distributions.SKELLAM) != (expected_total is not None):
         needs = "needs" if expected_total is None else "does not use"
         raise ValueError(f"{market_type} in {known.name} {needs} expected_total, got {excerpt(expected_total)}")
     if expected_total is not None:
@@ -52,8 +54,8 @@ def _distribution(
         scale *= expected_total
     is_margin = family.cuts == "margin"
     level = known.level if kind.family == "spread" and kind.period == catalog.FULL_GAME else None
-    fixed = np.nan if level is None or shape not in (middle.SKELLAM, middle.MARGIN) else level
-    return middle.Shapes.of(shape, scale, fixed, 0, [[1.0, *weights]]), is_margin
+    fixed = np.nan if level is None or shape not in (distributions.SKELLAM, distributions.MARGIN) else level
+    return distributions.Shapes.of(shape, scale, fixed, 0, [[1.0, *weights]]), is_margin
 
 
 def middle_value(
@@ -79,9 +81,9 @@ def middle_value(
     else:
         anchor = _hundredths(at, "at") * (-1 if is_margin else 1)
     low, high, anchor = np.broadcast_arrays(low, high, anchor)
-    location = middle.fit(shapes, anchor, probs)
+    location = fit(shapes, anchor, probs)
     low, high = np.broadcast_to(low, location.shape), np.broadcast_to(high, location.shape)
-    tail = middle.tail(shapes, location, middle.window(low, high).points)
+    tail = distributions.tail(shapes, location, middle.window(low, high).points)
     value = middle.evaluate(low, high, odds1, odds2, tail)
     empty = middle.window(low, high).size == 0
     return value._replace(prob=np.where(empty, 0.0, value.prob))

@@ -45,13 +45,8 @@ When it fails, the whole market is `nan`, and no other market is touched:
   and each of them any blend that contains it;
 - an answer is not a double strictly between 0 and 1, or the solver did not converge.
 
-How the unknown is found: many markets side by side, one lane each. Power takes L = log q and the moments
-s_m = sum q^k L^m; a Householder step of order 4 on log s_0 from k = 1, where q^k = q needs no exponential,
-lands close; after one exponential per outcome a second step is applied as a series in x = (change of k) L,
-and repeated only where |x| is not small. Shin takes Halley steps from z = (B - 1) / (n - 1), and the odds
-ratio the same steps as power on sum p_i. A lane that is not close after a few rounds is bisected. Probit, which
-has no series as short, takes Halley steps one market at a time, between the shifts at which all p_i are at most, and
-at least, 1 / n.
+`oddsengine.maths.margin_solvers` solves the power method, Shin's and the odds ratio, `oddsengine.maths.probit` finds
+the normal shift, and `oddsengine.maths.closed_forms` has the rest, and pairs of outcomes.
 
 References
 ----------
@@ -74,19 +69,6 @@ References
   67(1), 2000, https://doi.org/10.2307/253675 (the normal shift); "Probit vig removal in multi-way markets", 2025,
   https://wizardofvegas.com/forum/questions-and-answers/math/41747-probit-vig-removal-in-multi-way-markets (its use for
   margins, under the name probit)
-- M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37(3), 1988,
-  https://doi.org/10.2307/2347330 (Phi^-1)
-- A. S. Householder, "The numerical treatment of a single nonlinear equation", McGraw-Hill, 1970
-
-Arguments of the kernels:
-
-- `odds`, `out` (float64 per outcome): prices, market after market, and the probabilities to write
-- `n`: number of outcomes
-- `starts` (int64 per market): where each market begins; empty if they follow each other
-- `first`, `m`: the first market of a block, and the number of its markets, at most `_LANES`
-- `cell` (float64, n by 2 by lanes): per outcome and lane, the price, later the probability; and a function of the
-  price
-- `i`: the lane
 """
 
 import math
@@ -96,540 +78,19 @@ from numbers import Real
 import numpy as np
 import numpy.typing as npt
 
-from oddsengine._jit import allocating, fused
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats, Longs
+from oddsengine.maths.closed_forms import ADDITIVE, MULTIPLICATIVE, ODDS_RATIO, goto, plain, two
+from oddsengine.maths.lanes import LANES
+from oddsengine.maths.margin_solvers import odds_ratio, power, shin
 from oddsengine.maths.odds import decimal_odds
+from oddsengine.maths.probit import probit
 
-_LANES = 128  # markets solved side by side
-_SLICE = 32 * _LANES  # markets of one pass of worst_case
-_ROUNDS = 4  # refinements of a block before its open lanes are bisected
-_CLOSE = 3e-4  # relative change of a probability below which the last step is a short series
-_CLOSE_Z = 3e-5  # the same for Shin, whose last step is Halley's
-_BISECTIONS = 100  # enough to halve any bracket of doubles, in the logarithm, to one unit in the last place
-_TOLERANCE = 1e-12  # a bisected market whose sum is farther than this from 1 did not converge
-_LEAST = 1e-300  # probabilities below have left what the exponential can hold
-_GREATEST = 1.7976931348623157e308  # largest finite price
+_SLICE = 32 * LANES  # markets of one pass of worst_case
 _TOGETHER: Longs = np.empty(0, dtype=np.int64)  # no starts: markets lie one after the other
-_SHIFT_CLOSE = 1e-8  # change of a probit's shift below which the last step leaves no error
-_ROOT2, _DENSITY = math.sqrt(2.0), 1.0 / math.sqrt(2.0 * math.pi)
 _Solver = Callable[[Floats, int, Longs, Floats], None]  # odds, outcomes, starts, out
 Method = str | Mapping[str, float]
 """A method of margin removal: its name, or weights by name."""
-
-_POWER, _SHIN, _ODDS_RATIO = 0, 1, 2
-_MULTIPLICATIVE, _ADDITIVE = 0, 1  # closed forms; pairs have one for `_ODDS_RATIO`, too
-
-# log(m) = s (2 + z (G1 + z (G2 + ...))) for m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1), z = s^2
-_G1, _G2, _G3, _G4 = 0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149792
-_G5, _G6, _G7 = 0.1818357216161805, 0.15313837699209373, 0.14798198605116586
-# exp(r) = 1 + r + r^2 (E0 + r (E1 + ...)) for |r| <= log(2) / 2, interpolated at Chebyshev nodes
-_E0, _E1, _E2, _E3 = 0.5, 0.166666666666483, 0.041666666666651364, 0.008333333353719415
-_E4, _E5, _E6 = 0.001388888890587324, 0.00019841208752496622, 2.4801536405577107e-05
-_E7, _E8 = 2.762510449699371e-06, 2.7613797387760627e-07
-_LN2, _LN2_HIGH, _LN2_LOW = 0.6931471805599453, 0.6931471803691238, 1.9082149292705877e-10
-_LOG2E = 1.4426950408889634
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves a rounded integer in the low bits
-_SQRT_HALF = 0x3FE6A09E667F3BCD  # bits of sqrt(1/2)
-_BIAS = 1023  # of a double's exponent
-_LOWEST = -708.0  # smallest exponent whose exponential is a normal double
-
-
-@fused
-def _read(odds: Floats, n: int, starts: Longs, first: int, m: int, cell: Floats) -> None:
-    """Prices of markets first .. first + m into cell[:, 0], an outcome per row; spare lanes get no price."""
-    for j in range(n):
-        for i in range(m, _LANES):
-            cell[j, 0, i] = 0.0
-    if starts.size == 0 and n == 2:
-        pairs = odds[2 * first : 2 * (first + m)]
-        for i in range(m):
-            cell[0, 0, i] = pairs[2 * i]
-            cell[1, 0, i] = pairs[2 * i + 1]
-    elif starts.size == 0 and n == 3:
-        triples = odds[3 * first : 3 * (first + m)]
-        for i in range(m):
-            cell[0, 0, i] = triples[3 * i]
-            cell[1, 0, i] = triples[3 * i + 1]
-            cell[2, 0, i] = triples[3 * i + 2]
-    else:
-        for j in range(n):
-            for i in range(m):
-                start = starts[first + i] if starts.size > 0 else (first + i) * n
-                cell[j, 0, i] = odds[start + j]
-
-
-@fused
-def _write(out: Floats, n: int, starts: Longs, first: int, m: int, cell: Floats) -> None:
-    """cell[:, 0] to the places that `_read` read."""
-    if starts.size == 0 and n == 2:
-        pairs = out[2 * first : 2 * (first + m)]
-        for i in range(m):
-            pairs[2 * i] = cell[0, 0, i]
-            pairs[2 * i + 1] = cell[1, 0, i]
-    elif starts.size == 0 and n == 3:
-        triples = out[3 * first : 3 * (first + m)]
-        for i in range(m):
-            triples[3 * i] = cell[0, 0, i]
-            triples[3 * i + 1] = cell[1, 0, i]
-            triples[3 * i + 2] = cell[2, 0, i]
-    else:
-        for j in range(n):
-            for i in range(m):
-                start = starts[first + i] if starts.size > 0 else (first + i) * n
-                out[start + j] = cell[j, 0, i]
-
-
-@fused
-def _bisect(method: int, cell: Floats, n: int, i: int) -> None:
-    """Solve lane i by bisection in log x, from cell[:, 1] into cell[:, 0]; `nan` if that fails.
-
-    `method` is `_POWER`, `_SHIN` or `_ODDS_RATIO`.
-    """
-    low, high, x, factor, total = 0.0, np.inf, 1.0, 2.0, 0.0
-    for _ in range(_BISECTIONS):
-        total = 0.0  # falls as x rises from 0 to infinity; x is k, 1 / (1 - z) or c
-        for j in range(n):
-            value = cell[j, 1, i]
-            if method == _POWER:
-                p = math.exp(x * value)
-            elif method == _SHIN:
-                z = 1.0 - 1.0 / x
-                r = math.sqrt(z * z + 4.0 * value / x)
-                p = 0.5 * x * (r - z) if z < 0.0 else 2.0 * value / (r + z)
-            else:
-                p = 1.0 / (1.0 + x * value)
-            cell[j, 0, i] = p
-            total += p
-        if total > 1.0:
-            low = x
-        else:
-            high = x
-        if low > 0.0 and high < np.inf:
-            x = math.sqrt(low) * math.sqrt(high)
-        else:
-            x = x * factor if low > 0.0 else x / factor
-            factor *= factor
-    is_solved = abs(total - 1.0) <= _TOLERANCE
-    for j in range(n):
-        is_solved = is_solved and cell[j, 0, i] > 0.0 and cell[j, 0, i] < 1.0
-    if not is_solved:
-        for j in range(n):
-            cell[j, 0, i] = np.nan
-
-
-@fused
-def _step(f: float, s0: float, s1: float, s2: float, s3: float) -> float:
-    """Householder step of order 4 towards log s0 = 0, given f close to log s0 and its moments.
-
-    The moments are `s0`, `s1`, `s2` and `s3`; `f` is close to log s0.
-    """
-    b = s2 * s0 - s1 * s1
-    c = s0 * (s0 * s3 - 3.0 * s1 * s2) + 2.0 * s1 * s1 * s1
-    return -f * s0 * (6.0 * s1 * s1 - 3.0 * f * b) / (6.0 * s1 * (s1 * s1 - f * b) + f * f * c)
-
-
-@fused
-@allocating
-def _power(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
-    """Solve the power method for all markets of n outcomes, at `starts` or, if empty, one after the other."""
-    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; log of the implied probability
-    bits = cell.view(np.int64)
-    lane = np.empty((7, _LANES))  # moments s_0 .. s_3, zero between uses; k; its last change; s_0 - 1
-    for i in range(_LANES):
-        lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-    markets = starts.size if starts.size > 0 else odds.size // n
-    for first in range(0, markets, _LANES):
-        m = markets - first if markets - first < _LANES else _LANES
-        _read(odds, n, starts, first, m, cell)
-        for j in range(n):
-            for i in range(_LANES):
-                d = cell[j, 0, i]
-                e = (bits[j, 0, i] - _SQRT_HALF) >> 52
-                bits[j, 1, i] = bits[j, 0, i] - (e << 52)
-                f = cell[j, 1, i] - 1.0
-                s = f / (2.0 + f)
-                z = s * s
-                g = _G1 + z * (_G2 + z * (_G3 + z * (_G4 + z * (_G5 + z * (_G6 + z * _G7)))))
-                L = -(e * _LN2 + s * (2.0 + z * g))
-                p = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
-                cell[j, 1, i] = L
-                lane[0, i] += p
-                lane[1, i] += p * L
-                lane[2, i] += p * L * L
-                lane[3, i] += p * L * L * L
-        for i in range(_LANES):
-            e = lane[0, i] - 1.0
-            e = 1.0 if e > 1.0 else e
-            f = e * (1.0 - e * (1 / 2 - e * (1 / 3 - e * (1 / 4 - e * (1 / 5 - e * (1 / 6 - e * (1 / 7)))))))
-            k = 1.0 + _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
-            k = 0.125 if k < 0.125 else k
-            lane[4, i] = 8.0 if k > 8.0 else k
-            lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-        for step in range(_ROUNDS):
-            for j in range(n):
-                for i in range(_LANES):
-                    L = cell[j, 1, i]
-                    x = lane[4, i] * L
-                    x = _LOWEST if x < _LOWEST else x
-                    cell[j, 0, i] = x * _LOG2E + _ROUND
-                    t = cell[j, 0, i] - _ROUND
-                    bits[j, 0, i] = (bits[j, 0, i] + _BIAS) << 52
-                    r = (x - t * _LN2_HIGH) - t * _LN2_LOW
-                    h = _E2 + r * (_E3 + r * (_E4 + r * (_E5 + r * (_E6 + r * (_E7 + r * _E8)))))
-                    p = cell[j, 0, i] * (1.0 + r + r * r * (_E0 + r * (_E1 + r * h)))
-                    cell[j, 0, i] = p
-                    lane[0, i] += p
-                    lane[1, i] += p * L
-                    lane[2, i] += p * L * L
-                    lane[3, i] += p * L * L * L
-            n_open = 0
-            for i in range(_LANES):
-                e = lane[0, i] - 1.0
-                e = 1.0 if e > 1.0 else e
-                f = e * (1.0 - e * (1 / 2 - e * (1 / 3)))
-                x = _step(f, lane[0, i], lane[1, i], lane[2, i], lane[3, i])
-                k = lane[4, i]
-                x = -0.5 * k if x < -0.5 * k else x
-                x = k if x > k else x
-                lane[5, i] = x
-                lane[6, i] = e
-                n_open += (e > 2.0 * _CLOSE) | (e < -2.0 * _CLOSE)
-                lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-            for j in range(n):
-                for i in range(_LANES):
-                    x = lane[5, i] * cell[j, 1, i]
-                    p = cell[j, 0, i]
-                    p += p * x * (1.0 + x * (1 / 2 + x * (1 / 6)))
-                    cell[j, 0, i] = p
-                    n_open += (x > _CLOSE) | (x < -_CLOSE) | (p < _LEAST) | (p >= 1.0)
-            if n_open == 0:
-                break
-            for i in range(m):
-                for j in range(n):
-                    p = cell[j, 0, i]
-                    x = abs(lane[5, i] * cell[j, 1, i])
-                    if x > _CLOSE or abs(lane[6, i]) > 2.0 * _CLOSE or p < _LEAST or p >= 1.0:
-                        if step < _ROUNDS - 1:
-                            lane[4, i] += lane[5, i]
-                        else:
-                            _bisect(_POWER, cell, n, i)
-                        break
-        _write(out, n, starts, first, m, cell)
-
-
-@fused
-@allocating
-def _shin(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
-    """Solve Shin for all markets of n > 2 outcomes, at `starts` or, if empty, one after the other."""
-    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; a
-    lane = np.empty((7, _LANES))  # sums of p, of its two derivatives in z, of 1 / r, zero between uses; z; its
-    # last change over the least r; 1 / B
-    for i in range(_LANES):
-        lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-    markets = starts.size if starts.size > 0 else odds.size // n
-    for first in range(0, markets, _LANES):
-        m = markets - first if markets - first < _LANES else _LANES
-        _read(odds, n, starts, first, m, cell)
-        for j in range(n):
-            for i in range(_LANES):
-                d = cell[j, 0, i]
-                q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
-                cell[j, 0, i] = q
-                lane[0, i] += q
-        for i in range(_LANES):
-            lane[4, i] = (lane[0, i] - 1.0) / (n - 1)
-            lane[5, i] = 1.0
-            lane[6, i] = 1.0 / lane[0, i]
-            lane[0, i] = 0.0
-        for j in range(n):
-            for i in range(_LANES):
-                q = cell[j, 0, i]
-                cell[j, 1, i] = q * q * lane[6, i]
-        n_open = 0
-        for _ in range(_ROUNDS):
-            for j in range(n):
-                for i in range(_LANES):
-                    a = cell[j, 1, i]
-                    z = lane[4, i]
-                    r = np.sqrt(z * z + 4.0 * (1.0 - z) * a)
-                    w = 1.0 / r
-                    numerator = r - z if z < 0.0 else 2.0 * a
-                    denominator = 2.0 - 2.0 * z if z < 0.0 else r + z
-                    p = numerator / denominator
-                    u = p * (1.0 - p) * w
-                    lane[0, i] += p
-                    lane[1, i] -= u
-                    lane[2, i] += u * w * (1.0 - 2.0 * p + (z - 2.0 * a) * w)
-                    lane[3, i] += w
-            n_open = 0
-            for i in range(_LANES):
-                f = lane[0, i] - 1.0
-                x = -2.0 * f * lane[1, i] / (2.0 * lane[1, i] * lane[1, i] - f * lane[2, i])
-                z = lane[4, i]
-                y = z + x if z + x < 1.0 else 0.5 * (1.0 + z)
-                x *= lane[3, i]
-                is_done = (lane[5, i] <= _CLOSE_Z) & (lane[5, i] >= -_CLOSE_Z)  # then nothing may move any more
-                lane[4, i] = z if is_done else y
-                lane[5, i] = x
-                lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-                n_open += (x > _CLOSE_Z) | (x < -_CLOSE_Z)
-            if n_open == 0:
-                break
-        for j in range(n):
-            for i in range(_LANES):
-                a = cell[j, 1, i]
-                z = lane[4, i]
-                r = np.sqrt(z * z + 4.0 * (1.0 - z) * a)
-                numerator = r - z if z < 0.0 else 2.0 * a
-                denominator = 2.0 - 2.0 * z if z < 0.0 else r + z
-                p = numerator / denominator
-                cell[j, 0, i] = p
-                n_open += (p < _LEAST) | (p >= 1.0)
-        if n_open > 0:
-            for i in range(m):
-                is_open = abs(lane[5, i]) > _CLOSE_Z
-                for j in range(n):
-                    is_open = is_open or cell[j, 0, i] < _LEAST or cell[j, 0, i] >= 1.0
-                if is_open:
-                    _bisect(_SHIN, cell, n, i)
-        _write(out, n, starts, first, m, cell)
-
-
-@fused
-@allocating
-def _odds_ratio(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
-    """Solve the odds ratio for all markets of n outcomes, at `starts` or, if empty, one after the other."""
-    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; odds - 1
-    lane = np.empty((6, _LANES))  # sums of p v^0 .. p v^3, v = 1 - p, zero between uses; c; its relative change
-    for i in range(_LANES):
-        lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-    markets = starts.size if starts.size > 0 else odds.size // n
-    for first in range(0, markets, _LANES):
-        m = markets - first if markets - first < _LANES else _LANES
-        _read(odds, n, starts, first, m, cell)
-        for i in range(_LANES):
-            lane[4, i] = 1.0
-        for j in range(n):
-            for i in range(_LANES):
-                d = cell[j, 0, i]
-                cell[j, 1, i] = d - 1.0 if d > 1.0 and d <= _GREATEST else np.nan
-        n_open = 0
-        for step in range(_ROUNDS):
-            for j in range(n):
-                for i in range(_LANES):
-                    b = lane[4, i] * cell[j, 1, i]
-                    p = 1.0 / (1.0 + b)
-                    v = b * p
-                    cell[j, 0, i] = p
-                    lane[0, i] += p
-                    lane[1, i] += p * v
-                    lane[2, i] += p * v * v
-                    lane[3, i] += p * v * v * v
-            n_open = 0
-            for i in range(_LANES):
-                e = lane[0, i] - 1.0
-                a = lane[1, i]
-                b = lane[2, i]
-                x = e * (a * a - e * b) / (a * (a * a - 2.0 * e * b) + e * e * lane[3, i])
-                x = -0.875 if x < -0.875 else x
-                x = 7.0 if x > 7.0 else x
-                c = lane[4, i]
-                is_open = (x > _CLOSE) | (x < -_CLOSE)
-                n_open += is_open
-                lane[4, i] = c + c * x if is_open else c
-                lane[5, i] = x
-                lane[0, i] = lane[1, i] = lane[2, i] = lane[3, i] = 0.0
-            if step > 0:
-                for j in range(n):
-                    for i in range(_LANES):
-                        p = cell[j, 0, i]
-                        x = lane[5, i] * (1.0 - p)
-                        p *= 1.0 - x * (1.0 - x * (1.0 - x))
-                        cell[j, 0, i] = p
-                        n_open += (p < _LEAST) | (p >= 1.0)
-                if n_open == 0:
-                    break
-        if n_open > 0:
-            for i in range(m):
-                for j in range(n):
-                    p = cell[j, 0, i]
-                    if abs(lane[5, i]) > _CLOSE or p < _LEAST or p >= 1.0:
-                        _bisect(_ODDS_RATIO, cell, n, i)
-                        break
-        _write(out, n, starts, first, m, cell)
-
-
-@fused
-def _two(odds: Floats, method: int, out: Floats) -> None:
-    """Solve pairs in closed form: `method` is `_MULTIPLICATIVE`, `_ADDITIVE` (also Shin) or `_ODDS_RATIO`."""
-    for i in range(odds.size // 2):
-        a = odds[2 * i]
-        b = odds[2 * i + 1]
-        if method == _MULTIPLICATIVE:
-            w = 1.0 / (a + b)
-            p, q = b * w, a * w
-        elif method == _ADDITIVE:
-            w = 0.5 * (1.0 / a - 1.0 / b)
-            p, q = 0.5 + w, 0.5 - w
-        else:
-            w = np.sqrt((a - 1.0) / (b - 1.0))
-            p = 1.0 / (1.0 + w)
-            q = w * p
-        is_valid = (a > 1.0) & (a <= _GREATEST) & (b > 1.0) & (b <= _GREATEST)
-        is_valid &= (p > 0.0) & (p < 1.0) & (q > 0.0) & (q < 1.0)
-        out[2 * i] = p if is_valid else np.nan
-        out[2 * i + 1] = q if is_valid else np.nan
-
-
-@fused
-@allocating
-def _plain(odds: Floats, n: int, starts: Longs, method: int, out: Floats) -> None:
-    """Solve n outcomes in closed form: `method` is `_MULTIPLICATIVE` or `_ADDITIVE`."""
-    cell = np.empty((n, 1, _LANES))  # per outcome: odds, then probability
-    lane = np.empty((3, _LANES))  # sum of q, then what is taken off; factor; `nan` where there is no answer
-    markets = starts.size if starts.size > 0 else odds.size // n
-    for first in range(0, markets, _LANES):
-        m = markets - first if markets - first < _LANES else _LANES
-        _read(odds, n, starts, first, m, cell)
-        for i in range(_LANES):
-            lane[0, i] = 0.0
-        for j in range(n):
-            for i in range(_LANES):
-                d = cell[j, 0, i]
-                q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
-                cell[j, 0, i] = q
-                lane[0, i] += q
-        for i in range(_LANES):
-            total = lane[0, i]
-            lane[0, i] = (total - 1.0) / n if method == _ADDITIVE else 0.0
-            lane[1, i] = 1.0 if method == _ADDITIVE else 1.0 / total
-            lane[2, i] = 0.0
-        for j in range(n):
-            for i in range(_LANES):
-                p = cell[j, 0, i] * lane[1, i] - lane[0, i]
-                cell[j, 0, i] = p
-                lane[2, i] = lane[2, i] if (p > 0.0) & (p < 1.0) else np.nan
-        for j in range(n):
-            for i in range(_LANES):
-                cell[j, 0, i] += lane[2, i]
-        _write(out, n, starts, first, m, cell)
-
-
-@fused
-@allocating
-def _goto(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
-    """Solve goto for all markets of n outcomes, at `starts` or, if empty, one after the other."""
-    cell = np.empty((n, 2, _LANES))  # per outcome: odds, then probability; standard error
-    lane = np.empty((3, _LANES))  # sums of q and of the errors, then c; `nan` where there is no answer
-    markets = starts.size if starts.size > 0 else odds.size // n
-    for first in range(0, markets, _LANES):
-        m = markets - first if markets - first < _LANES else _LANES
-        _read(odds, n, starts, first, m, cell)
-        for i in range(_LANES):
-            lane[0, i] = lane[1, i] = lane[2, i] = 0.0
-        for j in range(n):
-            for i in range(_LANES):
-                d = cell[j, 0, i]
-                q = 1.0 / d if d > 1.0 and d <= _GREATEST else np.nan
-                error = np.sqrt((d - 1.0) * q)
-                cell[j, 0, i] = q
-                cell[j, 1, i] = error
-                lane[0, i] += q
-                lane[1, i] += error
-        for i in range(_LANES):
-            lane[1, i] = (lane[0, i] - 1.0) / lane[1, i]
-        for j in range(n):
-            for i in range(_LANES):
-                p = cell[j, 0, i] - lane[1, i] * cell[j, 1, i]
-                cell[j, 0, i] = p
-                lane[2, i] = lane[2, i] if (p > 0.0) & (p < 1.0) else np.nan
-        for j in range(n):
-            for i in range(_LANES):
-                cell[j, 0, i] += lane[2, i]
-        _write(out, n, starts, first, m, cell)
-
-
-@fused
-def _deviate(odds: float) -> float:
-    """Phi^-1(1 / odds) to one part in 1e16, Wichura's AS 241."""
-    x = 1.0 / odds - 0.5
-    if abs(x) <= 0.425:
-        r = 0.180625 - x * x
-        a = 3.3430575583588128105e4 + r * 2.5090809287301226727e3
-        a = 1.3731693765509461125e4 + r * (4.5921953931549871457e4 + r * (6.7265770927008700853e4 + r * a))
-        a = 3.3871328727963666080e0 + r * (1.3314166789178437745e2 + r * (1.9715909503065514427e3 + r * a))
-        b = 2.8729085735721942674e4 + r * 5.2264952788528545610e3
-        b = 5.3941960214247511077e3 + r * (2.1213794301586595867e4 + r * (3.9307895800092710610e4 + r * b))
-        b = 1.0 + r * (4.2313330701600911252e1 + r * (6.8718700749205790830e2 + r * b))
-        return x * a / b
-    tail = 1.0 / odds if x < 0.0 else (odds - 1.0) / odds
-    r = math.sqrt(-math.log(tail))
-    if r <= 5.0:
-        r -= 1.6
-        a = 2.27238449892691845833e-2 + r * 7.74545014278341407640e-4
-        a = 1.27045825245236838258e0 + r * (2.41780725177450611770e-1 + r * a)
-        a = 5.76949722146069140550e0 + r * (3.64784832476320460504e0 + r * a)
-        a = 1.42343711074968357734e0 + r * (4.63033784615654529590e0 + r * a)
-        b = 5.47593808499534494600e-4 + r * 1.05075007164441684324e-9
-        b = 1.48103976427480074590e-1 + r * (1.51986665636164571966e-2 + r * b)
-        b = 1.67638483018380384940e0 + r * (6.89767334985100004550e-1 + r * b)
-        b = 1.0 + r * (2.05319162663775882187e0 + r * b)
-    else:
-        r -= 5.0
-        a = 2.71155556874348757815e-5 + r * 2.01033439929228813265e-7
-        a = 2.65321895265761230930e-2 + r * (1.24266094738807843860e-3 + r * a)
-        a = 1.78482653991729133580e0 + r * (2.96560571828504891230e-1 + r * a)
-        a = 6.65790464350110377720e0 + r * (5.46378491116411436990e0 + r * a)
-        b = 1.42151175831644588870e-7 + r * 2.04426310338993978564e-15
-        b = 7.86869131145613259100e-4 + r * (1.84631831751005468180e-5 + r * b)
-        b = 1.36929880922735805310e-1 + r * (1.48753612908506148525e-2 + r * b)
-        b = 1.0 + r * (5.99832206555887937690e-1 + r * b)
-    return -a / b if x < 0.0 else a / b
-
-
-@fused
-def _probit(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
-    """Solve probit for all markets of n outcomes, at `starts` or, if empty, one after the other."""
-    equal = _deviate(float(n))
-    markets = starts.size if starts.size > 0 else odds.size // n
-    for market in range(markets):
-        start = starts[market] if starts.size > 0 else market * n
-        low, high = np.inf, -np.inf
-        best = start  # the favourite, whose tail keeps the digits that its probability loses near 1
-        for k in range(start, start + n):
-            d = odds[k]
-            z = _deviate(d) if d > 1.0 and d <= _GREATEST else np.nan
-            best = k if z > high else best
-            low = z if not z >= low else low  # also nan, which then fails every comparison
-            high = z if z > high else high
-            out[k] = z
-        low, high = low - equal, high - equal
-        s = 0.5 * (low + high) if n == 2 else min(max(0.0, low), high)
-        is_solved = False
-        for _ in range(_BISECTIONS):
-            f, f1, f2 = 0.0, 0.0, 0.0  # sum of p less 1, and its first two derivatives, negated
-            for k in range(start, start + n):
-                x = out[k] - s
-                f += -0.5 * math.erfc(x / _ROOT2) if k == best else 0.5 * math.erfc(-x / _ROOT2)
-                density = _DENSITY * math.exp(-0.5 * x * x)
-                f1 += density
-                f2 += x * density
-            if f > 0.0:
-                low = s
-            else:
-                high = s
-            step = 2.0 * f * f1 / (2.0 * f1 * f1 + f * f2)
-            is_solved = abs(step) <= _SHIFT_CLOSE
-            s = s + step if is_solved or low < s + step < high else 0.5 * (low + high)
-            if is_solved:
-                break
-        for k in range(start, start + n):
-            out[k] = 0.5 * math.erfc((s - out[k]) / _ROOT2)
-            is_solved = is_solved and out[k] > 0.0 and out[k] < 1.0
-        if not is_solved:
-            for k in range(start, start + n):
-                out[k] = np.nan
 
 
 def _together(odds: Floats, n: int, starts: Longs) -> tuple[Floats, Longs]:
@@ -641,15 +102,15 @@ def _together(odds: Floats, n: int, starts: Longs) -> tuple[Floats, Longs]:
 def _fair_two(odds: Floats, starts: Longs, method: int, out: Floats) -> None:
     """Two outcomes, in place if they lie one after the other, gathered and put back otherwise."""
     if starts.size == 0:
-        _two(odds, method, out)
+        two(odds, method, out)
         return
     pairs, places = _together(odds, 2, starts)
-    _two(pairs, method, pairs)
+    two(pairs, method, pairs)
     out[places] = pairs
 
 
 def _by_size(method: int, solve: _Solver) -> _Solver:
-    """Solve markets of two outcomes by `_two`, larger ones by a solver of their own."""
+    """Solve markets of two outcomes by `two`, larger ones by a solver of their own."""
 
     def fair(odds: Floats, n: int, starts: Longs, out: Floats) -> None:
         if n == 2:
@@ -660,10 +121,12 @@ def _by_size(method: int, solve: _Solver) -> _Solver:
     return fair
 
 
-_fair_multiplicative = _by_size(0, lambda odds, n, starts, out: _plain(odds, n, starts, 0, out))
-_fair_additive = _by_size(1, lambda odds, n, starts, out: _plain(odds, n, starts, 1, out))
-_fair_shin = _by_size(1, _shin)
-_fair_odds_ratio = _by_size(2, _odds_ratio)
+_fair_multiplicative = _by_size(
+    MULTIPLICATIVE, lambda odds, n, starts, out: plain(odds, n, starts, MULTIPLICATIVE, out)
+)
+_fair_additive = _by_size(ADDITIVE, lambda odds, n, starts, out: plain(odds, n, starts, ADDITIVE, out))
+_fair_shin = _by_size(ADDITIVE, shin)
+_fair_odds_ratio = _by_size(ODDS_RATIO, odds_ratio)
 
 
 def _sliced(solve: Callable[[Floats, int], Floats]) -> _Solver:
@@ -684,7 +147,7 @@ def _sliced(solve: Callable[[Floats, int], Floats]) -> _Solver:
 def _least(odds: Floats, n: int) -> Floats:
     """Minimum of five methods."""
     least, other = np.empty_like(odds), np.empty_like(odds)
-    _power(odds, n, _TOGETHER, least)
+    power(odds, n, _TOGETHER, least)
     for solve in (_fair_multiplicative, _fair_additive, _fair_shin, _fair_odds_ratio):
         solve(odds, n, _TOGETHER, other)
         np.minimum(least, other, out=least)
@@ -708,12 +171,12 @@ def _blend(weights: Mapping[str, float]) -> _Solver:
 _SOLVERS: dict[str, _Solver] = {
     "multiplicative": _fair_multiplicative,
     "additive": _fair_additive,
-    "power": _power,
+    "power": power,
     "shin": _fair_shin,
     "odds_ratio": _fair_odds_ratio,
     "logarithmic": _fair_odds_ratio,
-    "goto": _goto,
-    "probit": _probit,
+    "goto": goto,
+    "probit": probit,
     "worst_case": _sliced(_least),
 }
 DEVIG_METHODS = tuple(_SOLVERS)

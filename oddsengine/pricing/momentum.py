@@ -5,24 +5,14 @@ line and logits at both, an entry for each logit (one if there are two outcomes)
 minute in which it changed; moves since then count in full. The result does not depend on how the quotes of a minute
 were divided into batches, and time alone changes nothing that is stored.
 
-Columns of the kernels:
+Arguments of the kernels:
 
-- `keys` (uint64 per ladder): a unique hash, not 0
+- `votes`: the votes of a board
+- `index` (int32 per book): the code under which the book is stored
 - `markets`, `threshold`: as in `Groups`
-- `outcomes` (int64 per ladder): number of outcomes; two have one logit, more have one each
-- `minute` (int64 per ladder): the beginning of the event's minute, microseconds
-- `provider` (int32 per book): as in `Traits`
-- `momentum`, `slots`, `changed`, `base`, `sampled`, `start`, `n_book`, `n_line`, `n_x`: the columns of
-  `LadderSamples`; `base` is the momentum at the last sample, `sampled` its minute, and `start` the offset of the
-  ladder's books in the last three, whose second index is `_SAMPLE` or `_LATEST`
-- `s_keys`, `s_slot`: hash table of the stored ladders: key (0: free) and slot
-- `s_base`, `s_sampled`, `s_value`, `s_latest` (per slot): momentum at the last sample and its minute, and at the last
-  change and its minute
-- `begins`, `s_seen`, `s_begun` (per ladder, per slot): start of the event; momentum and start as last searched
-- `s_start`, `s_size`, `s_room` (per slot): first entry, number of entries, and room
-- `p_book`, `p_line`, `p_x` (per entry): code of the book, its lines and its logits, at `_SAMPLE` and at `_LATEST`
+- `samples`: its `keys`, `minute` and `outcomes` are given, the others are to write
 """
-# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# mypy: allow-untyped-calls
 
 from typing import NamedTuple
 
@@ -30,7 +20,8 @@ import numpy as np
 
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
-from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words, spans
+from oddsengine.catalog.fair_constants import Constants
+from oddsengine.columns import NO_TIME, NONE, Bytes, Float, Floats, Int, Ints, Longs, Words, spans
 from oddsengine.identity.groups import Groups, checksum, mix
 from oddsengine.pricing.provider_votes import clip
 from oddsengine.pricing.votes import BookLogits
@@ -39,8 +30,55 @@ SECOND = 1_000_000
 _SAMPLE, _LATEST = 0, 1  # the two stored states of a ladder
 
 
+class StoredLadders(NamedTuple):
+    """What is stored: a hash table of ladders, columns by slot of a ladder, and entries, by ladder and book."""
+
+    keys: Words  # 2^k places: the key of a ladder, 0 where free
+    slot: Ints  # per place: its slot
+    base: Floats  # (slots, widest): momentum at the last sample
+    sampled: Longs  # minute of that sample
+    value: Floats  # (slots, widest): momentum at the last change
+    latest: Longs  # minute of that change
+    seen: Floats  # (slots, widest): momentum as last searched
+    begun: Longs  # start of the event as last searched
+    start: Longs  # first entry
+    size: Ints  # number of entries
+    room: Ints  # and room for them
+    book: Ints  # code of the entry's book
+    line: Ints  # (entries, 2): its line at `_SAMPLE` and at `_LATEST`, hundredths
+    x: Floats  # (entries, 2): its logit at both
+
+
+class BookLines(NamedTuple):
+    """Scratch arrays: each book's line of one ladder."""
+
+    vote: Ints  # per book: the vote on its line, or `NONE`
+    line: Ints  # per book: the line, hundredths
+    is_previous: Bytes  # per book: 1 if it is the previous one
+    first_entry: Ints  # per stored book: its first stored entry, or `NONE`
+
+
+class LadderSamples(NamedTuple):
+    """The result of `Memory.refresh` for some ladders, to be passed to `commit`."""
+
+    keys: Words  # unique hashes, not 0
+    minute: Longs  # the beginning of the event's minute, microseconds
+    begins: Longs  # start of the event
+    outcomes: Longs  # number; two have one logit, more have one each
+    momentum: Floats  # (ladders, widest)
+    slots: Ints  # where each is stored, or `NONE`
+    changed: Bytes  # 1: to store
+    base: Floats  # (ladders, widest): momentum at the last sample
+    sampled: Longs  # its minute
+    start: Longs  # ladder -> books
+    book: Ints  # per book of a ladder: its code
+    line: Ints  # (books, 2): its line at `_SAMPLE` and at `_LATEST`, hundredths
+    x: Floats  # (books, 2, widest): its logits at both
+    slots_of: int  # for which numbering of slots, see `Memory`
+
+
 @kernel
-def _find(key, keys, size):
+def _find(key: Int, keys: Words, size: Int) -> Int:
     """Place of a `key` in a table of 2^k slots, or the free slot where it belongs.
 
     `keys` has `size` slots; 0 is free.
@@ -52,124 +90,140 @@ def _find(key, keys, size):
 
 
 @kernel
+def _choose_lines(
+    at: Int, end: Int, markets: Longs, threshold: Ints, votes: BookLogits, index: Ints, line_keep: Float,
+    stored: StoredLadders, lines: BookLines, samples: LadderSamples,
+) -> int:  # fmt: skip
+    """Each book's line: its previous one as long as that is near even money, else the most balanced.
+
+    Writes the books in order, and returns their number.
+
+    - `at`, `end`: the ladder, and where its books are to write
+    - `line_keep`: largest distance from even money at which a book's line stays, logits
+    """
+    count = 0
+    for m in range(markets[at], markets[at + 1]):
+        for v in range(votes.start[m], votes.start[m + 1]):
+            b = votes.book[v]
+            e, w = lines.first_entry[index[b]], lines.vote[b]
+            follows_line = e >= 0 and stored.line[e, _LATEST] == threshold[m] and abs(votes.x[v, 0]) <= line_keep
+            if w < 0:
+                k = end + count
+                while k > end and samples.book[k - 1] > b:
+                    samples.book[k] = samples.book[k - 1]
+                    k -= 1
+                samples.book[k] = b
+                count += 1
+            if w < 0 or follows_line or (lines.is_previous[b] == 0 and abs(votes.x[v, 0]) < abs(votes.x[w, 0])):
+                lines.vote[b], lines.line[b] = v, threshold[m]
+                lines.is_previous[b] = 1 if follows_line else 0
+    return count
+
+
+@kernel
 def _sample(
-    needed, keys, markets, outcomes, minute, threshold, slope, reach, v_start, v_book, v_x, provider, index, c, s_keys,
-    s_slot, s_base, s_sampled, s_value, s_latest, s_start, s_size, p_book, p_line, p_x, line_vote, first_entry,
-    is_previous, lines, momentum, slots, changed, base, sampled, start, n_book, n_line, n_x,
-):  # fmt: skip
+    needed: Bytes, markets: Longs, threshold: Ints, slope: Floats, reach: Longs, votes: BookLogits, provider: Ints,
+    index: Ints, c: Constants, stored: StoredLadders, lines: BookLines, samples: LadderSamples,
+) -> None:  # fmt: skip
     """Momentum of each ladder at its minute, and the state to store for ladders that changed; stores nothing itself.
 
     - `needed` (uint8 per ladder): 0 to skip it
     - `slope`, `reach` (per ladder): as in `KindParameters`
-    - `v_start`, `v_book`, `v_x`: votes, as `start`, `book` and `x` of `BookLogits`
-    - `index` (int32 per book): the code under which the book is stored
-    - `c`: the constants of `catalog/fair.toml`
-    - `line_vote`, `lines`, `is_previous` (per book): scratch arrays: the vote on the book's line, the line, and whether
-      it is the previous one
-    - `first_entry` (per stored book): scratch array: its first stored entry
+    - `provider` (int32 per book): as in `Traits`
     """
+    momentum, base, book, x = samples.momentum, samples.base, samples.book, samples.x
     end = 0
-    for at in range(keys.size):
-        start[at] = end
-        slots[at], sampled[at], changed[at] = NONE, minute[at], 0
+    for at in range(samples.keys.size):
+        minute = samples.minute[at]
+        samples.start[at] = end
+        samples.slots[at], samples.sampled[at], samples.changed[at] = NONE, minute, 0
         for k in range(momentum.shape[1]):
             base[at, k], momentum[at, k] = 0.0, 0.0
         if needed[at] == 0:
             continue
-        comps = outcomes[at] if outcomes[at] > 2 else 1
-        place = _find(keys[at], s_keys, s_keys.size)
-        slot = s_slot[place] if s_keys[place] == keys[at] else NONE
-        slots[at] = slot
-        first = s_start[slot] if slot >= 0 else 0
-        size = s_size[slot] if slot >= 0 else 0
+        comps = samples.outcomes[at] if samples.outcomes[at] > 2 else 1
+        place = _find(samples.keys[at], stored.keys, stored.keys.size)
+        slot = stored.slot[place] if stored.keys[place] == samples.keys[at] else NONE
+        samples.slots[at] = slot
+        first = stored.start[slot] if slot >= 0 else 0
+        size = stored.size[slot] if slot >= 0 else 0
         for e in range(first, first + size, comps):
-            first_entry[p_book[e]] = e
-        # Each book's line: its previous one as long as that is near even money, else the most balanced.
-        count = 0
-        for m in range(markets[at], markets[at + 1]):
-            for v in range(v_start[m], v_start[m + 1]):
-                b = v_book[v]
-                e, w = first_entry[index[b]], line_vote[b]
-                follows_line = e >= 0 and p_line[e, _LATEST] == threshold[m] and abs(v_x[v, 0]) <= c.momentum_line_keep
-                if w < 0:
-                    k = end + count
-                    while k > end and n_book[k - 1] > b:
-                        n_book[k] = n_book[k - 1]
-                        k -= 1
-                    n_book[k] = b
-                    count += 1
-                if w < 0 or follows_line or (is_previous[b] == 0 and abs(v_x[v, 0]) < abs(v_x[w, 0])):
-                    line_vote[b], lines[b] = v, threshold[m]
-                    is_previous[b] = 1 if follows_line else 0
+            lines.first_entry[stored.book[e]] = e
+        count = _choose_lines(
+            at, end, markets, threshold, votes, index, c.momentum_line_keep, stored, lines, samples
+        )  # fmt: skip
         is_new = slot < 0
-        state = (
-            _LATEST if not is_new and minute[at] > s_latest[slot] else _SAMPLE
-        )  # which of the two stored states is the sample
-        sampled[at] = minute[at]
+        # Which of the two stored states is the sample.
+        state = _LATEST if not is_new and minute > stored.latest[slot] else _SAMPLE
         decay = 1.0
         if not is_new:
-            sampled[at] = s_latest[slot] if state == _LATEST else s_sampled[slot]
-            decay = 2.0 ** (-(minute[at] - sampled[at]) / (c.momentum_half_life_s * 1e6))
+            samples.sampled[at] = stored.latest[slot] if state == _LATEST else stored.sampled[slot]
+            decay = 2.0 ** (-(minute - samples.sampled[at]) / (c.momentum_half_life_s * 1e6))
         for k in range(momentum.shape[1]):
-            base[at, k] = 0.0 if is_new else (s_value[slot, k] if state == _LATEST else s_base[slot, k])
+            base[at, k] = 0.0 if is_new else (stored.value[slot, k] if state == _LATEST else stored.base[slot, k])
             momentum[at, k] = 0.0
         is_changed = is_new
         providers = 0
         for i in range(end, end + count):
-            b = n_book[i]
-            v, line, e = line_vote[b], lines[b], first_entry[index[b]]
-            n_line[i, _SAMPLE], n_line[i, _LATEST] = line, line
+            b = book[i]
+            v, line, e = lines.vote[b], lines.line[b], lines.first_entry[index[b]]
+            samples.line[i, _SAMPLE], samples.line[i, _LATEST] = line, line
             for k in range(comps):
-                n_x[i, _SAMPLE, k], n_x[i, _LATEST, k] = np.nan, v_x[v, k]
+                x[i, _SAMPLE, k], x[i, _LATEST, k] = np.nan, votes.x[v, k]
             if e >= 0:
-                n_line[i, _SAMPLE] = p_line[e, state]
+                samples.line[i, _SAMPLE] = stored.line[e, state]
                 for k in range(comps):
-                    n_x[i, _SAMPLE, k] = p_x[e + k, state]
-                    is_changed |= p_x[e + k, _LATEST] != v_x[v, k]
-                is_changed |= p_line[e, _LATEST] != line
+                    x[i, _SAMPLE, k] = stored.x[e + k, state]
+                    is_changed |= stored.x[e + k, _LATEST] != votes.x[v, k]
+                is_changed |= stored.line[e, _LATEST] != line
             else:
                 is_changed = True
             is_counted = False
             for j in range(end, i):
-                is_counted |= provider[n_book[j]] == provider[b]
+                is_counted |= provider[book[j]] == provider[b]
             if is_counted:
                 continue
             providers += 1
             shift = 0.0
-            if line != n_line[i, _SAMPLE]:
-                if np.isnan(slope[at]) or abs(line - n_line[i, _SAMPLE]) > reach[at]:
+            distance = line - samples.line[i, _SAMPLE]
+            if distance != 0:
+                if np.isnan(slope[at]) or abs(distance) > reach[at]:
                     continue
-                shift = slope[at] * (n_line[i, _SAMPLE] - line) / 100.0
+                shift = slope[at] * -distance / 100.0
             for k in range(comps):
-                d = n_x[i, _LATEST, k] + shift - n_x[i, _SAMPLE, k]
+                d = x[i, _LATEST, k] + shift - x[i, _SAMPLE, k]
                 if not np.isnan(d):
                     momentum[at, k] += clip(d, c.momentum_move_clip)
         for k in range(momentum.shape[1]):
             momentum[at, k] = base[at, k] * decay + momentum[at, k] / max(providers, 1)
         for i in range(end, end + count):
-            line_vote[n_book[i]] = NONE
-            is_previous[n_book[i]] = 0
-            n_book[i] = index[n_book[i]]
-            first_entry[n_book[i]] = NONE
+            lines.vote[book[i]] = NONE
+            lines.is_previous[book[i]] = 0
+            book[i] = index[book[i]]
+            lines.first_entry[book[i]] = NONE
         # Books that are gone: their sample stays until the minute ends.
         end += count
         for e in range(first, first + size, comps):
-            if first_entry[p_book[e]] < 0:
+            if lines.first_entry[stored.book[e]] < 0:
                 continue
-            first_entry[p_book[e]] = NONE
-            is_changed |= not np.isnan(p_x[e, _LATEST])
-            if not np.isnan(p_x[e, state]):
-                n_book[end], n_line[end, _SAMPLE], n_line[end, _LATEST] = p_book[e], p_line[e, state], p_line[e, state]
+            lines.first_entry[stored.book[e]] = NONE
+            is_changed |= not np.isnan(stored.x[e, _LATEST])
+            if not np.isnan(stored.x[e, state]):
+                book[end] = stored.book[e]
+                samples.line[end, _SAMPLE], samples.line[end, _LATEST] = stored.line[e, state], stored.line[e, state]
                 for k in range(comps):
-                    n_x[end, _SAMPLE, k], n_x[end, _LATEST, k] = p_x[e + k, state], np.nan
+                    x[end, _SAMPLE, k], x[end, _LATEST, k] = stored.x[e + k, state], np.nan
                 end += 1
-        changed[at] = 1 if is_changed else 0
-    start[keys.size] = end
+        samples.changed[at] = 1 if is_changed else 0
+    samples.start[samples.keys.size] = end
 
 
 @kernel
-def _entries(keys, s_keys, s_slot, s_size):
-    """Number of stored entries of some ladders."""
+def _entries(keys: Words, s_keys: Words, s_slot: Ints, s_size: Ints) -> int:
+    """Number of stored entries of the ladders with some `keys`.
+
+    `s_keys`, `s_slot`, `s_size`: the columns of `StoredLadders`.
+    """
     n = 0
     for key in keys:
         place = _find(key, s_keys, s_keys.size)
@@ -180,56 +234,39 @@ def _entries(keys, s_keys, s_slot, s_size):
 
 @kernel
 def _remember(
-    ladders, keys, slots, minute, begins, outcomes, momentum, base, sampled, start, n_book, n_line, n_x, s_keys, s_slot,
-    s_base, s_sampled, s_value, s_latest, s_seen, s_begun, s_start, s_size, s_room, p_book, p_line, p_x, used, end,
-):  # fmt: skip
+    ladders: Longs, samples: LadderSamples, stored: StoredLadders, used: int, end: int
+) -> tuple[int, int]:  # fmt: skip
     """Store the changes; the arrays have enough room. Returns the new numbers of ladders and entries.
 
     - `ladders`: the ladders to store
+    - `samples`: all of its columns are given
     - `used`, `end`: the numbers of stored ladders and entries
     """
     for at in ladders:
-        slot = slots[at]
+        slot = samples.slots[at]
         if slot < 0:
-            place = _find(keys[at], s_keys, s_keys.size)
+            place = _find(samples.keys[at], stored.keys, stored.keys.size)
             slot = used
             used += 1
-            s_keys[place], s_slot[place] = keys[at], slot
-            s_room[slot] = 0
-        comps = outcomes[at] if outcomes[at] > 2 else 1
-        n = (start[at + 1] - start[at]) * comps
-        if n > s_room[slot]:
-            s_start[slot], s_room[slot] = end, n + comps
+            stored.keys[place], stored.slot[place] = samples.keys[at], slot
+            stored.room[slot] = 0
+        comps = samples.outcomes[at] if samples.outcomes[at] > 2 else 1
+        n = (samples.start[at + 1] - samples.start[at]) * comps
+        if n > stored.room[slot]:
+            stored.start[slot], stored.room[slot] = end, n + comps
             end += n + comps
-        s_size[slot], s_sampled[slot], s_latest[slot], s_begun[slot] = n, sampled[at], minute[at], begins[at]
-        for k in range(momentum.shape[1]):
-            s_base[slot, k], s_value[slot, k], s_seen[slot, k] = base[at, k], momentum[at, k], momentum[at, k]
+        stored.size[slot], stored.sampled[slot] = n, samples.sampled[at]
+        stored.latest[slot], stored.begun[slot] = samples.minute[at], samples.begins[at]
+        for k in range(samples.momentum.shape[1]):
+            value = samples.momentum[at, k]
+            stored.base[slot, k], stored.value[slot, k], stored.seen[slot, k] = samples.base[at, k], value, value
         for i in range(n):
-            e, j = s_start[slot] + i, start[at] + i // comps
-            p_book[e] = n_book[j]
+            e, j = stored.start[slot] + i, samples.start[at] + i // comps
+            stored.book[e] = samples.book[j]
             for state in range(2):
-                p_line[e, state] = n_line[j, state]
-                p_x[e, state] = n_x[j, state, i % comps]
+                stored.line[e, state] = samples.line[j, state]
+                stored.x[e, state] = samples.x[j, state, i % comps]
     return used, end
-
-
-class LadderSamples(NamedTuple):
-    """The result of `Memory.refresh` for some ladders, to be passed to `commit`."""
-
-    keys: Words
-    minute: Longs
-    begins: Longs  # start of the event
-    outcomes: Longs
-    momentum: Floats  # (ladders, widest)
-    slots: Ints
-    changed: Bytes
-    base: Floats
-    sampled: Longs
-    start: Longs
-    book: Ints
-    line: Ints
-    x: Floats
-    slots_of: int  # for which numbering of slots, see `Memory`
 
 
 _WIDEST = 3
@@ -256,6 +293,12 @@ class Memory:
         self._book, self._line = np.zeros(4096, np.int32), np.zeros((4096, 2), np.int32)
         self._x = np.zeros((4096, 2))
         self.forget_search()
+
+    def _stored(self) -> StoredLadders:
+        return StoredLadders(
+            self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._seen, self._begun,
+            self._start, self._size, self._room, self._book, self._line, self._x,
+        )  # fmt: skip
 
     def forget_search(self) -> None:
         """Forget what the last search of each ladder used."""
@@ -295,14 +338,13 @@ class Memory:
         )  # fmt: skip
         if width > _WIDEST:
             raise ValueError(f"momentum needs markets of up to {_WIDEST} outcomes, got {width}")
+        lines = BookLines(
+            np.full(provider.size, -1, np.int32), np.empty(provider.size, np.int32), np.zeros(provider.size, np.uint8),
+            np.full(len(self._books) + 1, -1, np.int32),
+        )  # fmt: skip
         _sample(
-            np.ones(ladders, np.uint8) if needed is None else needed, keys, g.markets, outcomes, minute, g.threshold,
-            slope, reach, logits.start, logits.book, logits.x, provider, index, table.constants,
-            self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._start, self._size,
-            self._book, self._line, self._x,
-            np.full(provider.size, -1, np.int32), np.full(len(self._books) + 1, -1, np.int32),
-            np.zeros(provider.size, np.uint8), np.empty(provider.size, np.int32),
-            made.momentum, made.slots, made.changed, made.base, made.sampled, made.start, made.book, made.line, made.x,
+            np.ones(ladders, np.uint8) if needed is None else needed, g.markets, g.threshold, slope, reach, logits,
+            provider, index, table.constants, self._stored(), lines, made,
         )  # fmt: skip
         return made
 
@@ -334,12 +376,8 @@ class Memory:
             slots = self._slots(made.keys)
             new = some[slots[some] < 0]
         self._of[self.used : self.used + new.size] = made.keys[new]
-        self.used, self.end = _remember(
-            some, made.keys, slots, made.minute, made.begins, made.outcomes, made.momentum, made.base, made.sampled,
-            made.start, made.book, made.line, made.x,
-            self._keys, self._slot, self._base, self._sampled, self._value, self._latest, self._seen, self._begun,
-            self._start, self._size, self._room, self._book, self._line, self._x, self.used, self.end,
-        )  # fmt: skip
+        made = made._replace(slots=slots)
+        self.used, self.end = _remember(some, made, self._stored(), self.used, self.end)
 
     def learn(self, books: tuple[str, ...]) -> None:
         """Number some books."""

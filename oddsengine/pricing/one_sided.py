@@ -27,13 +27,14 @@ two more parts: the mean error of the other odds providers' margins, and the dis
 If the start is unknown, se(close) is that of `confidence`. In play nothing is estimated. The constants are in
 `catalog/fair.toml`.
 
-Columns of the kernels:
+Arguments of the kernels:
 
-- `segments`, `rows`, `live`, `event`, `kind`, `ladder`, `ladders`, `book`: as in `Groups`; `ladders` is its `markets`
+- `book` (per row): as in `Groups`
+- `net`, `reason` (per row): price after commission, and the guards' verdict
 - `provider`: as in `Traits`
-- `v_start`, `v_book`, `v_x`, `v_total`: votes, columns of `BookLogits`
+- `votes`: the votes of the books that quote the whole market
 """
-# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# mypy: allow-untyped-calls
 
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ import numpy as np
 
 from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED
-from oddsengine.columns import NONE, Bytes, Floats, Longs
+from oddsengine.columns import NONE, Bytes, Float, Floats, Int, Ints, Longs
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import Traits
 from oddsengine.maths.devig import devig_groups
@@ -62,7 +63,7 @@ class Samples(NamedTuple):
     provider: Longs
     level: Floats  # logit of 1/odds
     total: Floats
-    compared: Longs  # 1: a one-sided price
+    compared: Longs  # `_COMPARED`: a one-sided price; else `_BOTH`
 
 
 class OneSided(NamedTuple):
@@ -75,6 +76,35 @@ class OneSided(NamedTuple):
     error: Floats  # its standard error
 
 
+class Learning(NamedTuple):
+    """Constants of what is learnt about margins, see `Constants`."""
+
+    like: float  # distance of like levels
+    weight: float  # of the step before
+    error: float  # of the margins of all books
+    least: float  # weight of their samples
+
+
+class Moments(NamedTuple):
+    """Scratch arrays (3) of the samples of each step: all books, the odds provider, its one-sided prices."""
+
+    weight: Floats
+    mean: Floats
+    squares: Floats  # squared distances from the mean
+
+
+class CompletedMarkets(NamedTuple):
+    """One-sided prices with the missing side, in order of market and book: a vote each."""
+
+    book: Ints
+    market: Longs
+    x: Floats  # logit of the first outcome
+    error: Floats  # its error
+    total: Floats  # sum of 1/odds
+    seen: Longs
+    changed: Longs
+
+
 def groups_of(g: Groups) -> Longs:
     """Number of the event, live flag and kind of each market; the ladders of one stand together."""
     new = np.ones(g.event.size, np.int64)
@@ -83,36 +113,36 @@ def groups_of(g: Groups) -> Longs:
 
 
 @inlined
-def _median_of_others(m, own_provider, v_start, v_book, v_x, provider, ordered):
+def _median_of_others(m: Int, own_provider: Int, votes: BookLogits, provider: Ints, ordered: Floats) -> Float:
     """Median logit of the votes on a market from providers other than one, nan if there is none; one vote per provider.
 
     `m` is the market, `own_provider` the provider; `ordered` is a scratch array.
     """
     n = 0
-    for v in range(v_start[m], v_start[m + 1]):
-        if is_independent(v, v_start[m], own_provider, v_book, provider):
-            insert(ordered, n, v_x[v, 0])
+    for v in range(votes.start[m], votes.start[m + 1]):
+        if is_independent(v, votes.start[m], own_provider, votes.book, provider):
+            insert(ordered, n, votes.x[v, 0])
             n += 1
     return middle(ordered, n) if n > 0 else np.nan
 
 
 @kernel
 def _collect(
-    needed, segments, rows, live, ladder, book, net, reason, provider, v_start, v_book, v_x, v_total, low, high,
-    ordered, p_row, p_market, p_side, s_market, s_side, s_provider, s_level, s_total, s_compared,
-):  # fmt: skip
+    needed: Bytes, groups: Groups, net: Floats, reason: Bytes, provider: Ints, votes: BookLogits, low: Float,
+    high: Float, ordered: Floats, prices: OneSided, samples: Samples,
+) -> tuple[int, int]:  # fmt: skip
     """Find one-sided prices, and the book sums of prices to learn from. Returns the numbers of both.
 
     - `needed` (uint8 per market): 0 for markets to skip
-    - `net`, `reason` (per row): price after commission, and the guards' verdict
     - `low`, `high`: limits of a compared sum; `ordered` (float64) is a scratch array
-    - `p_row`, `p_market`, `p_side`: columns of `OneSided` to write
-    - `s_market`, `s_side`, `s_provider`, `s_level`, `s_total`, `s_compared`: columns of `Samples` to write
+    - `prices`: to write, but for its sums and errors
+    - `samples`: to write
     """
-    prices, samples = 0, 0
+    segments, rows, book = groups.segments, groups.rows, groups.book
+    n_prices, n_samples = 0, 0
     for m in range(segments.size - 1):
         s = segments[m]
-        if needed[m] == SKIP or segments[m + 1] - s != 2 or live[ladder[m]] != 0:
+        if needed[m] == SKIP or segments[m + 1] - s != 2 or groups.live[groups.ladder[m]] != 0:
             continue
         i, j = rows[s], rows[s + 1]
         end_i, end_j = rows[s + 1], rows[s + 2]
@@ -130,121 +160,118 @@ def _collect(
                     best_j = j
                 j += 1
             if count_i > 0 and count_j > 0:
-                v = v_start[m]
-                while v < v_start[m + 1] and v_book[v] != b:
+                v = votes.start[m]
+                while v < votes.start[m + 1] and votes.book[v] != b:
                     v += 1
-                if best_i >= 0 and best_j >= 0 and v < v_start[m + 1]:
+                if best_i >= 0 and best_j >= 0 and v < votes.start[m + 1]:
                     for side in range(2):
-                        odds = net[best_i] if side == 0 else net[best_j]
-                        s_market[samples], s_side[samples], s_provider[samples] = m, side, provider[b]
-                        s_level[samples], s_total[samples], s_compared[samples] = -np.log(odds - 1.0), v_total[v], _BOTH
-                        samples += 1
+                        n, odds = n_samples, net[best_i] if side == 0 else net[best_j]
+                        samples.market[n], samples.side[n], samples.provider[n] = m, side, provider[b]
+                        samples.level[n], samples.total[n] = -np.log(odds - 1.0), votes.total[v]
+                        samples.compared[n] = _BOTH
+                        n_samples += 1
                 continue
             side = 0 if count_i > 0 else 1
             r = best_i if side == 0 else best_j
             if r < 0:
                 continue
-            p_row[prices], p_market[prices], p_side[prices] = r, m, side
-            prices += 1
-            x = _median_of_others(m, provider[b], v_start, v_book, v_x, provider, ordered)
+            prices.row[n_prices], prices.market[n_prices], prices.side[n_prices] = r, m, side
+            n_prices += 1
+            x = _median_of_others(m, provider[b], votes, provider, ordered)
             if np.isnan(x):
                 continue
             p = 1.0 / (1.0 + np.exp(-x if side == 0 else x))
             q = 1.0 / net[r]
             total = q + (1.0 - p) ** (np.log(q) / np.log(p))
-            s_market[samples], s_side[samples], s_provider[samples] = m, side, provider[b]
-            s_level[samples], s_compared[samples] = -np.log(net[r] - 1.0), _COMPARED
-            s_total[samples] = min(max(total, low), high)
-            samples += 1
-    return prices, samples
+            n = n_samples
+            samples.market[n], samples.side[n], samples.provider[n] = m, side, provider[b]
+            samples.level[n], samples.compared[n] = -np.log(net[r] - 1.0), _COMPARED
+            samples.total[n] = min(max(total, low), high)
+            n_samples += 1
+    return n_prices, n_samples
 
 
 @kernel
 def _learn(
-    p_row, p_market, begin, end, book, net, provider, like, k, error, least, s_market, s_provider, s_level, s_total,
-    s_compared, total, total_error, weight, mean, squares,
-):  # fmt: skip
+    prices: OneSided, begin: Longs, end: Longs, book: Ints, net: Floats, provider: Ints, constants: Learning,
+    samples: Samples, moments: Moments,
+) -> None:  # fmt: skip
     """Learn the book sum of each one-sided price, and its standard error; nan without enough samples.
 
-    - `p_row`, `p_market`, `total`, `total_error`: columns of `OneSided`; the last two are written
+    - `prices`: its sums and errors are written
     - `begin`, `end` (int64 per price): the samples of its group and side
-    - `net` (float64 per row): price after commission
-    - `like`, `k`, `error`, `least`: constants: distance of like levels, weight of the step before, error of the margins
-      of all books, and least weight of their samples
-    - `s_market`, `s_provider`, `s_level`, `s_total`, `s_compared`: columns of `Samples`
-    - `weight`, `mean`, `squares` (float64, 3): scratch arrays: the weight, the mean and the squared distances from it
-      of the samples of each step: all books, the odds provider, its one-sided prices
     """
-    for i in range(p_row.size):
-        m, f, level = p_market[i], provider[book[p_row[i]]], -np.log(net[p_row[i]] - 1.0)
+    weight, mean, squares, k = moments.weight, moments.mean, moments.squares, constants.weight
+    for i in range(prices.row.size):
+        r, m = prices.row[i], prices.market[i]
+        f, level = provider[book[r]], -np.log(net[r] - 1.0)
         weight[:] = 0.0
         mean[:] = 0.0
         squares[:] = 0.0
         for s in range(begin[i], end[i]):
-            is_own, is_compared = s_provider[s] == f, s_compared[s] == _COMPARED
-            if s_market[s] != m and (is_own or not is_compared):
-                z = (level - s_level[s]) / like
+            is_own, is_compared = samples.provider[s] == f, samples.compared[s] == _COMPARED
+            if samples.market[s] != m and (is_own or not is_compared):
+                z = (level - samples.level[s]) / constants.like
                 w = 1.0 / ((1.0 + z * z) * (1.0 + z * z))
                 first, last = (2, 2) if is_compared else (0, 1 if is_own else 0)
                 for step in range(first, last + 1):  # in one pass (West 1979)
                     weight[step] += w
-                    d = s_total[s] - mean[step]
+                    d = samples.total[s] - mean[step]
                     mean[step] += d * w / weight[step]
-                    squares[step] += w * d * (s_total[s] - mean[step])
-        if weight[0] < least:
-            total[i], total_error[i] = np.nan, np.nan
+                    squares[step] += w * d * (samples.total[s] - mean[step])
+        if weight[0] < constants.least:
+            prices.total[i], prices.error[i] = np.nan, np.nan
             continue
-        centre, variance = mean[0], squares[0] / weight[0] + error * error
+        centre, variance = mean[0], squares[0] / weight[0] + constants.error * constants.error
         for step in range(1, 3):
             d, both = mean[step] - centre, weight[step] + k
             variance = (k * variance + squares[step] + d * d * k * weight[step] / both) / both
             centre += d * weight[step] / both
-        total[i], total_error[i] = centre, np.sqrt(variance)
+        prices.total[i], prices.error[i] = centre, np.sqrt(variance)
 
 
 @kernel
-def _merge(
-    p_book, p_market, p_x, p_error, p_total, p_seen, p_changed, v_start, v_book, v_x, v_total, v_seen, v_latest,
-    v_changed, start, voter, x, total, oldest_seen, latest_seen, latest_change, error,
-):  # fmt: skip
+def _merge(completed: CompletedMarkets, votes: BookLogits, merged: BookLogits, error: Floats) -> None:
     """Insert completed markets into the votes, which stay in order of market and book.
 
-    - `p_book`, `p_market`, `p_x`, `p_error`, `p_total`, `p_seen`, `p_changed`: the completed markets
-    - `v_seen`, `v_latest`, `v_changed`: columns of `BookLogits`, as those in the module docstring
-    - `start`, `voter`, `x`, `total`, `oldest_seen`, `latest_seen`, `latest_change`: the columns of all votes to write
+    - `merged`: all votes, to write
     - `error` (float64 per vote): the error of each, 0 for books that quote both sides
     """
     n, i = 0, 0
-    for m in range(v_start.size - 1):
-        start[m] = n
-        v = v_start[m]
-        while v < v_start[m + 1] or (i < p_market.size and p_market[i] == m):
-            is_own = v < v_start[m + 1]
-            if is_own and i < p_market.size and p_market[i] == m:
-                is_own = v_book[v] < p_book[i]
+    for m in range(votes.start.size - 1):
+        merged.start[m] = n
+        v, end = votes.start[m], votes.start[m + 1]
+        while v < end or (i < completed.market.size and completed.market[i] == m):
+            is_own = v < end
+            if is_own and i < completed.market.size and completed.market[i] == m:
+                is_own = votes.book[v] < completed.book[i]
             if is_own:
-                voter[n], total[n], oldest_seen[n] = v_book[v], v_total[v], v_seen[v]
-                latest_seen[n], latest_change[n], error[n] = v_latest[v], v_changed[v], 0.0
-                for c in range(x.shape[1]):
-                    x[n, c] = v_x[v, c]
+                merged.book[n], merged.total[n], merged.seen[n] = votes.book[v], votes.total[v], votes.seen[v]
+                merged.latest[n], merged.changed[n], error[n] = votes.latest[v], votes.changed[v], 0.0
+                for c in range(merged.x.shape[1]):
+                    merged.x[n, c] = votes.x[v, c]
                 v += 1
             else:
-                voter[n], total[n], oldest_seen[n] = p_book[i], p_total[i], p_seen[i]
-                latest_seen[n], latest_change[n], error[n] = p_seen[i], p_changed[i], p_error[i]
-                for c in range(x.shape[1]):
-                    x[n, c] = 0.0
-                x[n, 0] = p_x[i]
+                merged.book[n], merged.total[n], error[n] = completed.book[i], completed.total[i], completed.error[i]
+                merged.seen[n], merged.latest[n] = completed.seen[i], completed.seen[i]
+                merged.changed[n] = completed.changed[i]
+                for c in range(merged.x.shape[1]):
+                    merged.x[n, c] = 0.0
+                merged.x[n, 0] = completed.x[i]
                 i += 1
             n += 1
-    start[v_start.size - 1] = n
+    merged.start[votes.start.size - 1] = n
 
 
 @kernel
-def _variances(row, market, book, provider, v_start, v_book, v_x, error, k, vote_error, out):
+def _variances(
+    row: Longs, market: Ints, book: Ints, provider: Ints, votes: BookLogits, error: Floats, k: Float, vote_error: Float,
+    out: Floats,
+) -> None:  # fmt: skip
     """Variance of the other odds providers' mean for some prices: that of their margins, and their disagreement.
 
     - `row` (int64 per price): the prices
-    - `market`, `book` (per row): as in `Groups`
+    - `market` (per row): as in `Groups`
     - `error` (float64 per vote): as in `_merge`
     - `k`, `vote_error`: constants: weight of the usual disagreement, and this disagreement
     - `out` (float64 per price): to write
@@ -252,12 +279,12 @@ def _variances(row, market, book, provider, v_start, v_book, v_x, error, k, vote
     for i in range(row.size):
         m, own = market[row[i]], provider[book[row[i]]]
         n, mean, squares, margins = 0, 0.0, 0.0, 0.0
-        for v in range(v_start[m], v_start[m + 1]):
-            if is_independent(v, v_start[m], own, v_book, provider):
+        for v in range(votes.start[m], votes.start[m + 1]):
+            if is_independent(v, votes.start[m], own, votes.book, provider):
                 n += 1
-                d = v_x[v, 0] - mean
+                d = votes.x[v, 0] - mean
                 mean += d / n
-                squares += d * (v_x[v, 0] - mean)
+                squares += d * (votes.x[v, 0] - mean)
                 margins += error[v]
         margins /= max(n, 1)
         out[i] = margins * margins + (squares + k * vote_error * vote_error) / ((max(n, 1) - 1 + k) * max(n, 1))
@@ -270,25 +297,24 @@ def quoted(
     g, c = groups, board.of.table.constants
     needed = np.full(g.threshold.size, EVERY_ROW, np.uint8) if board.needed is None else board.needed
     n = g.row.size
-    row, market, side = np.empty((3, n), np.int64)
+    prices = OneSided._make((*np.empty((3, n), np.int64), *np.empty((2, n))))
     found = Samples._make((*np.empty((3, n), np.int64), *np.empty((2, n)), np.empty(n, np.int64)))
     used, sampled = _collect(
-        needed, g.segments, g.rows, g.live, g.ladder, g.book, net, reason, traits.provider, logits.start, logits.book,
-        logits.x, logits.total, c.vote_sum_low, c.margin_sum_high, np.empty(traits.provider.size + 1), row, market,
-        side, *found,
+        needed, g, net, reason, traits.provider, logits, c.vote_sum_low, c.margin_sum_high,
+        np.empty(traits.provider.size + 1), prices, found,
     )  # fmt: skip
+    prices = OneSided._make(column[:used] for column in prices)
     of = 2 * groups_of(g)
     key = of[found.market[:sampled]] + found.side[:sampled]
     order = np.argsort(key, kind="stable")
     found, key = Samples._make(column[order] for column in found), key[order]
-    own = of[market[:used]] + side[:used]
-    some = OneSided(row[:used], market[:used], side[:used], np.empty(used), np.empty(used))
+    own = of[prices.market] + prices.side
     _learn(
-        some.row, some.market, np.searchsorted(key, own), np.searchsorted(key, own, "right"), g.book, net,
-        traits.provider, c.margin_like, c.margin_weight, c.margin_sum_error, c.margin_least, found.market,
-        found.provider, found.level, found.total, found.compared, some.total, some.error, *np.empty((3, 3)),
+        prices, np.searchsorted(key, own), np.searchsorted(key, own, "right"), g.book, net, traits.provider,
+        Learning(c.margin_like, c.margin_weight, c.margin_sum_error, c.margin_least), found,
+        Moments._make(np.empty((3, 3))),
     )  # fmt: skip
-    return some
+    return prices
 
 
 def completed(
@@ -314,10 +340,11 @@ def completed(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
     )  # fmt: skip
     error = np.empty(n)
-    _merge(
+    made = CompletedMarkets(
         g.book[row], prices.market[at], np.ascontiguousarray(x[0]), np.abs(x[1] - x[0]), prices.total[at], g.seen[row],
-        board.times.changed[row], *logits, *out, error,
+        board.times.changed[row],
     )  # fmt: skip
+    _merge(made, logits, out, error)
     return out, error
 
 
@@ -345,8 +372,7 @@ def with_one_sided(
     at = np.flatnonzero(is_new)
     own, variance, c = np.full(g.row.size, np.nan), np.empty(at.size), board.of.table.constants
     _variances(
-        at, g.market, g.book, traits.provider, votes.start, votes.book, votes.x, error, c.margin_weight,
-        c.margin_vote_error, variance,
+        at, g.market, g.book, traits.provider, votes, error, c.margin_weight, c.margin_vote_error, variance
     )  # fmt: skip
     close = fair.se[g.ladder[g.market[at]]]
     own[at] = np.sqrt(np.where(np.isnan(close), c.confidence_unknown_se, close) ** 2 + variance)

@@ -1,5 +1,4 @@
 """The terms (distinct raw labels) of a board, sorted, and how filters match them."""
-# mypy: allow-untyped-calls
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache

@@ -3,7 +3,6 @@
 Rows are sorted by event start, event, market, line, side and book, so prices do not change the order. An event's start
 is its first known one: a postponed event keeps its position, and pagination by cursor returns every row once.
 """
-# mypy: allow-untyped-calls
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -191,11 +190,12 @@ class Index:
 
     def ranks(self, column: str) -> tuple[Ints, list[str]]:
         """Return the rank of each code of a column by text, and the sorted texts."""
-        texts = {
+        columns: dict[str, Callable[[], list[str]]] = {
             "sportsbook": lambda: self.books,
             "sport": lambda: self.terms.columns["sport"].texts,
             "league": lambda: [league for _, league in self.terms.columns["league"].texts],
-        }[column]()
+        }
+        texts = columns[column]()
         cached = self._ranks.get(column)
         if cached is None or cached[0].size != len(texts):
             order = sorted(set(texts))

@@ -3,7 +3,6 @@
 The main line of a ladder follows from the accepted prices of some books (`guards.verdicts.main_lines`). It is stored by
 slot, and computed again where a price of the partition has changed or was judged since.
 """
-# mypy: allow-untyped-calls
 
 from collections.abc import Iterator
 from typing import Any

@@ -3,7 +3,6 @@
 Conditions on texts become a mask over terms and conditions on events a list of events. A kernel then scans the rows of
 those events once. Everything is of one update.
 """
-# mypy: allow-untyped-calls
 
 import math
 from bisect import bisect_left, bisect_right
@@ -30,7 +29,17 @@ from oddsengine.pricing.commission import Fees, after_fees, offered
 from oddsengine.query.board_terms import TermIndex, TermTexts
 from oddsengine.query.filter import LATEST, TEXTUAL, Cursor, Key, RowFilter
 from oddsengine.query.main_lines import NOT_COMPUTED, MainLines, partitions_of
-from oddsengine.query.row_kernels import best_prices, between, page_between, row_states, scan
+from oddsengine.query.row_kernels import (
+    QuotedDraws,
+    RowConditions,
+    RowOrder,
+    TermOutcomes,
+    best_prices,
+    between,
+    page_between,
+    row_states,
+    scan,
+)
 from oddsengine.query.row_values import RowFair, fair_of_rows
 from oddsengine.query.values import team_names
 from oddsengine.tables.levels import levels_of_text
@@ -312,11 +321,12 @@ class BoardReader:
         out = np.empty(index.slots.size, np.int32)
         day, end = f.day or (int(NO_TIME), 0)
         judged = np.maximum(rows.judged, rows.renewed) if f.seen else rows.judged
-        n = scan(
-            events, terms.block, terms.sorted, index.first, index.slots, index.book, mask, rows.state, rows.flags,
-            rows.start, rows.moved, judged, marked, index.begin, books, REMOVED if removed else ON,
-            -1 if f.live is None else int(f.live), int(NO_TIME) if f.after is None else f.after, day, end, out,
+        order = RowOrder(events, terms.block, terms.sorted, index.first, index.slots, index.book, index.begin)
+        wanted = RowConditions(
+            mask, books, REMOVED if removed else ON, -1 if f.live is None else int(f.live),
+            int(NO_TIME) if f.after is None else f.after, day, end,
         )  # fmt: skip
+        n = scan(order, rows.prices, rows.moved, judged, marked, wanted, out)
         slots: Ints = out[:n].copy()
         if f.main is not None and n:
             slots = slots[self.main(slots) == int(f.main)]
@@ -390,17 +400,16 @@ class BoardReader:
         return chosen if every is f else _between(chosen, self._prices(chosen, key), f)
 
     def _best(self, slots: Ints) -> Ints:
-        rows, names, partitions, terms = self.board.rows, self.board.names, self.board.partitions, self.terms
+        rows, names, terms = self.board.rows, self.board.names, self.terms
         count = len(names.partitions.event.values)
         straight, drawn = terms.columns["straight"], terms.columns["drawn"]
         best_rows = np.full(2 * len(straight.texts) + 2, -1, np.int32)
         groups, out = np.empty(slots.size, np.int64), np.empty(slots.size, np.int32)
         wide = len(names.books.values) // 64 + 1
         n = best_prices(
-            slots, self.net(slots), rows.key, rows.state, rows.flags, rows.seen, rows.rejected, rows.partition,
-            self.index.rank, terms.ways, straight.values, drawn.values, partitions.start, partitions.size,
-            partitions.pool, names.terms.place.values, np.zeros(count, np.uint8), np.empty((count, wide), np.uint64),
-            best_rows, groups, out,
+            slots, self.net(slots), rows.prices, rows.rejected, rows.partition, self.index.rank,
+            TermOutcomes(terms.ways, straight.values, drawn.values, names.terms.place.values), self.board.lists,
+            QuotedDraws(np.zeros(count, np.uint8), np.empty((count, wide), np.uint64)), best_rows, groups, out,
         )  # fmt: skip
         return out[:n]
 

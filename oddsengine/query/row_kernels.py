@@ -3,35 +3,76 @@
 Rows are stored by term: `terms` lists the terms event by event with offsets `block`; `slots` lists the rows term by
 term and book by book, with offsets `first`. Slots that were freed or reused are skipped.
 
-Columns of the kernels:
+Arguments of the kernels:
 
-- `key`, `state`, `flags`, `seen`, `start`, `odds`, `american`, `changed`, `rejected`, `moved`, `judged`, `partition`,
-  `starts` (per slot): the columns of the board's `Rows`; `starts` are its `start`
-- `event`, `terms`, `place`, `ways` (per term, or per position of a term): its event; the term at a position; the
-  position of a term, in `best_prices` its `place` of `TermColumns`; and what its moneyline depends on
+- `key`, `state`, `seen`, `start`, `odds`, `american`, `changed`, `rejected`, `moved`, `judged`, `partition`, `starts`,
+  `flags` (per slot): the columns of the board's `Rows`; `starts` are its `start`
+- `event`, `place` (per term): its event, and its position among the terms in order
 - `rank` (int32 per book): order of books
-- `block` (int64 per event), `first` (int64 per position): offsets of the terms of events, and of the rows of terms
+- `first` (int64 per position): offsets of the rows of terms
 - `slots`, `book` (int32): rows in that order, or the rows in question, and their books
 - `begin` (int64 per event): start of the event, or `NO_TIME`
 - `price`: price of each of `slots`
 - `low`, `high`: the limits
 - `out`: the rows to write
 """
-# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from oddsengine._jit import kernel
-from oddsengine.columns import NO_TIME
-from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON
+from oddsengine.columns import NO_TIME, Bytes, Floats, Int, Ints, Longs, Words
+from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON, Lists, PriceColumns
 from oddsengine.identity.packed_terms import unpack_in_kernel
 from oddsengine.identity.raw_labels import DRAW
 
 _BYTE, _FLAGS, _VERDICT = 255, 8, 16  # bits of a row's state: the main line, and places of flags and verdict
 
 
+class RowOrder(NamedTuple):
+    """The rows of a board in order: event by event, term by term, book by book."""
+
+    events: Ints  # the events in question, in order
+    block: Longs  # event -> its terms
+    terms: Ints
+    first: Longs  # position of a term -> its rows
+    slots: Ints
+    book: Ints  # of each of these
+    begin: Longs  # start of the event, or `NO_TIME`
+
+
+class RowConditions(NamedTuple):
+    """Which rows match; times in microseconds."""
+
+    is_match: Bytes  # per term: 1 if it matches
+    books: Bytes  # per book: 1 if it is wanted
+    state: int
+    live: int  # 0, 1, or -1 for both
+    changed_after: int  # changed, rejudged or marked after this time, or `NO_TIME`
+    day: int  # earliest start, or `NO_TIME`
+    end: int  # time before which the event starts
+
+
+class TermOutcomes(NamedTuple):
+    """The outcome that each term is on."""
+
+    ways: Bytes  # not 0 for moneylines, whose outcome depends on what the book quotes
+    outcome: Ints  # without a draw quoted by the row's book in that market
+    outcome_drawn: Ints  # with one
+    place: Longs  # (terms, 4): as in `TermColumns`
+
+
+class QuotedDraws(NamedTuple):
+    """Which books quote a draw in each partition, computed when the first of its rows is met."""
+
+    is_cached: Bytes  # per partition
+    draws: Words  # (partitions, words): a bit per book
+
+
 @kernel
-def update_keys(key, state, indexed_key):
+def update_keys(key: Longs, state: Bytes, indexed_key: Longs) -> int:
     """Count the slots whose key has changed, and update `indexed_key` with the current keys.
 
     `indexed_key` (int64 per slot) are the keys of the last call.
@@ -45,7 +86,7 @@ def update_keys(key, state, indexed_key):
 
 
 @kernel
-def sort_rows(key, state, place, rank, first, slots, book):
+def sort_rows(key: Longs, state: Bytes, place: Ints, rank: Ints, first: Longs, slots: Ints, book: Ints) -> None:
     """Sort rows by the position of their term, then by the rank of their book; `first` (zeros) becomes the offsets.
 
     `book` receives the book of each row in that order.
@@ -79,7 +120,7 @@ def sort_rows(key, state, place, rank, first, slots, book):
 
 
 @kernel
-def first_starts(key, state, start, event, begin, slots):
+def first_starts(key: Longs, state: Bytes, start: Longs, event: Ints, begin: Longs, slots: Longs) -> None:
     """Find the earliest start among the rows of each event without one; the maximum int64 if there is none."""
     for s in range(state.size):
         if state[s] == ON and start[s] != NO_TIME:
@@ -90,38 +131,30 @@ def first_starts(key, state, start, event, begin, slots):
 
 @kernel
 def scan(
-    events, block, terms, first, slots, book, is_match, state, flags, start, moved, judged, marked, begin, books,
-    wanted_state, live, changed_after, day, end, out,
-):  # fmt: skip
+    order: RowOrder, prices: PriceColumns, moved: Longs, judged: Longs, marked: Longs, wanted: RowConditions, out: Ints
+) -> int:
     """Write the slots of matching rows to `out`, in order, and return their number.
 
-    `is_match` is by term, `books` by book; `wanted_state` is a state; `live` is 0, 1 or -1 for both. Rows must be
-    changed, rejudged or marked after `changed_after`, and start between `day` and `end`.
-
-    - `events`: the events in order
-    - `changed_after`, `day`, `end`: microseconds, or `NO_TIME`
-    - `marked` (int64 per slot): when the row was marked
-    - `books` (uint8 per book): 1 for those wanted
+    `marked` (int64 per slot) is when the row was marked.
     """
     n = 0
-    has_day = day != NO_TIME
-    has_after = changed_after != NO_TIME
-    for at in range(events.size):
-        e = events[at]
-        for p in range(block[e], block[e + 1]):
-            if is_match[terms[p]] == 0:
+    has_day = wanted.day != NO_TIME
+    has_after = wanted.changed_after != NO_TIME
+    for e in order.events:
+        for p in range(order.block[e], order.block[e + 1]):
+            if wanted.is_match[order.terms[p]] == 0:
                 continue
-            for i in range(first[p], first[p + 1]):
-                s = slots[i]
-                if books[book[i]] == 0 or state[s] != wanted_state:
+            for i in range(order.first[p], order.first[p + 1]):
+                s = order.slots[i]
+                if wanted.books[order.book[i]] == 0 or prices.state[s] != wanted.state:
                     continue
-                if has_after and max(moved[s], judged[s], marked[s]) <= changed_after:
+                if has_after and max(moved[s], judged[s], marked[s]) <= wanted.changed_after:
                     continue
-                if live >= 0 and (flags[s] & LIVE) != live:
+                if wanted.live >= 0 and (prices.flags[s] & LIVE) != wanted.live:
                     continue
                 if has_day:
-                    t = start[s] if start[s] != NO_TIME else begin[e]
-                    if not day <= t < end:
+                    t = prices.start[s] if prices.start[s] != NO_TIME else order.begin[e]
+                    if not wanted.day <= t < wanted.end:
                         continue
                 out[n] = s
                 n += 1
@@ -129,7 +162,7 @@ def scan(
 
 
 @kernel
-def between(slots, price, low, high, out):
+def between(slots: Ints, price: Ints, low: Int, high: Int, out: Ints) -> int:
     """Write the rows with prices between two limits to `out` and return their number."""
     n = 0
     for at in range(slots.size):
@@ -139,7 +172,7 @@ def between(slots, price, low, high, out):
 
 
 @kernel
-def page_between(slots, price, low, high, offset, out):
+def page_between(slots: Ints, price: Ints, low: Int, high: Int, offset: Int, out: Ints) -> tuple[int, int]:
     """Count the rows with prices between two limits; fill `out` with those after the first `offset`.
 
     Returns the count, and how many were written.
@@ -165,46 +198,50 @@ def page_between(slots, price, low, high, offset, out):
 
 
 @kernel
+def _find_draws(u: Int, prices: PriceColumns, terms: TermOutcomes, lists: Lists, quoted: QuotedDraws) -> None:
+    """Find the books that quote a draw in a partition.
+
+    `u` is the partition.
+    """
+    quoted.is_cached[u] = 1
+    for w in range(quoted.draws.shape[1]):
+        quoted.draws[u, w] = 0
+    for k in range(lists.start[u], lists.start[u] + lists.size[u]):
+        o = lists.pool[k]
+        t = prices.key[o] >> BOOK_BITS
+        side = unpack_in_kernel(terms.place[t, 0], terms.place[t, 1], terms.place[t, 2], terms.place[t, 3]).side
+        if prices.state[o] == ON and terms.ways[t] != 0 and side == DRAW:
+            c = prices.key[o] & BOOK_MASK
+            quoted.draws[u, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+
+
+@kernel
 def best_prices(
-    rows, net, key, state, flags, seen, rejected, partition, rank, ways, outcome, outcome_drawn, start, size, pool,
-    place, is_cached, draws, best_row, groups, out,
-):  # fmt: skip
+    rows: Ints, net: Floats, prices: PriceColumns, rejected: Bytes, partition: Ints, rank: Ints, terms: TermOutcomes,
+    lists: Lists, quoted: QuotedDraws, best_row: Ints, groups: Longs, out: Ints,
+) -> int:  # fmt: skip
     """Find the best price of each outcome among some rows, in order of its first row, and return their number.
 
-    Prices are compared after commission: `net` is per row of `rows`. `outcome` and `outcome_drawn` are outcomes by
-    term, without and with a draw quoted by the row's book in that market. The draws of a partition are computed once:
-    `is_cached` and `draws` cache them. `best_row` (-1) is by outcome and live flag.
+    Prices are compared after commission: `net` is per row of `rows`. `best_row` (-1) is by outcome and live flag.
 
     - `rows` (int32): the rows
-    - `start`, `size`, `pool`: the columns of the board's `Partitions`
     - `groups` (int64): scratch array: the outcomes found
     """
+    key, seen = prices.key, prices.seen
     n = 0
-    width = draws.shape[1]
     for at in range(rows.size):
         s = rows[at]
         if rejected[s] != 0:
             continue
         t, b = key[s] >> BOOK_BITS, key[s] & BOOK_MASK
-        g = outcome[t]
-        if ways[t] != 0:
+        g = terms.outcome[t]
+        if terms.ways[t] != 0:
             u = partition[s]
-            if is_cached[u] == 0:
-                is_cached[u] = 1
-                for w in range(width):
-                    draws[u, w] = 0
-                for k in range(start[u], start[u] + size[u]):
-                    o = pool[k]
-                    if (
-                        state[o] == ON
-                        and ways[key[o] >> BOOK_BITS] != 0
-                        and unpack_in_kernel(0, place[key[o] >> BOOK_BITS, 1], 0, 0).side == DRAW
-                    ):
-                        c = key[o] & BOOK_MASK
-                        draws[u, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
-            if (draws[u, b >> 6] >> np.uint64(b & 63)) & np.uint64(1):
-                g = outcome_drawn[t]
-        g = g * 2 + (flags[s] & LIVE)
+            if quoted.is_cached[u] == 0:
+                _find_draws(u, prices, terms, lists, quoted)
+            if (quoted.draws[u, b >> 6] >> np.uint64(b & 63)) & np.uint64(1):
+                g = terms.outcome_drawn[t]
+        g = g * 2 + (prices.flags[s] & LIVE)
         top = best_row[g]
         if top < 0:
             groups[n] = g
@@ -222,7 +259,10 @@ def best_prices(
 
 
 @kernel
-def row_states(slots, key, odds, american, seen, changed, starts, flags, rejected, event, begin, main, out):
+def row_states(
+    slots: Ints, key: Longs, odds: Longs, american: Longs, seen: Longs, changed: Longs, starts: Longs, flags: Bytes,
+    rejected: Bytes, event: Ints, begin: Longs, main: npt.NDArray[np.int8], out: Longs,
+) -> None:  # fmt: skip
     """Write the state of each row beside its texts to `out` (7 columns); equal states mean equal rows.
 
     `odds` and `american` are passed as bits, `main` by position among `slots`.

@@ -7,7 +7,7 @@ T, so bets on them are correlated. Their joint distribution starts from the cata
 - Counts (soccer, hockey, baseball): the teams' scores are independent, Poisson or negative binomial, with the mean of
   the total, and the difference of the means, that fit the bets' own probabilities. A game that cannot end level is
   continued by one score, for each side in proportion to its probability of being ahead.
-- Points (football, basketball and the like): margin and total are independent, with the shapes of `middle`.
+- Points (football, basketball and the like): margin and total are independent, with the shapes of `distributions`.
 
 The distribution is then changed as little as possible, in relative entropy, such that every bet wins with its own fair
 probability (given no push): scenario c has the weight w_c exp(sum over markets of lambda_m f_mc), where f_m has mean 0
@@ -45,7 +45,8 @@ from oddsengine._jit import allocating, kernel
 from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.identity.table_identity import Identity, identify
-from oddsengine.maths import middle
+from oddsengine.maths import distributions
+from oddsengine.maths.shape_fitting import fit
 from oddsengine.staking.portfolio import shrink
 from oddsengine.tables.schema import OddsError, OddsTable
 
@@ -61,16 +62,16 @@ _GAINED = 1e-9  # or the gain of a shortened step
 
 
 @cache
-def _shape(*values: Any) -> middle.Shapes:
-    """Return a cached `middle.Shapes.of`."""
-    return middle.Shapes.of(*values)
+def _shape(*values: Any) -> distributions.Shapes:
+    """Return a cached `distributions.Shapes.of`."""
+    return distributions.Shapes.of(*values)
 
 
-def _margin_shape(scores: catalog.ScoreShapes, level: float) -> middle.Shapes:
+def _margin_shape(scores: catalog.ScoreShapes, level: float) -> distributions.Shapes:
     """Return the shape of a margin of points."""
     assert scores.margin is not None
     weights = ((1.0, *(scores.key_weights if scores.margin.name == "normal_key" else ())),)
-    return _shape(middle.MARGIN, scores.margin.sd, level, 0, weights)
+    return _shape(distributions.MARGIN, scores.margin.sd, level, 0, weights)
 
 
 class Factor(NamedTuple):
@@ -413,8 +414,8 @@ def _score_lays(identity: Identity, by_market: Mapping[int, Mapping[int, float]]
         ratio = scores.total.variance_ratio
         means = np.maximum(0.5 * np.array([mean + apart, mean - apart]), 0.05)
         most = int((means + _SPREADS * np.sqrt(ratio * means) + 4.0).max())
-        shape = _shape(middle.NEGATIVE_BINOMIAL, max(ratio, 1.0))
-        each = np.maximum(middle.mass(shape, means, np.arange(most + 1)), 0.0)
+        shape = _shape(distributions.NEGATIVE_BINOMIAL, max(ratio, 1.0))
+        each = np.maximum(distributions.mass(shape, means, np.arange(most + 1)), 0.0)
         weight = np.outer(each[0], each[1]).ravel()
         h, a = (x.ravel() for x in np.indices((most + 1, most + 1)))
         regular = h - a
@@ -431,8 +432,8 @@ def _score_lays(identity: Identity, by_market: Mapping[int, Mapping[int, float]]
         spread, wide = scores.margin.sd, scores.total.sd
         margins = np.arange(math.floor(apart - _SPREADS * spread), math.ceil(apart + _SPREADS * spread) + 1)
         totals = np.arange(math.floor(mean - _SPREADS * wide), math.ceil(mean + _SPREADS * wide) + 1)
-        of_margin = np.maximum(middle.mass(_margin_shape(scores, level), apart, margins), 0.0)
-        of_total = np.maximum(middle.mass(_shape(middle.NORMAL, wide), mean, totals), 0.0)
+        of_margin = np.maximum(distributions.mass(_margin_shape(scores, level), apart, margins), 0.0)
+        of_total = np.maximum(distributions.mass(_shape(distributions.NORMAL, wide), mean, totals), 0.0)
         of_margin, margins = _cut(of_margin, margins, [line[m] for m, k in kinds.items() if k.family != "total"])
         of_total, totals = _cut(of_total, totals, [line[m] for m, k in kinds.items() if k.family == "total"])
         weight = np.outer(of_margin, of_total).ravel()
@@ -540,14 +541,15 @@ def _located(
     mean, apart = (_USUAL_TOTAL.get(sport, 5.0) if counts else 0.0), 0.0
     ratio = max(scores.total.variance_ratio, 1.0)
     if total is not None:
-        shape = _shape(middle.NEGATIVE_BINOMIAL, ratio) if counts else _shape(middle.NORMAL, scores.total.sd)
-        mean = _or(float(middle.fit(shape, line[total[0]], total[1])), line[total[0]] / 100.0 if counts else 0.0)
+        kind, scale = (distributions.NEGATIVE_BINOMIAL, ratio) if counts else (distributions.NORMAL, scores.total.sd)
+        shape = _shape(kind, scale)
+        mean = _or(float(fit(shape, line[total[0]], total[1])), line[total[0]] / 100.0 if counts else 0.0)
     if margin is not None:
         if counts:
-            shape = middle.Shapes.of(middle.SKELLAM, max(scores.margin.variance_ratio * mean, 0.5), level)
+            shape = distributions.Shapes.of(distributions.SKELLAM, max(scores.margin.variance_ratio * mean, 0.5), level)
         else:
             shape = _margin_shape(scores, level)
-        apart = _or(float(middle.fit(shape, line[margin[0]], margin[1])), 0.0)
+        apart = _or(float(fit(shape, line[margin[0]], margin[1])), 0.0)
         if counts:
             apart = min(max(apart, -0.95 * mean), 0.95 * mean)
     return mean, apart
@@ -581,9 +583,9 @@ def _ladder_lays(identity: Identity, by_market: Mapping[int, Mapping[int, float]
     sd = max(1.0, math.sqrt(at)) if shape is None or shape.name in _COUNTS else max(1.0, shape.sd * part)
     anchor = _most_even(by_market, by_market)
     assert anchor is not None
-    law = middle.Shapes.of(middle.NORMAL, sd)
-    mean = _or(float(middle.fit(law, line[anchor[0]], anchor[1])), line[anchor[0]] / 100.0)
+    law = distributions.Shapes.of(distributions.NORMAL, sd)
+    mean = _or(float(fit(law, line[anchor[0]], anchor[1])), line[anchor[0]] / 100.0)
     low, high = min(line.values()) / 100.0, max(line.values()) / 100.0
     numbers = np.arange(math.floor(min(low, mean) - _SPREADS * sd) - 1, math.ceil(max(high, mean) + _SPREADS * sd) + 2)
-    weight, numbers = _cut(np.maximum(middle.mass(law, mean, numbers), 0.0), numbers, list(line.values()))
+    weight, numbers = _cut(np.maximum(distributions.mass(law, mean, numbers), 0.0), numbers, list(line.values()))
     return weight, {m: _two_way(100.0 * numbers - line[m]) for m in by_market}

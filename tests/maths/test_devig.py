@@ -479,8 +479,8 @@ def test_few_markets_need_many_steps(method: str, still_open: list[list[int]], m
 
     One list for each range of the sum of a book's probabilities, `BOOK_SUMS`.
     """
-    module = importlib.import_module("oddsengine.maths.devig")
-    solver = getattr(module, f"_{method}")
+    module = importlib.import_module("oddsengine.maths.margin_solvers")
+    solver = getattr(module, method)
     bisected: list[int] = []
     monkeypatch.setattr(module, "_bisect", lambda method, cell, n, i: bisected.append(i))
     rng = np.random.default_rng(1)
@@ -499,7 +499,7 @@ def test_few_markets_need_many_steps(method: str, still_open: list[list[int]], m
 
 def test_one_machine_code_per_kernel() -> None:
     """A second signature would compile at run time, inside someone's request."""
-    module = importlib.import_module("oddsengine.maths.devig")
+    module = importlib.import_module("oddsengine.maths.margin_solvers")
     frozen = np.array(MATCHES)
     frozen.flags.writeable = False
     devig(MATCHES)
@@ -508,7 +508,7 @@ def test_one_machine_code_per_kernel() -> None:
     devig(np.array([[2, 3, 4]]))
     devig_groups(frozen.ravel(), [0, 3, 9])
     devig_groups(frozen.ravel(), np.array([0, 3, 6, 9], dtype=np.int32))
-    power = module._power.dispatcher() if hasattr(module._power, "dispatcher") else module._power
+    power = module.power.dispatcher() if hasattr(module.power, "dispatcher") else module.power
     assert len(getattr(power, "signatures", ["interpreted"])) == 1
 
 
@@ -537,7 +537,7 @@ def test_offsets_that_do_not_cover_the_odds(offsets: npt.ArrayLike) -> None:
 
 def test_a_kernel_called_with_constants_is_compiled_once() -> None:
     devig(np.array([2.0, 3.0, 9.0]), "power")
-    bisect: Any = importlib.import_module("oddsengine.maths.devig")._bisect
+    bisect: Any = importlib.import_module("oddsengine.maths.margin_solvers")._bisect
     number, cells = numba.types.int64, numba.types.Array(numba.types.float64, 3, "C")
     for constant in range(3):
         bisect.get_call_template([numba.types.literal(constant), cells, number, number], {})  # type: ignore[no-untyped-call]

@@ -10,19 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from naive import maths as naive_maths
 
-from oddsengine.maths.middle import (
-    KINDS,
-    Shapes,
-    _deviate,
-    evaluate,
-    fit,
-    mass,
-    quality,
-    settle_over,
-    settle_under,
-    tail,
-    window,
-)
+from oddsengine.maths.distributions import KINDS, Shapes, mass, tail
+from oddsengine.maths.middle import evaluate, quality, settle_over, settle_under, window
+from oddsengine.maths.shape_fitting import _deviate, fit
 
 LINES = st.integers(-24, 24).map(lambda quarters: 25 * quarters)
 NUMBERS = st.integers(-8, 8)
