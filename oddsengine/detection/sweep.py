@@ -42,7 +42,8 @@ import numpy.typing as npt
 from oddsengine._jit import fused, kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, Bytes, Floats, Ints, Longs, Words
-from oddsengine.guards.verdicts import Verdicts, main_markets
+from oddsengine.guards.main_markets import main_markets
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups, first_gap, step
 from oddsengine.identity.table_identity import Identity
 from oddsengine.maths.devig import devig_groups

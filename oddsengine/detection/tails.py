@@ -39,7 +39,7 @@ from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED
 from oddsengine.columns import NONE, Bytes, Floats, Ints, Longs
 from oddsengine.detection.sweep import market_fair
-from oddsengine.guards.verdicts import main_markets
+from oddsengine.guards.main_markets import main_markets
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import MarketKind
 from oddsengine.maths import middle
