@@ -58,7 +58,7 @@ AREAS: dict[str, tuple[float, tuple[str, ...]]] = {
             "oddsengine/maths/arbitrage.py",
         ),
     ),
-    "guards": (0.15, ("oddsengine/guards/verdicts.py",)),
+    "guards": (0.15, ("oddsengine/guards/*.py",)),
     "wire": (
         0.2,
         (
@@ -113,7 +113,7 @@ TESTS: dict[str, str] = {
     "oddsengine/identity/raw_labels.py": "identity/table identity/raw_labels identity/groups detection/finders",
     "oddsengine/identity/groups.py": "identity/groups detection/units detection/finders",
     "oddsengine/identity/table_identity.py": "detection/units detection/finders identity/groups public",
-    "oddsengine/guards/verdicts.py": "guards/units guards/verdicts detection/finders",
+    "oddsengine/guards/*.py": "guards/units guards/verdicts detection/finders",
     "oddsengine/identity/linked_outcomes.py": "identity/linked_outcomes detection/finders guards/units guards/verdicts",
     "oddsengine/detection/sweep.py": (
         "detection/units identity/linked_outcomes detection/finders guards/verdicts board/open"

@@ -37,7 +37,7 @@ from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.model_input import IntoModel, modelled
 from oddsengine.detection.question import PreparedTable, Question, Sharp, prepare, rejected_counts
 from oddsengine.detection.result_columns import MARKETS_SCHEMA, REJECTED_SCHEMA
-from oddsengine.guards.verdicts import main_lines
+from oddsengine.guards.main_markets import main_lines
 from oddsengine.maths.devig import Method
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import OddsError, OddsTable, check_rows, row_column, warn

@@ -13,7 +13,7 @@ from oddsengine.catalog.reasons import ACCEPTED
 from oddsengine.columns import LATEST, NO_TIME, NONE, Bool, Bytes, Float, Floats, Int, Ints, Longs, Words
 from oddsengine.detection.leg_times import LegTimes, leg_times
 from oddsengine.detection.sweep import PAIR
-from oddsengine.guards.verdicts import main_markets
+from oddsengine.guards.main_markets import main_markets
 from oddsengine.identity.groups import Groups, first_gap, step
 from oddsengine.pricing.commission import netted, on_winnings
 from oddsengine.pricing.references import FairPrices, PricedColumns, Users
@@ -475,7 +475,7 @@ def _on_main_lines(
     - `who`, `market` (per case): the user and the market
     - `by_book`: as in `Users`
     """
-    tick = np.int64(0)
+    tick: Int = np.int64(0)
     for c in range(market.size):
         at = g.ladder[market[c]]
         if c == 0 or at != g.ladder[market[c - 1]]:

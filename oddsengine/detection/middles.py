@@ -141,7 +141,7 @@ def _generous(v: FairPrices, market: Longs, over_odds: Floats, under_odds: Float
     out = np.zeros(over_odds.size, bool)
     ladder = g.ladder[market].astype(np.int64)
     kind = g.kind[ladder]
-    settled = (v.columns.live[market] == 0) & (v.traits.prop[kind] == 0) & (v.traits.full[kind] != 0)
+    settled = (v.columns.live[market] == 0) & (v.traits.prop[kind] == 0) & (v.traits.full_game[kind] != 0)
     base = np.where(settled, limits.outlier_main, limits.outlier_other)
     with np.errstate(all="ignore"):
         for odds, win, lose in (

@@ -20,7 +20,7 @@ from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED
 from oddsengine.columns import NONE, Bytes, Float, Floats, Int, Ints, Longs, Words
 from oddsengine.detection.market_fair import market_fair
-from oddsengine.guards.verdicts import main_markets
+from oddsengine.guards.main_markets import main_markets
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import MarketKind
 from oddsengine.maths import distributions
@@ -543,7 +543,8 @@ def _bases(
     - `reference`: as in `PricedColumns`, but not `NONE` either where the estimator prices the market
     - `row_of_case`: the row of each case, to write
     """
-    n_ladders, begin, tick = 0, 0, np.int64(0)
+    n_ladders, begin = 0, 0
+    tick: Int = np.int64(0)
     net, reason = columns.net, columns.reason
     for c in range(ladder.size):
         at, v = ladder[c], who[c]

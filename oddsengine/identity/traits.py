@@ -55,7 +55,7 @@ class Traits(NamedTuple):
     margin: Bytes  # the game's own margin: family `spread`
     prop: Bytes
     team: Bytes  # belongs to one team
-    full: Bytes  # full game
+    full_game: Bytes
     order: Ints  # place of the kind among all, by family and period: codes depend on what a board has seen first
     provider: Ints  # per book: the first book with the same odds provider
     exchange: Bytes
@@ -99,7 +99,7 @@ def traits(kinds: Sequence[MarketKind], books: Sequence[str]) -> Traits:
         margin=flags([k.family == "spread" for k in kinds]),
         prop=flags([k.prop for k in kinds]),
         team=flags([k.subject == "team" for k in kinds]),
-        full=flags([k.period == catalog.FULL_GAME for k in kinds]),
+        full_game=flags([k.period == catalog.FULL_GAME for k in kinds]),
         order=np.argsort(in_order).astype(np.int32),
         provider=providers(books),
         exchange=flags([b.exchange for b in entries]),

@@ -18,7 +18,8 @@ from oddsengine._jit import kernel
 from oddsengine.bounds import excerpt, is_number
 from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Words
-from oddsengine.guards.verdicts import Verdicts, main_lines
+from oddsengine.guards.main_markets import main_lines
+from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.traits import BookFees, Traits
 from oddsengine.maths.devig import devig_groups

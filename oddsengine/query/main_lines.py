@@ -1,7 +1,7 @@
 """Main lines of one board, by set of books.
 
-The main line of a ladder follows from the accepted prices of some books (`guards.verdicts.main_lines`). It is stored by
-slot, and computed again where a price of the partition has changed or was judged since.
+The main line of a ladder follows from the accepted prices of some books (`guards.main_markets.main_lines`). It is
+stored by slot, and computed again where a price of the partition has changed or was judged since.
 """
 
 from collections.abc import Iterator

@@ -17,7 +17,7 @@ from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import Facts
 from oddsengine.board.row_links import SEPARATOR
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Ints, Longs, Words
-from oddsengine.guards.verdicts import main_lines
+from oddsengine.guards.main_markets import main_lines
 from oddsengine.identity.groups import mix
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, FREE, LIVE, ON, REMOVED, SUSPENDED
 from oddsengine.identity.packed_terms import unpack

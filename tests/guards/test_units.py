@@ -20,10 +20,13 @@ from support.hazards import HAZARDS, NOW, SECOND, Row
 from support.rows import prop, row, spread, table, team_total, total
 
 from oddsengine import catalog
+from oddsengine._jit import dispatcher_of, is_kernel
 from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import NO_TIME, Bytes, Longs
-from oddsengine.guards import verdicts as guards
-from oddsengine.guards.verdicts import Verdicts, guard, judge, main_lines
+from oddsengine.guards import main_markets, other_providers, own_prices, single_prices, survey
+from oddsengine.guards import verdicts as verdicts_module
+from oddsengine.guards.main_markets import main_lines
+from oddsengine.guards.verdicts import Verdicts, guard, judge
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.table_identity import Identity, identify, times
 from oddsengine.tables.schema import check_odds
@@ -418,7 +421,8 @@ def test_every_kernel_has_one_signature() -> None:
     identity, facts = read(frame(random_board(3, 6) + biased(1)))
     reason = judge(identity.groups, identity.traits, *facts, NONE_OFF, NOW, LIMITS).reason
     main_lines(identity.groups, identity.groups.odds, reason, len(identity.books))
-    found = [value.dispatcher() for value in vars(guards).values() if hasattr(value, "dispatcher")]
-    found += [value for value in vars(guards).values() if hasattr(value, "signatures")]
+    modules = (main_markets, other_providers, own_prices, single_prices, survey, verdicts_module)
+    kernels = [value for module in modules for value in vars(module).values() if is_kernel(value)]
+    found = [dispatcher_of(value) for value in kernels if "inline" not in value.options]
     assert len(found) > 10
     assert max(len(one.signatures) for one in found) == 1
