@@ -10,7 +10,6 @@ Columns of the kernels:
 - `slots`: rows to remove
 - `partition` (per slot): the partition of each row
 """
-# mypy: allow-untyped-calls
 
 from collections.abc import Hashable
 from typing import Any, Self

@@ -12,7 +12,6 @@ Arguments of the kernels:
 - `markets`, `threshold`: as in `Groups`
 - `samples`: its `keys`, `minute` and `outcomes` are given, the others are to write
 """
-# mypy: allow-untyped-calls
 
 from typing import NamedTuple
 

@@ -34,7 +34,6 @@ Arguments of the kernels:
 - `provider`: as in `Traits`
 - `votes`: the votes of the books that quote the whole market
 """
-# mypy: allow-untyped-calls
 
 from typing import NamedTuple
 
