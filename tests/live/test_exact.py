@@ -83,7 +83,7 @@ def test_worlds_with_every_hazard(name: str) -> None:
     engine, rng, opened, steps = Engine(), random.Random(name), 0, 0
     for words in (*BOTH, {}):
         engine.view(**words, keep=True)
-    for batch in World(5, hazards=True, **WORLDS[name]).run(less(400, 40)):
+    for batch in World(5, hazards=True, **WORLDS[name]).run(less(400, 28)):
         parts = [batch.quotes] if not steps else [*parted(batch.quotes, rng)]
         for at, quotes in enumerate(parts):
             whole = at == len(parts) - 1
