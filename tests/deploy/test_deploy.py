@@ -15,7 +15,6 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from support.effort import some
 from support.forking import CLI, PIPE, python, ran
 from support.service_running import PATIENCE_S, until
 
@@ -135,7 +134,8 @@ def test_the_image_runs_without_rights() -> None:
     os.environ.get("NUMBA_DISABLE_JIT") == "1" or unsupported() or not any(PREBUILT.glob("*.nbc")),
     reason="no kernels come with the package here",
 )
-@pytest.mark.parametrize("missing", some(["devig._plain-", ""], 1))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("missing", ["devig._plain-", ""])
 def test_an_image_is_not_built_whose_start_compiles(missing: str, tmp_path: Path) -> None:
     """What the Dockerfile runs after it has installed the package passes with all kernels, and not without one."""
     code = re.search(r"python -I -c \\\n +'(.+)'", (DEPLOY / "Dockerfile").read_text())

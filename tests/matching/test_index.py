@@ -14,9 +14,8 @@ from support.effort import less, some
 
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
-from oddsengine.matching import Match, Matcher, parse_overrides
+from oddsengine.matching import Match, Matcher, known_games, parse_overrides
 from oddsengine.matching.doubleheaders import WINDOW, first_gap
-from oddsengine.matching import known_games
 from oddsengine.matching.known_games import LeagueNames, fit
 from oddsengine.matching.matcher import DOUBT, MOST_OF_SOURCE
 from oddsengine.matching.name_likeness import likeness

@@ -108,7 +108,9 @@ print("fine", len(born), scan.height)
 def node(folder: Path) -> Iterator[str]:
     """The origin of a demo in whose process the kind is registered."""
     words = ("serve", "--demo", "--port", "0")
-    with python(f"{_REGISTERED}{SMALL_DEMO}", *words, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, forked=False) as process:
+    with python(
+        f"{_REGISTERED}{SMALL_DEMO}", *words, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, forked=False
+    ) as process:
         try:
             assert process.stdout is not None
             origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
