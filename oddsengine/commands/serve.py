@@ -34,9 +34,7 @@ def serve_command(arguments: argparse.Namespace) -> None:
     with ExitStack() as stack:
         temporary = arguments.live or (arguments.demo and arguments.config is None)
         if temporary:
-            if (
-                threading.current_thread() is threading.main_thread()
-            ):  # a signal that ends at once would leave the folder
+            if threading.current_thread() is threading.main_thread():  # else it leaves the folder
                 stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _ended))
             folder = stack.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
             environ.setdefault("ODDSENGINE_DATA_FOLDER", folder)
