@@ -77,7 +77,9 @@ WORLDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name", [name if name == "live" else pytest.param(name, marks=pytest.mark.exhaustive) for name in WORLDS]
+)
 def test_worlds_with_every_hazard(name: str) -> None:
     """Prices come in small batches, so that most of what a step leaves alone was searched many steps before."""
     engine, rng, opened, steps = Engine(), random.Random(name), 0, 0

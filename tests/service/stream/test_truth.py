@@ -28,7 +28,7 @@ from support.stream_running import (
 from oddsengine import catalog
 from oddsengine_service.tiers import TIERS, books_of
 
-STEPS = int(os.environ.get("STREAM_STEPS", less(26, 10)))
+STEPS = int(os.environ.get("STREAM_STEPS", less(26, 13)))
 SEED = int(os.environ.get("STREAM_SEED", "5"))
 LISTS = {"ev": "ev", "arb": "arbitrage", "low_hold": "low_hold", "middles": "middles"}
 THRESHOLDS = ("min_ev", "min_profit")
