@@ -34,7 +34,7 @@ gc.disable()  # until everything is imported and collected
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-for name, examples in {"few": 10, "quick": 12, "dev": 50, "ci": 500, "nightly": 20_000}.items():
+for name, examples in {"few": 10, "quick": 8, "dev": 50, "ci": 500, "nightly": 20_000}.items():
     settings.register_profile(
         name,
         max_examples=examples,

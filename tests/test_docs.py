@@ -14,6 +14,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +29,11 @@ import oddsengine_cli as cli
 from oddsengine.feeds import venue_contracts
 from oddsengine.sources import KINDS, FeedSettings
 from oddsengine_cli import COMMANDS, parser
-from oddsengine_service import settings
+from oddsengine_service import demo, settings
 from oddsengine_service.routing import ENDPOINTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SLOW = ("football_data", "scan", "simulate", "strategy", "tape", "tasks")  # worlds and histories
 WIDTH = 100  # of the terminal that the examples show
 STAYS = {"serve", "feeds", "mcp", "watch"}  # commands that wait or ask the network: their words are read, and no more
 _LONG_AGO = "2026-02-07T18:00:00Z"
@@ -67,15 +67,14 @@ def blocks(path: Path) -> list[Block]:
 # ---- a page from top to bottom ----
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(each, marks=pytest.mark.slow) if each.stem in SLOW else each for each in PAGES], ids=_named
-)
+@pytest.mark.parametrize("path", PAGES, ids=_named)
 def test_page(
     path: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     if any("curl " in block.text for block in blocks(path)):
         request.getfixturevalue("service")  # before the page writes settings, which a server would read
+    monkeypatch.setattr(demo, "run_world", partial(demo.run_world, events=12))
     monkeypatch.chdir(tmp_path)
     for name in ("cli", "show"):  # and with them all modules that print
         importlib.import_module(f"oddsengine.commands.{name}")

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support.affected import statements
 
 import oddsengine
 
@@ -43,7 +44,7 @@ def tree(path: Path) -> ast.Module:
 def imports(path: Path) -> set[str]:
     """Modules of the package that a file imports, at any depth of the code."""
     found = set()
-    for node in ast.walk(tree(path)):
+    for node in statements(tree(path).body):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "oddsengine":
             parts = node.module.split(".")
             found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}

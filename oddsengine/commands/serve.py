@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 
@@ -32,6 +34,8 @@ def serve_command(arguments: argparse.Namespace) -> None:
     with ExitStack() as stack:
         temporary = arguments.live or (arguments.demo and arguments.config is None)
         if temporary:
+            if threading.current_thread() is threading.main_thread():  # else it leaves the folder
+                stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _ended))
             folder = stack.enter_context(TemporaryDirectory(prefix="oddsengine-demo-", ignore_cleanup_errors=True))
             environ.setdefault("ODDSENGINE_DATA_FOLDER", folder)
         settings: Settings
@@ -52,6 +56,11 @@ def serve_command(arguments: argparse.Namespace) -> None:
         if not (arguments.demo or settings.feeds or follows):
             sys.stderr.write(f"oddsengine: {settings.file} has no feeds, so the board stays empty; try --demo\n")
         serve(settings, environ, demonstration=arguments.demo or bool(arguments.live), announce=_announce)
+
+
+def _ended(number: int, *_: object) -> None:
+    """End by an exception: the server raises the signal that stopped it again."""
+    sys.exit(128 + number)
 
 
 def _announce(text: str) -> None:

@@ -60,7 +60,7 @@ def calibration(result: Audit, *, hours: float = MOST_HOURS) -> "Figure":
     --------
     >>> import oddsengine as oe
     >>> books = ["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]
-    >>> world = oe.World(7, events=8, live=0.0, tick=300.0, books=books)
+    >>> world = oe.World(7, events=8, live=0.0, tick=900.0, books=books)
     >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
     >>> figure = oe.plot.calibration(oe.audit(pl.DataFrame(quotes, infer_schema_length=None)))
     >>> figure.axes[0].get_xlabel()
@@ -96,7 +96,7 @@ def models(result: Audit) -> "Figure":
     --------
     >>> import oddsengine as oe
     >>> books = ["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]
-    >>> world = oe.World(7, events=8, live=0.0, tick=300.0, books=books)
+    >>> world = oe.World(7, events=8, live=0.0, tick=900.0, books=books)
     >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
     >>> history = pl.DataFrame(quotes, infer_schema_length=None)
     >>> home = history.filter(market_type="moneyline").unique("event_id").select("event_id", "market_type", "home_team")
@@ -150,7 +150,7 @@ def bankroll(result: Backtest, *, luck: bool = False) -> "Figure":
     --------
     >>> import oddsengine as oe
     >>> books = ["pinnacle", "draftkings", "fanduel", "betmgm", "caesars"]
-    >>> world = oe.World(7, events=8, live=0.0, tick=300.0, books=books)
+    >>> world = oe.World(7, events=8, live=0.0, tick=900.0, books=books)
     >>> quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(7 * 3600) for quote in batch.quotes]
     >>> result = oe.backtest(pl.DataFrame(quotes, infer_schema_length=None), oe.Strategy(min_ev=1.0))
     >>> figure = oe.plot.bankroll(result)

@@ -27,7 +27,7 @@ from oddsengine.commands.audit import toml
 BOOKS = ("fanduel", "draftkings", "betmgm", "caesars", "bovada", "mybookie", "betonline", "lowvig")
 START = datetime(2026, 7, 1, 18, 0, tzinfo=UTC)
 SIDES = {"moneyline": ("home", "away"), "spread": ("home", "away"), "total": ("over", "under")}
-MOST_SNAPSHOTS = less(12, 8)
+MOST_SNAPSHOTS = less(12, 6)
 SNAPSHOTS = less(12, 4)  # at the games of a fit
 Row = dict[str, Any]
 

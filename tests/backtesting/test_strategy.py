@@ -369,7 +369,7 @@ def past() -> pl.DataFrame:
         7,
         events=5,
         live=0.0,
-        tick=300.0,
+        tick=less(300, 500),
         books=["pinnacle", "betfair_exchange", "draftkings", "fanduel", "betmgm", "caesars"],
     )
     rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(3600 * 3) for quote in batch.quotes]

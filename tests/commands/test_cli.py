@@ -335,7 +335,7 @@ def test_output_goes_to_a_file(run: Run, tmp_path: Path) -> None:
 
 def test_an_audit_of_a_table_with_columns_of_other_names(run: Run, tmp_path: Path) -> None:
     world = World(3, events=3, live=0.0)
-    rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(120.0) for quote in batch.quotes]
+    rows = [{**quote, "last_seen_at": batch.now} for batch in world.run(30.0) for quote in batch.quotes]
     names = ("sportsbook", "selection", "odds_decimal", "last_seen_at", "event_id", "market_type", "line", "sport",
              "home_team", "away_team", "event_start_time")  # fmt: skip
     table = pl.DataFrame(rows, infer_schema_length=None).select(names)

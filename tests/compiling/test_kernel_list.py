@@ -104,12 +104,15 @@ def test_what_waits_ends_when_it_is_stopped() -> None:
     assert later == [None]
 
 
-def test_a_few_kernels_side_by_side(tmp_path: Path) -> None:
+def test_a_few_kernels_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process prints meanwhile is no answer."""
+    monkeypatch.setenv("NUMBA_DUMP_BYTECODE", "1")
     few = [each for each in LIST if each.kernel.startswith("oddsengine.tables.timestamps.")]
     assert {name for each in few for name in each.calls} <= {each.kernel for each in few}
     said: list[str] = []
     files = compile_side_by_side(few, tmp_path, said.append, portable=False)
     assert {name.rpartition("-")[0] for name in files} == {each.kernel for each in few}
+    assert len(files) == len(few)
     assert files == {file.name for file in tmp_path.iterdir()}
 
 
@@ -123,14 +126,6 @@ def test_a_kernel_that_cannot_be_compiled_ends_all(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_a_process_prints_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_DUMP_BYTECODE", "1")
-    few = [each for each in LIST if each.kernel.startswith("oddsengine.tables.timestamps.")]
-    files = compile_side_by_side(few, tmp_path, print, portable=False)
-    assert files == {file.name for file in tmp_path.iterdir()}
-    assert len(files) == len(few)
-
-
 @pytest.mark.parametrize("why", ["frozen", "compiler"])
 def test_some_processes_start_no_others(why: str, tmp_path: Path) -> None:
     """An application that is one file would start itself; a compiler would start compilers."""
@@ -142,7 +137,7 @@ def test_some_processes_start_no_others(why: str, tmp_path: Path) -> None:
     assert done.stdout == "False\n"
 
 
-@pytest.mark.slow  # 50 s of processor time: it compiles the kernels of a scan
+@pytest.mark.exhaustive  # 50 s of processor time: it compiles the kernels of a scan
 def test_the_first_call_compiles_side_by_side(tmp_path: Path) -> None:
     code = "import oddsengine as oe, oddsengine.tables.sample as s; oe.find_ev(oe.read_odds(s.SAMPLE_BOARD))"
     env = {**os.environ, "ODDSENGINE_CACHE": str(tmp_path), "NUMBA_OPT": "2"}

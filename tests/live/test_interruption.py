@@ -65,7 +65,7 @@ def interrupted(engine: oe.Engine, at: int, inside: Callable[..., Any] | None = 
 
 @pytest.mark.parametrize("start", some(range(7), 1))
 def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) -> None:
-    """At one line in seven of the whole step, each time with new names, prices that move and rows that leave."""
+    """At lines all over the step, each time with new names, prices that move and rows that leave."""
     first = [*ARB, quote("X", 2.0, "bet365", event_id="other")]
     second: dict[str, Any] = {
         "quotes": [quote("X", 2.3, "fanduel"), quote("Z", 3.0, "new_book", event_id="new", league="other")],
@@ -91,7 +91,7 @@ def test_a_step_that_is_interrupted_anywhere_is_whole_or_not_at_all(start: int) 
             engine.step(**second)
         assert engine.table().sort("row_id").equals(whole.table().sort("row_id")), at
         assert view.ids() == whole.views[0].ids(), at
-        at += 61
+        at += less(61, 127)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def same_rows(view: View, engine: Engine, words: dict[str, Any]) -> pl.DataFrame
     return live
 
 
-@settings(max_examples=max(6, settings().max_examples // 2))
+@settings(max_examples=max(4, settings().max_examples // 2))
 @given(SEEDS)
 def test_what_is_open_is_what_the_table_holds(seed: int) -> None:
     engine = Engine()

@@ -120,7 +120,7 @@ def test_content_with_a_flipped_bit_is_refused() -> None:
     data, _ = a_snapshot()
     rng = random.Random(1)
     refusals = 0
-    for _ in range(less(2000, 200)):
+    for _ in range(less(2000, 60)):
         held, at = bytearray(data), rng.randrange(len(data))
         held[at] ^= 1 << rng.randrange(8)
         try:

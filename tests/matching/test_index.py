@@ -14,9 +14,9 @@ from support.effort import less, some
 
 from oddsengine import catalog
 from oddsengine.feeds.payload import Game
-from oddsengine.matching import Match, Matcher, parse_overrides
+from oddsengine.matching import Match, Matcher, known_games, parse_overrides
 from oddsengine.matching.doubleheaders import WINDOW, first_gap
-from oddsengine.matching.known_games import MOST_ALIKE, LeagueNames, fit
+from oddsengine.matching.known_games import LeagueNames, fit
 from oddsengine.matching.matcher import DOUBT, MOST_OF_SOURCE
 from oddsengine.matching.name_likeness import likeness
 
@@ -228,13 +228,14 @@ MANY: dict[str, Callable[[int], tuple[str, str, int]]] = {
 
 @pytest.mark.parametrize("kind", MANY)
 def test_the_work_of_a_game_does_not_grow_with_the_games_before(kind: str) -> None:
-    matcher, work = Matcher(), []
-    for at in range(1600):
+    matcher, work, most = Matcher(), [], less(1600, 800)
+    for at in range(most):
         home, away, seconds = MANY[kind](at)
         matcher.match("a", Game(str(at), "soccer", "x", home, away, START + timedelta(seconds=seconds)))
         work.append(matcher.work)
-    assert work[-1] - work[799] < 2.5 * (work[799] or 1)
-    assert work[-1] < 60 * 1600
+    half = work[most // 2 - 1]
+    assert work[-1] - half < 2.5 * (half or 1)
+    assert work[-1] < 60 * most
 
 
 def test_too_many_games_of_a_source_between_two_teams_wait() -> None:
@@ -249,11 +250,11 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def test_a_name_like_too_many_others_of_its_source_joins_only_its_own_spelling() -> None:
     matcher = Matcher()
-    names = [f"galatas{one}{two}ay" for one in LETTERS for two in LETTERS][: MOST_ALIKE + 5]
+    names = [f"galatas{one}{two}ay" for one in LETTERS for two in LETTERS][: known_games.MOST_ALIKE + 5]
     for at, name in enumerate(names):
         matcher.match("a", Game(name, "soccer", "x", name, f"Away {at}", START))
     index = matcher._index._names["soccer", "x"]
-    assert max(map(len, index.alike.values())) <= 1 + 2 * MOST_ALIKE
+    assert max(map(len, index.alike.values())) <= 1 + 2 * known_games.MOST_ALIKE
     assert len(index.crowded) >= 4
     last = matcher.match("a", Game(names[-1], "soccer", "x", names[-1], f"Away {len(names) - 1}", START))
     assert matcher.match("b", Game("1", "soccer", "x", names[-1], f"Away {len(names) - 1}", START)) == Match(
@@ -267,11 +268,18 @@ def epl(id_: str, home: str, away: str = "Chelsea", days: int = 0) -> Game:
     return Game(id_, "soccer", "england_premier_league", home, away, START + timedelta(days=days))
 
 
-@pytest.mark.parametrize("number", some([260, 600], 1))
+@pytest.fixture
+def few_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source may have fewer names that are alike: the work grows with their square."""
+    monkeypatch.setattr(known_games, "MOST_ALIKE", less(known_games.MOST_ALIKE, 60))
+
+
+@pytest.mark.usefixtures("few_alike")
+@pytest.mark.parametrize("more", some([60, 400], 1))
 @pytest.mark.parametrize("first", [True, False])
-def test_names_made_up_by_one_source_do_not_keep_games_of_others_apart(number: int, first: bool) -> None:
+def test_names_made_up_by_one_source_do_not_keep_games_of_others_apart(more: int, first: bool) -> None:
     matcher = Matcher()
-    made_up = [f"Arsenal {one}{two}" for one in LETTERS for two in LETTERS][:number]
+    made_up = [f"Arsenal {one}{two}" for one in LETTERS for two in LETTERS][: known_games.MOST_ALIKE + more]
     good = [("a", epl("1", "Arsenal")), ("b", epl("2", "Arsenal FC")), ("c", epl("3", "Arsenal"))]
     if first:
         matcher.match(*good[0])
@@ -284,9 +292,10 @@ def test_names_made_up_by_one_source_do_not_keep_games_of_others_apart(number: i
     assert matcher.match("bad", epl("own", "The Arsenal")).event_id == events[0]
 
 
+@pytest.mark.usefixtures("few_alike")
 def test_a_game_joins_others_when_the_names_that_kept_it_apart_leave() -> None:
     matcher = Matcher()
-    made_up = [f"Galatas {one}{two}" for one in LETTERS for two in LETTERS][: MOST_ALIKE + 60]
+    made_up = [f"Galatas {one}{two}" for one in LETTERS for two in LETTERS][: known_games.MOST_ALIKE + 60]
     town = matcher.match("bad", Game("town", "soccer", "x", "Galatas Town", "Ionikos", START))
     for at, name in enumerate(made_up):
         matcher.match("bad", Game(str(at), "soccer", "x", name, "Ionikos", START + timedelta(days=2 + at % 3)))

@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ import httpx2
 import pytest
 from support.effort import less, some
 from support.exchanges_running import led_to
-from support.forking import CLI, PIPE, Forked, python
+from support.forking import CLI, PIPE, SMALL_DEMO, Forked, python
 from support.kalshi import Exchange, exchange
 from support.service_running import PATIENCE_S, until
 
@@ -84,7 +85,8 @@ def disk(tmp_path: Path) -> Path:
 @contextmanager
 def started(folder: Path, *options: str) -> Iterator[tuple[Forked | subprocess.Popen[str], str]]:
     """A node that listens, and its base; whoever starts it ends it."""
-    with python(CLI, "serve", *options, cwd=folder, stdout=PIPE, stderr=PIPE) as process:
+    code = SMALL_DEMO if "--demo" in options else CLI
+    with python(code, "serve", *options, cwd=folder, stdout=PIPE, stderr=PIPE) as process:
         try:
             assert process.stdout is not None
             origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
@@ -370,6 +372,12 @@ def test_live_prices_without_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         loop.close()
 
 
+def folder_of(base: str) -> Path:
+    """The folder of a demo, which is there as long as it runs."""
+    locks = Path(tempfile.gettempdir()).glob("oddsengine-demo-*/node.lock")
+    return next(lock.parent for lock in locks if f"{base}/health" in lock.read_text())
+
+
 def test_a_demo_for_other_machines_offers_no_live_prices(tmp_path: Path) -> None:
     with started(tmp_path, "--demo", "--host", "0.0.0.0", "--port", "0") as (process, base):
         assert base.startswith("http://127.0.0.1:")
@@ -378,8 +386,11 @@ def test_a_demo_for_other_machines_offers_no_live_prices(tmp_path: Path) -> None
             origin = str(client.base_url).removesuffix("/api/v1/")
             assert client.get(f"{origin}/live/state").status_code == 404
             assert 'data-live=""' in client.get(f"{origin}/").text
-        process.send_signal(signal.SIGTERM)
+        folder = folder_of(base)
+        assert (folder / "keys.sqlite").is_file()
+        process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=PATIENCE_S)
+    assert not folder.exists()
     assert "Anyone who reaches this port can use the demo: its keys are public." in said
 
 
@@ -389,12 +400,14 @@ def test_the_demo_offers_live_prices(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for variable, value in led_to(name, {"url": "http://127.0.0.1:9"}).items():
             monkeypatch.setenv(variable, value)
     with serving(tmp_path, "demo_enterprise", "--demo", "--port", "0") as client:
+        folder = folder_of(str(client.base_url).rstrip("/"))
         url = str(client.base_url).removesuffix("/api/v1/") + "/live/state"
         assert client.get(url).json()["data"]["state"] == "off"
         assert client.post(f"{url}?league=nba").json()["data"]["state"] == "starting"
         until(lambda: client.get(url).json()["data"]["state"] != "starting", "an answer")
         said = client.get(url).json()["data"]
         assert (said["state"], said["reason"]) == ("failed", "Kalshi cannot be reached; Polymarket cannot be reached")
+    assert not folder.exists()  # ended by SIGTERM
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from support.forking import CLI, DEVNULL, PIPE, python
+from support.forking import CLI, DEVNULL, PIPE, SMALL_DEMO, python
 from support.logs import logged
 from support.service_running import PATIENCE_S, Running, running, until
 
@@ -150,7 +150,7 @@ def test_an_account_and_an_address_leave_so_much_unread(tmp_path: Path) -> None:
 
 def test_few_files_and_many_sockets_that_say_little(tmp_path: Path) -> None:
     """Those of one address leave room for everybody else; the node says so, and does not spin."""
-    few = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); {CLI}"
+    few = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); {SMALL_DEMO}"
     process = python(few, "serve", "--demo", "--port", "0", cwd=tmp_path, stdout=PIPE, stderr=PIPE)
     try:
         assert process.stdout is not None

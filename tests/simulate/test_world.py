@@ -162,6 +162,7 @@ def test_games_are_announced_for_full_minutes() -> None:
     assert not {at for at in starts if at.second or at.microsecond}
 
 
+@pytest.mark.exhaustive
 def test_a_world_of_days_quotes_games_from_16_hours_before_them() -> None:
     world = World(5, events=10, days=3, books=BOOKS, tick=1800.0)
     games = []
@@ -190,6 +191,7 @@ def test_hazards_change_nothing_else() -> None:
     assert all(clean.chances(*q) == spoilt.chances(*q) for q in quotes[:200])
 
 
+@pytest.mark.exhaustive
 def test_true_probabilities_come_true() -> None:
     """Chances told before and in the games, against what became of them."""
     off: dict[str, list[tuple[Any, float]]] = defaultdict(list)
@@ -216,6 +218,7 @@ def parts_of(quote: Row) -> tuple[str, str, str, float | None]:
     return quote["event_id"], quote["market_type"], quote["selection"], quote.get("line")
 
 
+@pytest.mark.exhaustive
 def test_what_is_told_is_a_martingale() -> None:
     """A chance told later is, on average, the chance told before; exactly what honest means."""
     moves: list[tuple[Any, float]] = []

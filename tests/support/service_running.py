@@ -184,6 +184,8 @@ class Running:
             ]  # fmt: skip
             self.node.write(self.node.step, rows, now).result(PATIENCE_S)
             self.advance(14)
+            assert self.node.past is not None
+            self.node.past.settle()  # closing lines are written by a thread of their own
             self.closed = "closed"
         return self.closed
 

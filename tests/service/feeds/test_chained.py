@@ -27,7 +27,7 @@ from oddsengine_service.feeds.hub import Hub
 
 START = datetime(2026, 2, 8, 18, 0, tzinfo=UTC)
 TICK_S = 60
-TICKS = less(60, 20)  # an hour; everything that it is for happens in its first third
+TICKS = less(60, 16)  # an hour; everything that it is for happens in its first quarter
 BOOKS = ("pinnacle", "draftkings", "fanduel", "betmgm", "betrivers", "williamhill_us", "bovada", "espnbet")
 TEAMS = (
     ("Boston Celtics", "Los Angeles Lakers"), ("Miami Heat", "Chicago Bulls"), ("Denver Nuggets", "Phoenix Suns"),

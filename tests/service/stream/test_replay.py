@@ -33,7 +33,7 @@ from support.stream_running import (
 from oddsengine import catalog
 from oddsengine_service.stream import resuming
 
-STEPS = int(os.environ.get("REPLAY_STEPS", less(60, 30)))
+STEPS = int(os.environ.get("REPLAY_STEPS", less(60, 24)))
 SECONDS = float(os.environ.get("REPLAY_SECONDS", "0"))
 LONG_S = 120.0  # opportunities are read less often where the machine is busy
 SEED = int(os.environ.get("REPLAY_SEED", "3"))

@@ -30,7 +30,7 @@ def serving(folder: Path, **settings: Any) -> Iterator[Served]:
 
 
 LINES = [100.5 + at for at in range(300)]
-MOST = less(ReaderLimits().reader_bytes, 3 << 19)  # bytes that may be pending for a reader
+MOST = less(ReaderLimits().reader_bytes, 1 << 20)  # bytes that may be pending for a reader
 
 
 def board(odds: float, event: str = "slow", book: str = "fanduel") -> list[dict[str, Any]]:
