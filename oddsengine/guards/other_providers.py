@@ -3,7 +3,7 @@
 Books of one provider count once in medians and counts. Medians are weighted; counts are of providers. A provider is
 represented by a fresh price if it has one, else by a witness.
 
-- `groups`, `traits`: the rows, and the properties of their kinds and books
+- `groups`: the rows and their markets
 - `limits`, `verdicts`: as their classes say
 - `provider` (int32 per book): as in `Traits`
 - `contest` (int64 per ladder): the first ladder with its event, live flag and kind

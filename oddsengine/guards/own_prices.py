@@ -1,6 +1,6 @@
 """Guards that judge a book by its own prices: each as if there were no other book.
 
-- `groups`, `traits`: the rows, and the properties of their kinds and books
+- `groups`: the rows and their markets
 - `limits`, `verdicts`: as their classes say
 - `contest` (int64 per ladder): the first ladder with its event, live flag and kind
 - `code`: code of the guard that is run
