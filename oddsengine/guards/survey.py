@@ -34,6 +34,21 @@ class Places(NamedTuple):
     exact: Longs  # two-way markets where a book may sum to exactly 1
 
 
+class PlaceCounts(NamedTuple):
+    """How many places each list of `Places` has."""
+
+    repeats: Int
+    reversals: Int
+    sums: Int
+    team_totals: Int
+    crossings: Int
+    flaps: Int
+    spreads: Int
+    props: Int
+    plain: Int
+    exact: Int
+
+
 class PriceRange(NamedTuple):
     """What the prices of a segment are."""
 
@@ -62,6 +77,21 @@ def _places(lists: Longs) -> Places:
     """
     return Places(
         lists[0], lists[1], lists[2], lists[3], lists[4], lists[5], lists[6], lists[7], lists[8], lists[9]
+    )  # fmt: skip
+
+
+@inlined
+def listed_places(lists: Longs, found: PlaceCounts) -> Places:
+    """The places that `survey` has found, from the array that it wrote to.
+
+    - `lists` (int64, lists by places)
+    """
+    room = _places(lists)
+    return Places(
+        room.repeats[: found.repeats], room.reversals[: found.reversals], room.sums[: found.sums],
+        room.team_totals[: found.team_totals], room.crossings[: found.crossings], room.flaps[: found.flaps],
+        room.spreads[: found.spreads], room.props[: found.props], room.plain[: found.plain],
+        room.exact[: found.exact],
     )  # fmt: skip
 
 
@@ -132,14 +162,14 @@ def _read_segment(
 def survey(
     groups: Groups, traits: GuardTraits, facts: PriceFacts, on: GuardCodes, now: Int, limits: Limits, low_sums: Floats,
     verdicts: RowVerdicts, contest: Longs, lists: Longs,
-) -> Places:  # fmt: skip
-    """Judge every price by itself, and list the places that other guards have to look at.
+) -> PlaceCounts:  # fmt: skip
+    """Judge every price by itself, and list the places that other guards have to look at; `listed_places` reads them.
 
     - `on`: the guards that are enabled
     - `now`: microseconds, or `NO_TIME`
     - `low_sums` (float64 per book): sums of a market that are too low
     - `contest` (int64 per ladder, out): the first ladder with its event, live flag and kind
-    - `lists` (int64, lists by places): scratch array for the places
+    - `lists` (int64, lists by places): the places, to write
     """
     segments, event = groups.segments, groups.event
     places = _places(lists)
@@ -218,8 +248,6 @@ def survey(
         elif n_spreads > n_spreads_before and traits.full_game[kind] != 0 and live == 0:
             places.plain[n_plain] = at
             n_plain += 1
-    return Places(
-        places.repeats[:n_repeats], places.reversals[:n_reversals], places.sums[:n_sums],
-        places.team_totals[:n_team_totals], places.crossings[:n_crossings], places.flaps[:n_flaps],
-        places.spreads[:n_spreads], places.props[:n_props], places.plain[:n_plain], places.exact[:n_exact],
-    )  # fmt: skip
+    return PlaceCounts(
+        n_repeats, n_reversals, n_sums, n_team_totals, n_crossings, n_flaps, n_spreads, n_props, n_plain, n_exact
+    )

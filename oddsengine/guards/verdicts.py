@@ -25,7 +25,7 @@ from oddsengine.guards.main_markets import mark_main_lines
 from oddsengine.guards.other_providers import Tally, Voices, bias, conflicts, crossings, doubts, outliers
 from oddsengine.guards.own_prices import duplicates, exact, flaps, ladders_reversed, one_team, sums
 from oddsengine.guards.single_prices import PriceCodes, reasons_alone
-from oddsengine.guards.survey import PLACES, survey
+from oddsengine.guards.survey import PLACES, listed_places, survey
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.table_identity import Identity, times
 from oddsengine.identity.traits import Traits
@@ -109,7 +109,8 @@ def _run_named(
     low_sums = floats[3]
     for k in range(provider.size):
         low_sums[k] = limits.low_sum_exchange if traits.exchange[k] != 0 else limits.low_sum
-    places = survey(groups, traits, facts, on, now, limits, low_sums, verdicts, contest, scratch.lists)
+    found = survey(groups, traits, facts, on, now, limits, low_sums, verdicts, contest, scratch.lists)
+    places = listed_places(scratch.lists, found)
     voices = Voices(scratch.ints[0], scratch.ints[1], floats[0], floats[1])
     if on.mid_price_source != ACCEPTED and places.exact.size > 0:
         exact(places.exact, contest, groups, limits, on.mid_price_source, verdicts, longs[0], longs[1])

@@ -44,6 +44,7 @@ def confidence(se: Floats, flags: npt.NDArray[np.uint16], table: FairTable) -> F
 
     Examples
     --------
+    >>> from oddsengine import catalog
     >>> table = catalog.fair_table()
     >>> confidence(np.array([0.0, 0.15]), np.array([0, 1], np.uint16), table).round(1).tolist()
     [100.0, 25.8]
