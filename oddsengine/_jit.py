@@ -3,8 +3,11 @@
 Importing this module does not import numba. A kernel is compiled on its first call, and the machine code is
 cached on disk (`_cache`), so only the first run on a machine waits for the compiler.
 
-Kernels call each other through module globals, where numba expects its own dispatcher objects. The first
-call of a kernel therefore replaces, in its module, the name of every kernel it refers to.
+Kernels call each other through module globals, whose types numba asks a kernel for.
+
+Python passes the fields of named tuples, not the tuples, to an entry that is compiled for this: it puts them together
+again and contains the kernel. numba looks at the types of all arguments at each call, and for named tuples that takes
+several times as long. The kernel itself is compiled for other kernels only, and cannot be called from Python.
 
 Every kernel releases the GIL and uses numpy's error model, because Python's (an exception on division by
 zero) prevents vectorisation. `fused` also contracts a multiplication and an addition into one instruction,
@@ -21,7 +24,8 @@ import gc
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, cast
+from importlib import import_module
+from typing import Any, TypeVar, cast, get_type_hints
 
 import numpy as np
 
@@ -33,6 +37,8 @@ from oddsengine.progress import Reporter
 F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.RLock()
+dispatchers: dict[str, Any] = {}
+"""The numba dispatchers that this process has, by the names of kernels and entries."""
 _FEW_S = 5.0  # seconds of compilation for which no processes are started
 _SMALL = ("maths", "tables")  # packages whose kernels are few and called by themselves
 
@@ -47,20 +53,23 @@ _MAKES_ARRAYS = frozenset(
 
 
 class _Kernel:
-    """A function that is replaced by a numba dispatcher on its first call."""
+    """A function that is compiled on its first call."""
 
     def __init__(self, function: Callable[..., Any], fastmath: set[str], inline: str = "never") -> None:
         self._function = function
         self._fastmath = fastmath
-        self._inline = inline
+        self._takes_tuples = any(map(_is_named, function.__annotations__.values()))
         self.counts: bool = getattr(function, "makes_arrays", False)
-        flags = {"inline": inline == "always", "uncounted": not self.counts}
+        flags = {"inline": inline == "always", "uncounted": not self.counts, "inner": self._takes_tuples}
         self.options = " ".join([*sorted(fastmath), *(name for name, on in flags.items() if on)])
+        self.targetoptions = {"inline": inline}  # numba looks here, and at `py_func`, where a kernel is called
+        self.py_func = self.__wrapped__ = function
         self._dispatcher: Callable[..., Any] | None = None
+        self._entry: _Kernel | None = None
+        self._call: Callable[..., Any] | None = None  # from Python
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
-        self.__wrapped__ = function
         makes = _MAKES_ARRAYS.intersection(function.__code__.co_names)
         if makes and not self.counts:
             raise TypeError(f"{self._title()} makes arrays ({', '.join(sorted(makes))}); mark it as allocating")
@@ -78,37 +87,108 @@ class _Kernel:
             If one is called, and this kernel is not marked.
         """
         for name in self._function.__code__.co_names if not self.counts else ():
-            if getattr(self._function.__globals__.get(name), "counts", False):
+            called = self._function.__globals__.get(name)
+            if isinstance(called, _Kernel) and called.counts:
                 raise TypeError(f"{self._title()} calls {name}, which makes arrays; mark it as allocating, too")
 
     def __call__(self, *args: Any) -> Any:
-        compiled = self._dispatcher
-        return self.dispatcher()(*args) if compiled is None else compiled(*args)
+        return (self._call or self._callable())(*args)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type of this global for numba, which compiles a kernel that calls this one."""
+        return _numba().types.Dispatcher(self.dispatcher())
+
+    def _callable(self) -> Callable[..., Any]:
+        """What Python calls; made on the first call."""
+        with _lock:
+            entry = self.entry()
+            made = entry.dispatcher()
+            self._call = made if entry is self else _passing_fields(self._function, made)
+            return self._call
+
+    def entry(self) -> "_Kernel":
+        """The kernel that Python calls: this one, or one that takes the fields of its tuples."""
+        if self._takes_tuples and self._entry is None and not _numba().config.DISABLE_JIT:
+            body = _Kernel(self._function, self._fastmath, inline="always")
+            self._entry = _Kernel(_from_fields(self._function, body), self._fastmath)
+        return self._entry or self
 
     def dispatcher(self) -> Callable[..., Any]:
-        """The numba dispatcher; created on the first call, with those of the kernels it refers to."""
+        """The numba dispatcher; created on the first call."""
         with _lock:
             if self._dispatcher is None:
                 numba = _numba()
-                names = self._function.__globals__
-                for name in self._function.__code__.co_names:
-                    used = names.get(name)
-                    if isinstance(used, _Kernel) and used is not self:
-                        names[name] = used.dispatcher()
                 self._check_called()  # those declared later
                 compiler = numba.njit(
-                    nogil=True, error_model="numpy", fastmath=self._fastmath, inline=self._inline,
-                    no_cfunc_wrapper=True, **({} if self.counts else without_counts()),
+                    nogil=True, error_model="numpy", fastmath=self._fastmath, no_cfunc_wrapper=True,
+                    no_cpython_wrapper=self._takes_tuples, **self.targetoptions,
+                    **({} if self.counts else without_counts()),
                 )  # fmt: skip
                 made = compiler(self._function)
                 if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
                     made._cache = KernelCache(self._function, self.options, folders(), _with_others)
                     made.options, made.counts = self.options, self.counts
                     _without_literals(numba, made)
+                    if self.targetoptions["inline"] == "never":
+                        dispatchers[f"{self._function.__module__}.{self._function.__qualname__}"] = made
                 else:  # compiled code does not warn about overflow or division by zero
                     made = np.errstate(all="ignore")(self._function)
                 self._dispatcher = cast(Callable[..., Any], made)
             return self._dispatcher
+
+
+# ---- named tuples ----
+
+ENTRY = "@python"
+"""What the name of a kernel's entry ends with."""
+
+
+def _is_named(of: Any) -> bool:
+    return isinstance(of, type) and issubclass(of, tuple) and hasattr(of, "_fields")
+
+
+def _parameters(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """The parameters of a function with their types, or None."""
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return [(name, function.__annotations__.get(name)) for name in names]
+
+
+def _passing_fields(function: Callable[..., Any], made: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with the parameters of a kernel that passes the fields of its tuples on."""
+
+    def fields(value: str, of: Any) -> str:
+        if not _is_named(of):
+            return value
+        parts = [*get_type_hints(of).values()]
+        if not any(map(_is_named, parts)):
+            return f"*{value}"
+        return ", ".join(fields(f"{value}[{at}]", part) for at, part in enumerate(parts))
+
+    parameters = _parameters(function)
+    names, passed = (", ".join(each) for each in zip(*((n, fields(n, of)) for n, of in parameters), strict=True))
+    return cast(Callable[..., Any], eval(f"lambda {names}: made({passed})", {"made": made}))
+
+
+def _from_fields(function: Callable[..., Any], body: "_Kernel") -> Callable[..., Any]:
+    """Return a function that takes the fields of a kernel's tuples, and calls it with the tuples."""
+    names: dict[str, Any] = {"body": body}
+    fields: list[str] = []
+
+    def value(of: Any) -> str:
+        if not _is_named(of):
+            fields.append(f"x{len(fields)}")
+            return fields[-1]
+        names[of.__name__] = of
+        return f"{of.__name__}({', '.join(map(value, get_type_hints(of).values()))})"
+
+    given = ", ".join(value(of) for _, of in _parameters(function))
+    exec(f"def entry({', '.join(fields)}): return body({given})", names)
+    entry = names["entry"]
+    entry.__name__ = entry.__qualname__ = f"{function.__name__}{ENTRY}"
+    entry.__module__, entry.__doc__ = function.__module__, function.__doc__
+    entry.makes_arrays = body.counts
+    return cast(Callable[..., Any], entry)
 
 
 def allocating(function: F) -> F:
@@ -119,12 +199,14 @@ def allocating(function: F) -> F:
 
 def is_kernel(value: Any) -> bool:
     """Whether a global is a kernel."""
-    return isinstance(value, _Kernel) or isinstance(getattr(value, "counts", None), bool)
+    return isinstance(value, _Kernel)
 
 
-def dispatcher_of(kernel: Any) -> Any:
-    """The numba dispatcher of a kernel of a module, which is there already if another kernel calls it."""
-    return kernel.dispatcher() if isinstance(kernel, _Kernel) else kernel
+def dispatcher_named(name: str) -> Any:
+    """The numba dispatcher of a kernel by its module and name, or of its entry if the name says so."""
+    module, _, inner = name.removesuffix(ENTRY).rpartition(".")
+    kernel = vars(import_module(module))[inner]
+    return (kernel.entry() if name.endswith(ENTRY) else kernel).dispatcher()
 
 
 def in_python(kernel: F) -> F:

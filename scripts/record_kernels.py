@@ -9,14 +9,12 @@ what Python calls. Run it when a kernel is added, renamed, or called with other 
 
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +23,6 @@ import numpy as np
 import polars as pl
 from numba.core import event
 
-import oddsengine
 from oddsengine import _jit
 from oddsengine._cache import Folders
 from oddsengine._compilers import INNER, LIST, REST, SCAN, text_of
@@ -149,28 +146,20 @@ class Seconds(event.Listener):
 
 
 def signatures() -> Iterator[tuple[str, str, str]]:
-    """The kernels that this process has, those that each calls, and its types."""
-    for found in pkgutil.walk_packages(oddsengine.__path__, "oddsengine."):
-        if found.name.endswith("__main__"):
-            continue
-        for name, value in vars(import_module(found.name)).items():
-            made = _jit.dispatcher_of(value) if _jit.is_kernel(value) else None
-            function = getattr(made, "py_func", None)
-            if made is not None and function is not None and function.__module__ == found.name:
-                for signature in made.overloads:
-                    yield f"{found.name}.{name}", " ".join(sorted(set(calls(function)))), text_of(signature)
+    """The kernels that this process has, also as entries, those that each calls, and its types."""
+    for name, made in _jit.dispatchers.items():
+        for signature in made.overloads:
+            yield name, " ".join(sorted(set(calls(made.py_func)))), text_of(signature)
 
 
 def calls(function: Any) -> Iterator[str]:
     """The kernels that a kernel calls, also through those that are inlined."""
     for name in function.__code__.co_names:
         used = function.__globals__.get(name)
-        if _jit.is_kernel(used):
-            made = _jit.dispatcher_of(used)
-            if "inline" in made.options:
-                yield from calls(made.py_func)
-            else:
-                yield f"{made.py_func.__module__}.{made.py_func.__qualname__}"
+        if _jit.is_kernel(used) and "inline" in used.options:
+            yield from calls(used.py_func)
+        elif _jit.is_kernel(used):
+            yield f"{used.py_func.__module__}.{used.py_func.__qualname__}"
 
 
 def calling(folder: Path, names: str) -> None:

@@ -22,7 +22,9 @@ from support.effort import ALL, LEVEL
 
 import oddsengine
 from oddsengine._cache import PREBUILT
+from oddsengine._compilers import USES, listed
 from oddsengine._installation import VARIABLE
+from oddsengine._jit import ENTRY
 
 if sys.platform != "win32":
     import fcntl
@@ -119,7 +121,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if LEVEL == "quick" and config.cache is not None:
         config.cache.set(PASSED, sorted(RAN))
     if folder := config.stash.get(COMPILED, ""):
-        compiled = sorted({path.name.partition("-")[0] for path in Path(folder).glob("oddsengine.*.nbc")})
+        made = {path.name.partition("-")[0] for path in Path(folder).glob("oddsengine.*.nbc")}
+        named = {each.kernel for each in listed(*USES)}  # those that Python calls in tests only are not
+        compiled = sorted(name for name in made if name in named or not name.endswith(ENTRY))
         shutil.rmtree(folder, ignore_errors=True)
         os.environ.pop(VARIABLE, None)
         if compiled:

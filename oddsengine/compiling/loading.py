@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable
-from importlib import import_module
 
 from oddsengine import _jit
 from oddsengine._compilers import REST, SCAN, listed, signature_of
@@ -47,5 +46,4 @@ def load_kernels(report: Callable[[str], None] | None = None) -> None:
 
 def load(kernel: str, signature: str) -> None:
     """Load the machine code of a kernel of the list, or compile it."""
-    module, _, name = kernel.rpartition(".")
-    _jit.dispatcher_of(vars(import_module(module))[name]).compile(signature_of(signature))
+    _jit.dispatcher_named(kernel).compile(signature_of(signature))

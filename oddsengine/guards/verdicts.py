@@ -12,12 +12,12 @@ Witnesses: a price that `stale` rejected still counts in medians for a while, wi
 age at which it became stale and `witness_weight_old` after that.
 """
 
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine._jit import inlined, kernel
+from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
 from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Int, Ints, Longs
 from oddsengine.guards.judgement import GuardCodes, GuardTraits, Limits, PriceFacts, RowVerdicts, guard_codes, limits_of
@@ -30,8 +30,6 @@ from oddsengine.identity.groups import Groups
 from oddsengine.identity.table_identity import Identity, times
 from oddsengine.identity.traits import Traits
 from oddsengine.tables.schema import OddsTable
-
-_Columns = TypeVar("_Columns", bound=tuple[Any, ...])
 
 
 class Verdicts(NamedTuple):
@@ -71,11 +69,6 @@ def _scratch(groups: Groups, books: int) -> Scratch:
     )
 
 
-def _plain(columns: _Columns) -> _Columns:
-    """The columns as a plain tuple: a named one takes four times as long to pass from Python to a kernel."""
-    return cast(_Columns, tuple(columns))
-
-
 @kernel
 def _find_main(plain: Longs, groups: Groups, reason: Bytes, scratch: Scratch) -> None:
     """Mark the main lines of some ladders among the accepted prices of all books.
@@ -94,8 +87,8 @@ def _find_main(plain: Longs, groups: Groups, reason: Bytes, scratch: Scratch) ->
     )  # fmt: skip
 
 
-@inlined
-def _run_named(
+@kernel
+def _run(
     groups: Groups, traits: GuardTraits, facts: PriceFacts, on: GuardCodes, now: Int, limits: Limits,
     verdicts: RowVerdicts, scratch: Scratch,
 ) -> None:  # fmt: skip
@@ -145,24 +138,6 @@ def _run_named(
         flaps(places.flaps, groups, facts.flap, on.flap, verdicts)
 
 
-@kernel
-def _run(
-    groups: Groups, traits: GuardTraits, facts: PriceFacts, on: GuardCodes, now: Int, limits: Limits,
-    verdicts: RowVerdicts, scratch: Scratch,
-) -> None:  # fmt: skip
-    """Run the guards that are enabled, in their order, each where the survey says that it may find something.
-
-    All but `now` are given as plain tuples.
-
-    - `on`: the guards that are enabled
-    - `now`: microseconds, or `NO_TIME`
-    """
-    _run_named(
-        Groups(*groups), GuardTraits(*traits), PriceFacts(*facts), GuardCodes(*on), now, Limits(*limits),
-        RowVerdicts(*verdicts), Scratch(*scratch),
-    )  # fmt: skip
-
-
 def judge(
     groups: Groups, traits: Traits, start: Longs, flap: Bytes, confirmed: Bytes, off: frozenset[int], now: int,
     limits: catalog.Thresholds,
@@ -201,8 +176,8 @@ def judge(
         traits.parlay,
     )  # fmt: skip
     _run(
-        _plain(groups), _plain(read), _plain(PriceFacts(start, flap, confirmed)), _plain(guard_codes(off)), now,
-        _plain(limits_of(limits)), _plain(verdicts), _plain(_scratch(groups, books)),
+        groups, read, PriceFacts(start, flap, confirmed), guard_codes(off), now,
+        limits_of(limits), verdicts, _scratch(groups, books),
     )  # fmt: skip
     return Verdicts(verdicts.reason, verdicts.measure, verdicts.not_reference, verdicts.doubt, now, limits)
 

@@ -14,7 +14,7 @@ import pytest
 import oddsengine
 from oddsengine import _compilers
 from oddsengine._compilers import INNER, REST, SCAN, Listed, compile_side_by_side, listed, signature_of, text_of
-from oddsengine._jit import dispatcher_of, is_kernel
+from oddsengine._jit import ENTRY, dispatcher_named, is_kernel
 
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 
@@ -30,13 +30,12 @@ def declared() -> set[str]:
         if not module.name.endswith("__main__"):
             for value in vars(importlib.import_module(module.name)).values():
                 if is_kernel(value) and "inline" not in value.options:
-                    function = getattr(value, "py_func", None) or value.__wrapped__
-                    found.add(f"{function.__module__}.{function.__qualname__}")
+                    found.add(f"{value.py_func.__module__}.{value.py_func.__qualname__}")
     return found
 
 
 def test_the_list_has_every_kernel() -> None:
-    assert {each.kernel for each in LIST} == declared(), AGAIN
+    assert {each.kernel.removesuffix(ENTRY) for each in LIST} == declared(), AGAIN
 
 
 def test_a_kernel_has_one_signature() -> None:
@@ -63,8 +62,7 @@ def test_the_types_are_those_of_calls() -> None:
     for each in LIST:
         by_kernel.setdefault(each.kernel, set()).add(signature_of(each.signature))
     for name, types in by_kernel.items():
-        module, _, function = name.rpartition(".")
-        made = set(dispatcher_of(vars(importlib.import_module(module))[function]).overloads)
+        made = set(dispatcher_named(name).overloads)
         assert made <= types, f"{name}: {AGAIN}"
         seen += len(made)
     assert seen >= len(listed(SCAN, REST))

@@ -20,7 +20,7 @@ from support.hazards import HAZARDS, NOW, SECOND, Row
 from support.rows import prop, row, spread, table, team_total, total
 
 from oddsengine import catalog
-from oddsengine._jit import dispatcher_of, is_kernel
+from oddsengine._jit import is_kernel
 from oddsengine.catalog.reasons import CODES, GUARDS
 from oddsengine.columns import NO_TIME, Bytes, Longs
 from oddsengine.guards import main_markets, other_providers, own_prices, single_prices, survey
@@ -423,6 +423,6 @@ def test_every_kernel_has_one_signature() -> None:
     main_lines(identity.groups, identity.groups.odds, reason, len(identity.books))
     modules = (main_markets, other_providers, own_prices, single_prices, survey, verdicts_module)
     kernels = [value for module in modules for value in vars(module).values() if is_kernel(value)]
-    found = [dispatcher_of(value) for value in kernels if "inline" not in value.options]
+    found = [each.entry().dispatcher() for each in kernels if "inline" not in each.options]
     assert len(found) > 10
     assert max(len(one.signatures) for one in found) == 1

@@ -508,8 +508,7 @@ def test_one_machine_code_per_kernel() -> None:
     devig(np.array([[2, 3, 4]]))
     devig_groups(frozen.ravel(), [0, 3, 9])
     devig_groups(frozen.ravel(), np.array([0, 3, 6, 9], dtype=np.int32))
-    power = module.power.dispatcher() if hasattr(module.power, "dispatcher") else module.power
-    assert len(getattr(power, "signatures", ["interpreted"])) == 1
+    assert len(getattr(module.power.dispatcher(), "signatures", ["interpreted"])) == 1
 
 
 def test_unknown_method() -> None:
@@ -537,7 +536,7 @@ def test_offsets_that_do_not_cover_the_odds(offsets: npt.ArrayLike) -> None:
 
 def test_a_kernel_called_with_constants_is_compiled_once() -> None:
     devig(np.array([2.0, 3.0, 9.0]), "power")
-    bisect: Any = importlib.import_module("oddsengine.maths.margin_solvers")._bisect
+    bisect: Any = importlib.import_module("oddsengine.maths.margin_solvers")._bisect.dispatcher()
     number, cells = numba.types.int64, numba.types.Array(numba.types.float64, 3, "C")
     for constant in range(3):
         bisect.get_call_template([numba.types.literal(constant), cells, number, number], {})  # type: ignore[no-untyped-call]

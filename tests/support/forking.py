@@ -187,18 +187,11 @@ class _Parent:
 _parents: list[_Parent] = []
 
 
-def _kernels() -> list[tuple[str, str, list[Any]]]:
-    """Kernels that this process has: module, name, and signatures."""
-    from oddsengine._jit import _Kernel
+def _kernels() -> list[tuple[str, list[Any]]]:
+    """Kernels that this process has: names, and signatures."""
+    from oddsengine._jit import dispatchers
 
-    found = []
-    for name, module in list(sys.modules.items()):
-        if name.startswith("oddsengine."):
-            for each in list(vars(module).values()):
-                made: Any = each._dispatcher if isinstance(each, _Kernel) else each  # itself, where others call it
-                if hasattr(made, "signatures") and made.__module__ == name:
-                    found.append((name, made.__name__, list(made.signatures)))
-    return found
+    return [(name, list(made.signatures)) for name, made in dispatchers.items() if name.startswith("oddsengine.")]
 
 
 def _send(to: socket.socket, value: Any, files: Sequence[int] = ()) -> None:
@@ -278,11 +271,11 @@ def _main(number: int) -> None:
     asked = socket.socket(fileno=number)
     for name in _IMPORTS:
         importlib.import_module(name)
-    for module, name, signatures in _receive(asked)[0]:
-        kernel = vars(importlib.import_module(module))[name]
-        dispatcher = kernel.dispatcher() if hasattr(kernel, "dispatcher") else kernel
+    from oddsengine._jit import dispatcher_named
+
+    for name, signatures in _receive(asked)[0]:
         for each in signatures:
-            dispatcher.compile(each)
+            dispatcher_named(name).compile(each)
     gc.collect()
     gc.freeze()  # what a forked process does not look at again, it does not copy
     found = _fork(asked)
