@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Said first where nothing is installed yet: what a target does before its own work, and how long that takes.
 ifeq ($(wildcard $(VENV)/.library),)
-FIRST_demo := installs the library (0.5 GB) in $(VENV) and compiles the kernels of a scan: two to three minutes, then never again
+FIRST_demo := installs the library (0.5 GB) in $(VENV) and compiles the kernels of a scan: one to two minutes, then never again
 FIRST_serve := installs the library and the service (0.6 GB) in $(VENV) and compiles all kernels: three to four minutes, then never again
 FIRST_test := installs all that the tests need (1.3 GB) in $(VENV) and compiles all kernels: four minutes, then never again
 $(foreach goal,$(MAKECMDGOALS),$(if $(FIRST_$(goal)),$(info make $(goal) first $(FIRST_$(goal)))))

@@ -140,7 +140,7 @@ def text_of(signature: Sequence[Any]) -> str:
 
 
 def _text_of(of: Any) -> str:
-    made = getattr(of, "instance_class", tuple if hasattr(of, "types") else None)
+    made = getattr(of, "instance_class", None)
     if made is None:
         return str(of)
     parts = [_text_of(each) for each in of]

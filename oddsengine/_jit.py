@@ -56,7 +56,6 @@ class _Kernel:
     """A function that is compiled on its first call."""
 
     def __init__(self, function: Callable[..., Any], fastmath: set[str], inline: str = "never") -> None:
-        self._function = function
         self._fastmath = fastmath
         self._takes_tuples = any(map(_is_named, function.__annotations__.values()))
         self.counts: bool = getattr(function, "makes_arrays", False)
@@ -70,6 +69,8 @@ class _Kernel:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
+        if quoted := [of for of in function.__annotations__.values() if isinstance(of, str)]:
+            raise TypeError(f"{self._title()} has the types {', '.join(quoted)} as text, which hides named tuples")
         makes = _MAKES_ARRAYS.intersection(function.__code__.co_names)
         if makes and not self.counts:
             raise TypeError(f"{self._title()} makes arrays ({', '.join(sorted(makes))}); mark it as allocating")
@@ -86,8 +87,8 @@ class _Kernel:
         TypeError
             If one is called, and this kernel is not marked.
         """
-        for name in self._function.__code__.co_names if not self.counts else ():
-            called = self._function.__globals__.get(name)
+        for name in self.py_func.__code__.co_names if not self.counts else ():
+            called = self.py_func.__globals__.get(name)
             if isinstance(called, _Kernel) and called.counts:
                 raise TypeError(f"{self._title()} calls {name}, which makes arrays; mark it as allocating, too")
 
@@ -104,14 +105,14 @@ class _Kernel:
         with _lock:
             entry = self.entry()
             made = entry.dispatcher()
-            self._call = made if entry is self else _passing_fields(self._function, made)
+            self._call = made if entry is self else _passing_fields(self.py_func, made)
             return self._call
 
     def entry(self) -> "_Kernel":
         """The kernel that Python calls: this one, or one that takes the fields of its tuples."""
         if self._takes_tuples and self._entry is None and not _numba().config.DISABLE_JIT:
-            body = _Kernel(self._function, self._fastmath, inline="always")
-            self._entry = _Kernel(_from_fields(self._function, body), self._fastmath)
+            body = _Kernel(self.py_func, self._fastmath, inline="always")
+            self._entry = _Kernel(_from_fields(self.py_func, body), self._fastmath)
         return self._entry or self
 
     def dispatcher(self) -> Callable[..., Any]:
@@ -125,15 +126,15 @@ class _Kernel:
                     no_cpython_wrapper=self._takes_tuples, **self.targetoptions,
                     **({} if self.counts else without_counts()),
                 )  # fmt: skip
-                made = compiler(self._function)
-                if made is not self._function:  # numba compiles: NUMBA_DISABLE_JIT is not set
-                    made._cache = KernelCache(self._function, self.options, folders(), _with_others)
+                made = compiler(self.py_func)
+                if made is not self.py_func:  # numba compiles: NUMBA_DISABLE_JIT is not set
+                    made._cache = KernelCache(self.py_func, self.options, folders(), _with_others)
                     made.options, made.counts = self.options, self.counts
                     _without_literals(numba, made)
                     if self.targetoptions["inline"] == "never":
-                        dispatchers[f"{self._function.__module__}.{self._function.__qualname__}"] = made
+                        dispatchers[f"{self.py_func.__module__}.{self.py_func.__qualname__}"] = made
                 else:  # compiled code does not warn about overflow or division by zero
-                    made = np.errstate(all="ignore")(self._function)
+                    made = np.errstate(all="ignore")(self.py_func)
                 self._dispatcher = cast(Callable[..., Any], made)
             return self._dispatcher
 
@@ -172,15 +173,16 @@ def _passing_fields(function: Callable[..., Any], made: Callable[..., Any]) -> C
 
 def _from_fields(function: Callable[..., Any], body: "_Kernel") -> Callable[..., Any]:
     """Return a function that takes the fields of a kernel's tuples, and calls it with the tuples."""
-    names: dict[str, Any] = {"body": body}
+    names: dict[str, Any] = {"body": body}  # and the tuples, numbered: two may have one name
     fields: list[str] = []
 
     def value(of: Any) -> str:
         if not _is_named(of):
             fields.append(f"x{len(fields)}")
             return fields[-1]
-        names[of.__name__] = of
-        return f"{of.__name__}({', '.join(map(value, get_type_hints(of).values()))})"
+        name = f"tuple_{len(names)}"
+        names[name] = of
+        return f"{name}({', '.join(map(value, get_type_hints(of).values()))})"
 
     given = ", ".join(value(of) for _, of in _parameters(function))
     exec(f"def entry({', '.join(fields)}): return body({given})", names)

@@ -142,7 +142,7 @@ class Terms(Copyable):
 
     def of_another_game(self, terms: Longs) -> Longs:
         """Those of some terms that name another game than their event's."""
-        others: Longs = terms[unpack(*self.place.values[terms].T).other_game != 0]
+        others: Longs = terms[unpack(0, 0, 0, self.place.values[terms, 3]).other_game != 0]
         return others
 
     def separate(self, terms: Longs, others: Bools) -> None:

@@ -10,7 +10,7 @@ from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, Bytes, Float, Fl
 from oddsengine.detection.leg_times import LegTimes, leg_times
 from oddsengine.identity.groups import Groups
 from oddsengine.pricing.close import SUSPECT, FairColumns
-from oddsengine.pricing.references import FairPrices, PricedColumns, ReferenceBooks, Users
+from oddsengine.pricing.references import FairPrices, PricedColumns, ReferenceBooks, Users, consensus_weight
 
 _OUTLIER = CODES["outlier"]
 _NOT_JUDGED = np.uint8(np.iinfo(np.uint8).max)  # instead of a guard
@@ -79,7 +79,7 @@ def _fair_without(
         b = g.book[i]
         if columns.trusted[i] == 0 or np.isnan(columns.own[i]) or b == judged_book or references.member[b] == 0:
             continue
-        w = references.weight[b] if references.weighted else 1.0 / max(columns.width[i], references.floor)
+        w = consensus_weight(i, b, columns, references)
         p += w * columns.own[i]
         width_sum += w * columns.width[i]
         weight_sum += w
@@ -208,12 +208,7 @@ def _edges(
                             continue
                         oldest_time = min(oldest_time, oldest_of_book)
                     is_doubtful |= columns.doubt[i]
-                    w = 1.0
-                    if ref < 0:
-                        w = (
-                            references.weight[b] if references.weighted
-                            else 1.0 / max(columns.width[i], references.floor)
-                        )  # fmt: skip
+                    w = consensus_weight(i, b, columns, references) if ref < 0 else 1.0
                     p += w * columns.own[i]
                     width_sum += w * columns.width[i]
                     weight_sum += w

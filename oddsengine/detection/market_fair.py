@@ -9,7 +9,14 @@ from oddsengine.catalog.reasons import ACCEPTED
 from oddsengine.columns import Floats, Longs
 from oddsengine.identity.groups import Groups
 from oddsengine.maths.devig import devig_groups
-from oddsengine.pricing.references import FairPrices, PricedColumns, ReferenceBooks, Users, devig_method
+from oddsengine.pricing.references import (
+    FairPrices,
+    PricedColumns,
+    ReferenceBooks,
+    Users,
+    consensus_weight,
+    devig_method,
+)
 from oddsengine.pricing.votes import CONSENSUS
 
 
@@ -59,7 +66,7 @@ def _fairest(
             for i in range(g.rows[s], g.rows[s + 1]):
                 b = g.book[i]
                 if references.member[b] != 0 and columns.trusted[i] != 0 and not np.isnan(columns.own[i]):
-                    w = references.weight[b] if references.weighted else 1.0 / max(columns.width[i], references.floor)
+                    w = consensus_weight(i, b, columns, references)
                     sum_p += w * columns.own[i]
                     sum_w += w
             if columns.reference[m] >= 0:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from oddsengine._jit import kernel
+from oddsengine._jit import in_python, inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED
 from oddsengine.columns import NO_TIME, Bytes, Int, Longs
 
@@ -14,6 +14,34 @@ class PriceCodes(NamedTuple):
     started_not_live: int
     mid_price_source: int
     parlay_only: int
+
+
+class Times(NamedTuple):
+    """Times by which prices before the start, or in play, are judged: microseconds, or `NO_TIME`."""
+
+    seen: Int  # a price last seen before it is stale
+    full_weight: Int  # one last seen since then has the full weight in medians
+    witness: Int  # since then, any weight
+    start: Int  # an event has started before it
+
+
+@inlined
+def times_in_kernel(now: Int, stale: Int, full_weight: Int, witness: Int, codes: PriceCodes) -> Times:
+    """Times from ages.
+
+    - `now`: microseconds, or `NO_TIME`
+    - `stale`, `full_weight`, `witness`: as in `Limits`
+    """
+    has_ages = codes.stale != ACCEPTED and now != NO_TIME
+    return Times(
+        now - stale if has_ages else NO_TIME,
+        now - full_weight if has_ages else NO_TIME,
+        now - witness if has_ages else NO_TIME,
+        now if codes.started_not_live != ACCEPTED else NO_TIME,
+    )
+
+
+times_of = in_python(times_in_kernel)
 
 
 @kernel

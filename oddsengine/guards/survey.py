@@ -12,7 +12,7 @@ from oddsengine._jit import inlined, kernel
 from oddsengine.catalog.reasons import ACCEPTED
 from oddsengine.columns import NO_TIME, NONE, SECOND, Floats, Int, Longs
 from oddsengine.guards.judgement import GuardCodes, GuardTraits, Limits, PriceFacts, RowVerdicts
-from oddsengine.guards.single_prices import PriceCodes, reason_alone
+from oddsengine.guards.single_prices import PriceCodes, Times, reason_alone, times_in_kernel
 from oddsengine.identity.groups import Groups
 
 PLACES = 10
@@ -60,15 +60,6 @@ class PriceRange(NamedTuple):
     flaps: bool  # a price flaps
 
 
-class Times(NamedTuple):
-    """Times by which prices before the start, or in play, are judged: microseconds, or `NO_TIME`."""
-
-    seen: Int  # a price last seen before it is stale
-    full_weight: Int  # one last seen since then has the full weight in medians
-    witness: Int  # since then, any weight
-    start: Int  # an event has started before it
-
-
 @inlined
 def _places(lists: Longs) -> Places:
     """Rows of an array as lists.
@@ -93,22 +84,6 @@ def listed_places(lists: Longs, found: PlaceCounts) -> Places:
         room.spreads[: found.spreads], room.props[: found.props], room.plain[: found.plain],
         room.exact[: found.exact],
     )  # fmt: skip
-
-
-@inlined
-def _times(now: Int, stale: Int, full_weight: Int, witness: Int, codes: PriceCodes) -> Times:
-    """Times from ages.
-
-    - `now`: microseconds, or `NO_TIME`
-    - `stale`, `full_weight`, `witness`: as in `Limits`
-    """
-    has_ages = codes.stale != ACCEPTED and now != NO_TIME
-    return Times(
-        now - stale if has_ages else NO_TIME,
-        now - full_weight if has_ages else NO_TIME,
-        now - witness if has_ages else NO_TIME,
-        now if codes.started_not_live != ACCEPTED else NO_TIME,
-    )
 
 
 @inlined
@@ -176,8 +151,8 @@ def survey(
     n_repeats, n_reversals, n_sums, n_team_totals, n_crossings = 0, 0, 0, 0, 0
     n_flaps, n_spreads, n_props, n_plain, n_exact = 0, 0, 0, 0, 0
     codes = PriceCodes(on.stale, on.started_not_live, on.mid_price_source, on.parlay_only)
-    times_prematch = _times(now, limits.stale, limits.full_weight, limits.witness, codes)
-    times_live = _times(now, limits.stale_live, limits.full_weight_live, limits.witness_live, codes)
+    times_prematch = times_in_kernel(now, limits.stale, limits.full_weight, limits.witness, codes)
+    times_live = times_in_kernel(now, limits.stale_live, limits.full_weight_live, limits.witness_live, codes)
     least_sum = 0.0
     for k in range(low_sums.size):
         least_sum = max(least_sum, low_sums[k])

@@ -19,12 +19,12 @@ import numpy as np
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.catalog.reasons import ACCEPTED, CODES
-from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Int, Ints, Longs
+from oddsengine.columns import NONE, Bytes, Floats, Int, Ints, Longs
 from oddsengine.guards.judgement import GuardCodes, GuardTraits, Limits, PriceFacts, RowVerdicts, guard_codes, limits_of
 from oddsengine.guards.main_markets import mark_main_lines
 from oddsengine.guards.other_providers import Tally, Voices, bias, conflicts, crossings, doubts, outliers
 from oddsengine.guards.own_prices import duplicates, exact, flaps, ladders_reversed, one_team, sums
-from oddsengine.guards.single_prices import PriceCodes, reasons_alone
+from oddsengine.guards.single_prices import PriceCodes, reasons_alone, times_of
 from oddsengine.guards.survey import PLACES, listed_places, survey
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.table_identity import Identity, times
@@ -188,15 +188,22 @@ def alone(
 ) -> Bytes:  # fmt: skip
     """Codes of the guards that reject prices regardless of other prices, else 0; `book` as in `Groups`."""
     on, limits = guard_codes(off), limits_of(limit)
-    ages = on.stale and now != NO_TIME
+    codes = PriceCodes(on.stale, on.started_not_live, on.mid_price_source, on.parlay_only)
+    prematch = times_of(now, limits.stale, limits.full_weight, limits.witness, codes)
+    in_play = times_of(now, limits.stale_live, limits.full_weight_live, limits.witness_live, codes)
     out = np.empty(book.size, np.uint8)
     reasons_alone(
-        seen, start, live, traits.mid[book], traits.parlay[book],
-        now - limits.stale if ages else NO_TIME,
-        now - limits.stale_live if ages else NO_TIME,
-        now if on.started_not_live else NO_TIME,
-        PriceCodes(on.stale, on.started_not_live, on.mid_price_source, on.parlay_only), out,
-    )  # fmt: skip
+        seen,
+        start,
+        live,
+        traits.mid[book],
+        traits.parlay[book],
+        prematch.seen,
+        in_play.seen,
+        prematch.start,
+        codes,
+        out,
+    )
     return out
 
 

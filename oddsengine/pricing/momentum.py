@@ -20,12 +20,11 @@ import numpy as np
 from oddsengine._jit import kernel
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.fair_constants import Constants
-from oddsengine.columns import NO_TIME, NONE, Bytes, Float, Floats, Int, Ints, Longs, Words, spans
+from oddsengine.columns import NO_TIME, NONE, SECOND, Bytes, Float, Floats, Int, Ints, Longs, Words, spans
 from oddsengine.identity.groups import Groups, checksum, mix
 from oddsengine.pricing.provider_votes import clip
 from oddsengine.pricing.votes import BookLogits
 
-SECOND = 1_000_000
 _SAMPLE, _LATEST = 0, 1  # the two stored states of a ladder
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from oddsengine import catalog
-from oddsengine._jit import kernel
+from oddsengine._jit import inlined, kernel
 from oddsengine.bounds import excerpt, is_number
 from oddsengine.catalog.reasons import CODES
-from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Ints, Words
+from oddsengine.columns import NO_TIME, NONE, Bytes, Floats, Int, Ints, Words
 from oddsengine.guards.main_markets import main_lines
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups
@@ -200,6 +200,15 @@ class FairPrices:
     def books(self) -> Ints:
         """Per market: how many of the first user's books offer it."""
         return self._lines[1]
+
+
+@inlined
+def consensus_weight(row: Int, book: Int, columns: PricedColumns, references: ReferenceBooks) -> float:
+    """The weight of a price in a consensus: its book's, or the less the wider its own market is.
+
+    `row` is the price, `book` its book.
+    """
+    return references.weight[book] if references.weighted else 1.0 / max(columns.width[row], references.floor)
 
 
 @kernel

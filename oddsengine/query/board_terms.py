@@ -133,7 +133,7 @@ class TermIndex:
         self._outcomes(at, end)
         for column in self.columns.values():
             column.settle()
-        self.ways = unpack(*place[:end].T).two_way.astype(np.uint8)
+        self.ways = unpack(0, 0, 0, place[:end, 3]).two_way.astype(np.uint8)
         self.swapped = np.concatenate((self.swapped, swapped[at:end]))
         self._sort(at, end)
         self.masks.clear()

@@ -209,8 +209,10 @@ def _find_draws(u: Int, prices: PriceColumns, terms: TermOutcomes, lists: Lists,
     for k in range(lists.start[u], lists.start[u] + lists.size[u]):
         o = lists.pool[k]
         t = prices.key[o] >> BOOK_BITS
-        side = unpack_in_kernel(terms.place[t, 0], terms.place[t, 1], terms.place[t, 2], terms.place[t, 3]).side
-        if prices.state[o] == ON and terms.ways[t] != 0 and side == DRAW:
+        if prices.state[o] != ON or terms.ways[t] == 0:
+            continue
+        term = unpack_in_kernel(terms.place[t, 0], terms.place[t, 1], terms.place[t, 2], terms.place[t, 3])
+        if term.side == DRAW:
             c = prices.key[o] & BOOK_MASK
             quoted.draws[u, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
 
