@@ -20,10 +20,11 @@ import polars as pl
 
 from oddsengine.backtesting.cells import CELLS, cell, weighted_mean, with_error
 from oddsengine.backtesting.formats import MARKETS, team_or
+from oddsengine.board.facts import Facts
 from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
 from oddsengine.columns import NO_TIME, Floats
-from oddsengine.history.closing_consensus import closing_logits, located, votes_at
+from oddsengine.history.closing_consensus import Position, closing_logits, votes_at
 from oddsengine.identity.layout import LIVE, ON, SUSPENDED
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -141,7 +142,8 @@ class PriceObservations:
 
     def __init__(self, engine: Engine, hours: float, most_odds: float) -> None:
         self._engine, self._hours, self._most_odds = engine, hours, most_odds
-        self._facts: list[pl.DataFrame] = []
+        self._facts: list[Facts] = []
+        self._positions: list[Position] = []
         self._observations: list[pl.DataFrame] = []
         self._met: set[int] = set()
         self._looked_at: dict[int, int] = {}  # by partition
@@ -190,14 +192,17 @@ class PriceObservations:
                 return
             self._met.update(ids[new].tolist())
             facts = board.facts(slots[at[new]])
-            frame = facts.frame()[facts.places(slots[at[new]])]
-            where = located(board, gathered, at[new], self._engine.fair)
-        self._facts.append(frame.hstack(where).with_columns(price=pl.Series(ids[new])))
+            self._facts.append(facts.take(facts.places(slots[at[new]])))
+            self._positions.append(Position.of(board, gathered, at[new], self._engine.fair))
 
     @property
     def prices(self) -> pl.DataFrame:
         """The prices: texts and positions on their ladders."""
-        return pl.concat(self._facts) if self._facts else pl.DataFrame()
+        if not self._facts:
+            return pl.DataFrame()
+        ids = np.concatenate([facts.id for facts in self._facts])
+        where = Position.frame_of(self._positions)
+        return Facts.frame_of(self._facts).hstack(where).with_columns(price=pl.Series(ids))
 
     @property
     def observations(self) -> pl.DataFrame:

@@ -76,10 +76,8 @@ class Closes:
             parts, self._held = parts + self._held, []
         if not parts:
             return None
-        whole = pl.concat(
-            facts.frame().with_columns(
-                row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String), snapshot_at=pl.Series(at)
-            )
-            for facts, at, _ in parts
+        whole = Facts.frame_of(part.facts for part in parts).with_columns(
+            row_id=pl.Series(hexadecimal(np.concatenate([part.facts.id for part in parts])), dtype=pl.String),
+            snapshot_at=pl.Series(np.concatenate([part.snapshot_at for part in parts])),
         )
         return whole.filter(pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id"))

@@ -27,7 +27,7 @@ from oddsengine.backtesting.grading import ids_of
 from oddsengine.backtesting.replay import engine_of, source, steps
 from oddsengine.catalog.fair_constants import OTHER, FairTable
 from oddsengine.columns import Floats
-from oddsengine.history.closing_consensus import closing_logits, located, votes_at
+from oddsengine.history.closing_consensus import Position, closing_logits, votes_at
 from oddsengine.live.engine import Engine
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing import close_errors, close_table
@@ -176,7 +176,7 @@ def _look(engine: Engine, flat: dict[str, FairTable], now: int, hours: float) ->
         slots = g.row[at]
         facts = board.facts(slots)
         places_ = facts.places(slots)
-        where = located(board, gathered, at, engine.fair)
+        where = Position.of(board, gathered, at, engine.fair).frame()
     frame = facts.frame()[places_]
     mean = logits["mean"][at]
     return frame.select(

@@ -131,7 +131,7 @@ def closing_probabilities(
 
 
 def located_prices(prices: pl.DataFrame, constants: catalog.FairTable) -> pl.DataFrame:
-    """Return the ladder position of prices, as `closing_consensus.located` does for a board's rows."""
+    """Return the ladder position of prices, as `closing_consensus.Position` has it of a board's rows."""
     prepared = prepare(bet_table(prices), [])
     identity, g = prepared.identity, prepared.identity.groups
     of = close_table.estimator(identity.kinds, identity.sports, identity.books, constants)

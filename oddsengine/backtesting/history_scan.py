@@ -254,14 +254,15 @@ def _flags(hits: Hits) -> Longs:
 
 def _frames(opened: list[_NewOpportunities]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return one row per opportunity, and one per leg as in an odds table, with `row_id` and `born_at`."""
-    parts, group = [], [opened[0]]
-    for one in opened[1:]:
-        if one.legs.raw_labels is not group[0].legs.raw_labels:  # the engine has renumbered its codes
-            parts.append(_odds_table(group))
-            group = []
-        group.append(one)
-    parts.append(_odds_table(group))
-    legs = pl.concat(parts)
+    moment = np.repeat([one.now for one in opened], [one.at.size for one in opened])
+    legs = Facts.frame_of(one.legs for one in opened).with_columns(
+        at=pl.Series(np.concatenate([one.at for one in opened])),
+        row_id=pl.Series(hexadecimal(np.concatenate([one.legs.id for one in opened])), dtype=pl.String),
+        net_odds=pl.Series(np.concatenate([one.net for one in opened])),
+        own=pl.Series(np.concatenate([one.own for one in opened])),
+        born_at=moments_of(moment),
+        one_sided=np.concatenate([(one.flags[one.at - one.at[0]] & int(ONE_SIDED)) != 0 for one in opened]),
+    )
     first = legs.filter("own")
     sizes = [one.kind.size for one in opened]
     heads = first.select(*_EVENT).with_columns(
@@ -271,21 +272,6 @@ def _frames(opened: list[_NewOpportunities]) -> tuple[pl.DataFrame, pl.DataFrame
         flags=pl.Series([named(bits) for one in opened for bits in one.flags.tolist()], dtype=SCAN_SCHEMA["flags"]),
     )
     return heads, legs
-
-
-def _odds_table(opened: list[_NewOpportunities]) -> pl.DataFrame:
-    """Return the legs of opportunities with the same codes."""
-    columns = [np.concatenate(column) for column in zip(*(one.legs.columns for one in opened), strict=True)]
-    facts = Facts._make((*columns, [], opened[0].legs.raw_labels, opened[0].legs.books))
-    moment = np.repeat([one.now for one in opened], [one.at.size for one in opened])
-    return facts.frame().with_columns(
-        at=pl.Series(np.concatenate([one.at for one in opened])),
-        row_id=pl.Series(hexadecimal(facts.id), dtype=pl.String),
-        net_odds=pl.Series(np.concatenate([one.net for one in opened])),
-        own=pl.Series(np.concatenate([one.own for one in opened])),
-        born_at=moments_of(moment),
-        one_sided=np.concatenate([(one.flags[one.at - one.at[0]] & int(ONE_SIDED)) != 0 for one in opened]),
-    )
 
 
 def scan_history(

@@ -3,8 +3,9 @@
 Taking facts copies a few numbers per row; columns are made when they are read. The board may change meanwhile.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, reduce
+from itertools import groupby
 from operator import or_
 from typing import Any, NamedTuple, cast
 
@@ -53,6 +54,16 @@ class Facts(NamedTuple):
             (rows.same[slots] >= agree).view(np.uint8), rows.links_of(slots), names.terms.raw_labels,
             names.books.values,
         )  # fmt: skip
+
+    @classmethod
+    def frame_of(cls, parts: Iterable["Facts"]) -> pl.DataFrame:
+        """Facts of several moments, one after the other, as an odds table without own columns."""
+        frames = []
+        for _, alike in groupby(parts, key=lambda part: id(part.raw_labels)):  # the engine may renumber its codes
+            some = list(alike)
+            columns = (np.concatenate(column) for column in zip(*(part.columns for part in some), strict=True))
+            frames.append(cls._make((*columns, [], some[0].raw_labels, some[0].books)).frame())
+        return pl.concat(frames)
 
     def places(self, slots: Ints | Longs) -> Longs:
         """Indices of some slots in these columns."""

@@ -14,7 +14,7 @@ from oddsengine.detection.leg_times import ages
 from oddsengine.detection.legs import best_legs
 from oddsengine.detection.question import Question
 from oddsengine.detection.result_columns import EV_SCHEMA, TEXTS
-from oddsengine.detection.search import Located, Opened, Search
+from oddsengine.detection.search import PROMISED, Located, Opened, Search
 from oddsengine.maths import value
 from oddsengine.maths.kelly import kelly, shrunk_kelly
 from oddsengine.maths.odds import decimal_to_american
@@ -68,7 +68,9 @@ def opened(search: Search, hits: EvPrices, _: Bools) -> Opened:
     if v.close is not None:
         doubt = hits.doubt + 2.0 * v.close.flags[hits.row]
     figures = np.stack([hits.edge, hits.fair, hits.width, v.columns.net[hits.row], doubt], axis=1)
-    return Opened(hits.who, hits.id, v.groups.market[hits.row].astype(np.int64), hits.row[:, None], figures)
+    market = v.groups.market[hits.row].astype(np.int64)
+    promised = np.stack(_promised(v, hits, market), axis=1) if search.promises else None
+    return Opened(hits.who, hits.id, market, hits.row[:, None], figures, promised=promised)
 
 
 def located(question: Question, hits: EvPrices) -> Located:
@@ -176,29 +178,43 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]), hits.row)
     over[sharp.row] = sharp.fair * v.columns.net[sharp.row] - 1.0
     table, voted = catalog.fair_table(), dict[str, Any]()
+    promised = {name: board.nullable(of) for name, of in zip(PROMISED, _promised(v, hits, market), strict=True)}
     if v.board is not None:
         others, agree = votes.agreeing(g, v.board.logits, v.traits, hits.row, v.columns.net)
         if v.close.votes is not None:
             one = np.flatnonzero(flags & ONE_SIDED)
             others[one], agree[one] = votes.agreeing(g, v.close.votes, v.traits, hits.row[one], v.columns.net)
         table, voted = v.board.of.table, {"independent_books": others, "agreeing_books": agree}
-        voted["still_there"] = board.nullable(_still_there(v, v.board, v.close, hits, market))
-    degrees = 0.0 if v.close.of_model else table.constants.close_degrees
-    wide = close_errors.central_errors(90, degrees) * se
-    low, high = (100.0 * (net * close_errors.sigmoid(x + end) - 1.0) for end in (-wide, wide))
     return _Close(
         sharp=over[hits.row],
         confidence=close_errors.confidence(se, flags, table),
         columns={
-            "ev_low": board.nullable(low),
-            "ev_high": board.nullable(high),
-            "ev_error": board.nullable(100.0 * net * hits.fair * (1.0 - hits.fair) * se),
-            "prob_positive": board.nullable(close_errors.below((x + np.log(net - 1.0)) / se, degrees)),
+            **promised,
+            "prob_positive": board.nullable(close_errors.below((x + np.log(net - 1.0)) / se, _degrees(v))),
             "flags": board.flagged(close_table.BITS, flags),
             "kelly_shrunk": board.nullable(shrunk_kelly(hits.fair, net, se)),
             **voted,
         },
     )
+
+
+def _promised(v: FairPrices, hits: EvPrices, market: Longs) -> tuple[Floats, Floats, Floats, Floats]:
+    """The columns of `PROMISED`."""
+    unknown = np.full(hits.row.size, np.nan)
+    if v.close is None:
+        return unknown, unknown, unknown, unknown
+    net, se = v.columns.net[hits.row], v.close.errors(v.groups, hits.row)
+    x, wide = np.log(hits.fair / (1.0 - hits.fair)), close_errors.central_errors(90, _degrees(v)) * se
+    low, high = (100.0 * (net * close_errors.sigmoid(x + end) - 1.0) for end in (-wide, wide))
+    still = unknown if v.board is None else _still_there(v, v.board, v.close, hits, market)
+    return low, high, 100.0 * net * hits.fair * (1.0 - hits.fair) * se, still
+
+
+def _degrees(v: FairPrices) -> float:
+    """Degrees of freedom of the error at the close; 0 for that of a model, which is normal."""
+    if v.close is not None and v.close.of_model:
+        return 0.0
+    return (catalog.fair_table() if v.board is None else v.board.of.table).constants.close_degrees
 
 
 def _still_there(

@@ -20,6 +20,8 @@ from oddsengine.identity.groups import Groups
 from oddsengine.pricing.references import FairPrices
 
 LEGS = 3
+PROMISED = ("ev_low", "ev_high", "ev_error", "still_there")
+"""What rows of +EV bets at the close say of the EV; nan where it is not known."""
 FIGURES = 5  # the last is 1 where the opportunity is unconfirmed, plus twice the flags of a fair price at the close
 
 
@@ -32,6 +34,7 @@ class Opened(NamedTuple):
     rows: Ints  # (n, legs), -1 beyond
     figures: Floats  # (n, FIGURES): what differs if the opportunity has changed
     shown: Words | None = None  # a hash of what else its row shows; None: of nothing that other prices change
+    promised: Floats | None = None  # (n, PROMISED): of +EV bets at the close, if the search is asked for it
 
 
 class Located(NamedTuple):
@@ -54,6 +57,7 @@ class Search:
     forms: tails.Forms
     cap: bool  # whether the plausibility caps are active
     found: Candidates | None = field(default=None, kw_only=True)  # what is open already, instead of a sweep
+    promises: bool = field(default=False, kw_only=True)  # find `PROMISED` too
 
     @property
     def epsilon(self) -> float:

@@ -27,7 +27,7 @@ from oddsengine.detection import question as finder
 from oddsengine.detection.kinds import KINDS, thresholds
 from oddsengine.detection.market_fair import market_fair
 from oddsengine.detection.search import FIGURES, LEGS
-from oddsengine.history.closing_consensus import Vote, Votes, closing_logits, located, votes_at
+from oddsengine.history.closing_consensus import Position, Vote, Votes, closing_logits, votes_at
 from oddsengine.identity.groups import Groups, mix
 from oddsengine.identity.layout import BOOK_BITS, FLAP, LIVE, MISMATCH, SUSPENDED
 from oddsengine.live.engine import Engine
@@ -64,7 +64,7 @@ class Bets(NamedTuple):
     price: Floats  # after commission
     ev: Floats  # fraction
     fair: Floats
-    where: pl.DataFrame  # see `closing_consensus.located`
+    where: pl.DataFrame  # see `closing_consensus.Position`
 
 
 class Close(NamedTuple):
@@ -338,7 +338,7 @@ class ClosingRecorder:
             price=price,
             ev=ev,
             fair=fair,
-            where=located(board, gathered, at, self.engine.fair),
+            where=Position.of(board, gathered, at, self.engine.fair).frame(),
         )
 
 
@@ -356,7 +356,7 @@ def outcomes(board: Board, g: Groups, at: Longs) -> Words:
 
 
 PLACE = ("ladder", "threshold_", "side", "outcomes", "slope", "reach")
-"""Columns of a bet's position on its ladder; see `closing_consensus.located`."""
+"""Columns of a bet's position on its ladder; see `closing_consensus.Position`."""
 
 
 def others_close(bets: Sequence[Sequence[Any]], close: Close) -> list[float | None]:

@@ -10,6 +10,8 @@ A one-sided price (`pricing.one_sided`) for which too few books quote both sides
 rule, with the votes of the books that quote one side then, whose margin is estimated as it is live.
 """
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +19,10 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.board.state import Board
-from oddsengine.columns import NO_TIME, Longs
+from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words
 from oddsengine.detection.question import hashes, prepare
 from oddsengine.identity.layout import PartitionColumns
+from oddsengine.identity.traits import MarketKind
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing import close_table, votes
 from oddsengine.pricing.commission import after_commission
@@ -111,28 +114,61 @@ def close_logit(
     return np.nan, ""
 
 
-def located(board: Board, gathered: PartitionColumns, at: Longs, table: catalog.FairTable) -> pl.DataFrame:
-    """Return the position of rows: key of the ladder, line, outcome, and the slope of the line."""
-    g, names = gathered.groups, board.names
-    of = names.tables.estimator(table)
-    ladder, kinds = g.ladder[g.market[at]], names.kinds.values
-    kind, sport = g.kind[ladder], of.lines.sport[g.event[ladder]]
-    return pl.DataFrame(
-        {
-            "ladder": names.hashes(g).ladder[ladder],
-            "threshold_": g.threshold[g.market[at]],
-            "side": g.side[at],
-            "outcomes": g.outcomes[g.market[at]],
-            "slope": of.lines.slope[kind, sport],
-            "reach": of.lines.reach[kind, sport],
-            "family": [kinds[k].family for k in kind.tolist()],
-            "subject": g.subject[ladder].astype(np.int64).clip(0, 3),  # 1 home, 2 away; 3 a player
-            "market": [kinds[k].family.removesuffix("_3way") for k in kind.tolist()],
-            "period": [kinds[k].period for k in kind.tolist()],
-            "outcome": [kinds[k].outcomes[s] for k, s in zip(kind.tolist(), g.side[at].tolist(), strict=True)],
-            "lined": [kinds[k].has_line for k in kind.tolist()],
-        }
-    )
+class Position(NamedTuple):
+    """Where rows of a board are on their ladders."""
+
+    kinds: list[MarketKind]  # by code; only appended to
+    kind: Ints
+    ladder: Words  # its key
+    threshold: Ints
+    side: Ints
+    outcomes: Longs
+    slope: Floats
+    reach: Longs
+    subject: Ints
+
+    @classmethod
+    def of(cls, board: Board, gathered: PartitionColumns, at: Longs, table: catalog.FairTable) -> "Position":
+        """The positions of some rows of what was gathered."""
+        g, names = gathered.groups, board.names
+        lines = names.tables.estimator(table).lines
+        market = g.market[at]
+        ladder = g.ladder[market]
+        kind, sport = g.kind[ladder], lines.sport[g.event[ladder]]
+        return cls(
+            names.kinds.values, kind, names.hashes(g).ladder[ladder], g.threshold[market], g.side[at],
+            g.outcomes[market], lines.slope[kind, sport], lines.reach[kind, sport], g.subject[ladder],
+        )  # fmt: skip
+
+    def frame(self) -> pl.DataFrame:
+        """As a table: key of the ladder, line, outcome, and the slope of the line."""
+        kinds, sides = [self.kinds[k] for k in self.kind.tolist()], self.side.tolist()
+        return pl.DataFrame(
+            {
+                "ladder": self.ladder,
+                "threshold_": self.threshold,
+                "side": self.side,
+                "outcomes": self.outcomes,
+                "slope": self.slope,
+                "reach": self.reach,
+                "family": [kind.family for kind in kinds],
+                "subject": self.subject.astype(np.int64).clip(0, 3),  # 1 home, 2 away; 3 a player
+                "market": [kind.family.removesuffix("_3way") for kind in kinds],
+                "period": [kind.period for kind in kinds],
+                "outcome": [kind.outcomes[side] for kind, side in zip(kinds, sides, strict=True)],
+                "lined": [kind.has_line for kind in kinds],
+            }
+        )
+
+    @classmethod
+    def frame_of(cls, parts: Iterable["Position"]) -> pl.DataFrame:
+        """Positions of several moments, one after the other."""
+        frames = []
+        for _, alike in groupby(parts, key=lambda part: id(part.kinds)):
+            some = list(alike)
+            columns = (np.concatenate(column) for column in zip(*(part[1:] for part in some), strict=True))
+            frames.append(cls(some[0].kinds, *columns).frame())
+        return pl.concat(frames)
 
 
 def closing_logits(prices: pl.DataFrame, votes: Votes) -> pl.DataFrame:

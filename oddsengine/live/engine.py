@@ -520,6 +520,11 @@ class Engine(Readable):
         with self._lock:
             self._searcher.judges = True
 
+    def keep_promised(self) -> None:
+        """Find in every step from now on what new and changed +EV bets say of their EV (`ViewChange.promised`)."""
+        with self._lock:
+            self._searcher.promises = True
+
     def redate(self, view: View, detected_at: Callable[[int, int], int | None]) -> None:
         """Set when what a view has open was detected, by id and kind; None leaves it."""
         with self._lock:

@@ -19,10 +19,10 @@ from oddsengine.board.partitions import LOOSE
 from oddsengine.board.rows import REJECTED
 from oddsengine.bounds import excerpt
 from oddsengine.catalog.reasons import CODES, NAMES, UNCOMPARED
-from oddsengine.columns import Bytes, Ints, Longs
+from oddsengine.columns import Bytes, Floats, Ints, Longs
 from oddsengine.detection import tails
 from oddsengine.detection.kinds import KINDS
-from oddsengine.detection.search import FIGURES, LEGS, Opened, Search, own_legs
+from oddsengine.detection.search import FIGURES, LEGS, PROMISED, Opened, Search, own_legs
 from oddsengine.detection.sweep import Scope, Thresholds
 from oddsengine.guards.verdicts import Verdicts, alone, apply_rejections, judge
 from oddsengine.identity.groups import Groups
@@ -48,6 +48,7 @@ class SearchResult(NamedTuple):
     views: list[View]
     rows: Longs  # rows of the views in the open table
     hits: Hits
+    promised: Floats | None  # (hits, PROMISED), nan where there is no +EV bet; if the engine keeps it
     difference: Difference
 
 
@@ -72,6 +73,7 @@ class Searcher:
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None  # made by the first large step
         self.judges = False  # judge in every step, even without an active view
+        self.promises = False  # find what rows promise of their EV
 
     def step(self, views: Sequence[View], before: int) -> list[Findings]:
         """Judge what a batch changed, and what time has since the second `before`, and search it for some views."""
@@ -191,10 +193,10 @@ class Searcher:
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close
-                who, hits = _find(some, seen, shared, where, names, self._off, moved)
+                who, hits, promised = _find(some, seen, shared, where, names, self._off, moved, promises=self.promises)
                 of = np.array([view.open.row for view in shared], np.int64)
                 difference = state.opened.compare(of, who, partitions, hits, there)
-                searched.append(SearchResult(shared, of, hits, difference))
+                searched.append(SearchResult(shared, of, hits, promised, difference))
         return Findings(some, searched, fresh, sampled, estimates)
 
     def _judge(self, some: PartitionColumns) -> Verdicts:
@@ -227,15 +229,16 @@ class Searcher:
 
 def _find(
     some: PartitionColumns, prices: FairPrices, views: Sequence[View], scope: Scope, names: Names, off: frozenset[int],
-    moved: npt.NDArray[np.bool_],
-) -> tuple[Longs, Hits]:  # fmt: skip
+    moved: npt.NDArray[np.bool_], *, promises: bool,
+) -> tuple[Longs, Hits, Floats | None]:  # fmt: skip
     """Find what views that share fair prices hold open within a scope of some partitions; the view of each hit first.
 
     `moved` says which rows of the groups have changed since the last search.
     """
     together = _together(views, names)
     seen = replace(prices, users=together.users)
-    shared = Search(**common(seen, together.thresholds, scope, names.hashes(some.groups), names.tables.forms, off))
+    same = common(seen, together.thresholds, scope, names.hashes(some.groups), names.tables.forms, off)
+    shared = Search(**same, promises=promises)
     # Rows show the fair prices of a reference even if the search has none.
     moved = moved if views[0].wanted.referred else np.ones_like(moved)
     parts = [
@@ -243,7 +246,7 @@ def _find(
         for code, kind in enumerate(KINDS.values())
         if any(kind.name in view.wanted.kinds for view in views)
     ]
-    return _hits(some, [(code, part) for code, part in parts if part.id.size])
+    return _hits(some, [(code, part) for code, part in parts if part.id.size], promises=promises)
 
 
 def _together(views: Sequence[View], names: Names) -> Together:
@@ -256,10 +259,12 @@ def _together(views: Sequence[View], names: Names) -> Together:
     return found
 
 
-def _hits(some: PartitionColumns, parts: list[tuple[int, Opened]]) -> tuple[Longs, Hits]:
-    """All kinds together, by code, sorted by view and partition."""
+def _hits(
+    some: PartitionColumns, parts: list[tuple[int, Opened]], *, promises: bool
+) -> tuple[Longs, Hits, Floats | None]:
+    """All kinds together, by code, sorted by view and partition; and what they promise."""
     if not parts:
-        return np.empty(0, np.int64), Hits.none()
+        return np.empty(0, np.int64), Hits.none(), np.empty((0, len(PROMISED))) if promises else None
     g = some.groups
     sizes = [part.id.size for _, part in parts]
     n = sum(sizes)
@@ -267,6 +272,7 @@ def _hits(some: PartitionColumns, parts: list[tuple[int, Opened]]) -> tuple[Long
     who = np.concatenate([part.who for _, part in parts])
     partition = some.partitions[some.ladder_partition[g.ladder[np.concatenate([part.market for _, part in parts])]]]
     legs, shown, own = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64), np.zeros(n, np.uint8)
+    promised = np.full((n, len(PROMISED)), np.nan) if promises else None
     for code, part in parts:
         if part.figures.shape[1] != FIGURES:
             name = list(KINDS)[code]
@@ -279,8 +285,10 @@ def _hits(some: PartitionColumns, parts: list[tuple[int, Opened]]) -> tuple[Long
         own[start : start + size] = own_legs(g, part.market, rows)
         if part.shown is not None:
             shown[start : start + size] = part.shown
+        if promised is not None and part.promised is not None:
+            promised[start : start + size] = part.promised
         start += size
     ident = np.concatenate([part.id for _, part in parts])
     hits = Hits(ident, kind, partition.astype(np.int32), legs, figures, shown, own)
     order = np.argsort(who << 32 | partition, kind="stable")
-    return who[order], hits.take(order)
+    return who[order], hits.take(order), None if promised is None else promised[order]

@@ -18,7 +18,7 @@ from oddsengine.board.open import SAME, Hits, OpenTable
 from oddsengine.board.quotes import Quotes
 from oddsengine.board.rows import LIVENESS, MOVED, NEW, PRICE, SEEN, STATUS, UNKNOWN
 from oddsengine.board.state import AppliedBatch, Batch, Board
-from oddsengine.columns import Bytes, Ints, Longs, Words
+from oddsengine.columns import Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.identity.groups import distinct
@@ -60,16 +60,20 @@ class ViewChange:
     expired: Words
     expired_kind: Bytes
     affected: Words  # unchanged figures, but the row may show something else: other prices, another book with the price
+    promised: Floats | None = None  # (hits, PROMISED): after `Engine.keep_promised`, where there is a +EV bet
 
     @classmethod
     def joined(cls, parts: Sequence["ViewChange"]) -> "ViewChange":
         """The changes of one view that were found in parts of the board, in order of partition."""
-        columns = (
-            np.concatenate([getattr(part, name) for part in parts])
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("status", "detected_at", "expired", "expired_kind", "affected")
-        )
+        }
         hits = Hits._make(map(np.concatenate, zip(*(part.hits for part in parts), strict=True)))
-        return cls(hits, slice(None), *columns)
+        promised = [part.promised for part in parts if part.promised is not None]
+        if promised:
+            columns["promised"] = np.concatenate(promised)
+        return cls(hits, slice(None), **columns)
 
     @cached_property
     def hits(self) -> Hits:
@@ -356,9 +360,11 @@ def _changes(table: OpenTable, searched: SearchResult, now: int) -> tuple[dict[V
     at = np.searchsorted(fresh, difference.ends[::size]).tolist()
     out, around = difference.expired_ends.tolist(), difference.affected_ends.tolist()
     affected = table.id[difference.affected]
+    promised = None if searched.promised is None else searched.promised[fresh]
     changes = {
         view: ViewChange(hits, slice(at[k], at[k + 1]), status[at[k] : at[k + 1]], detected_at[at[k] : at[k + 1]],
-                     ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], affected[around[k] : around[k + 1]])
+                     ids[out[k] : out[k + 1]], kinds[out[k] : out[k + 1]], affected[around[k] : around[k + 1]],
+                     None if promised is None else promised[at[k] : at[k + 1]])
         for k, view in enumerate(searched.views) if view.active
     }  # fmt: skip
     if len(changes) < len(searched.views):

@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from live.test_engine import ASKED, SEEDS, WIDE, few, tape
 from support.effort import less
 from support.live_strategies import DISAGREEMENTS, feed
 
+from oddsengine.detection.kinds import KINDS
+from oddsengine.detection.opportunity_ids import hexadecimal
+from oddsengine.detection.search import PROMISED
+from oddsengine.live import searcher
 from oddsengine.live.engine import Engine
 from oddsengine.live.snapshot import dump, restore
 from oddsengine.live.view import View
@@ -105,3 +110,28 @@ def parted(quotes: list[Any], rng: random.Random) -> Iterator[list[Any]]:
     while part := list(islice(rest, rng.randint(1, 60))):
         yield part
     yield []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_a_step_promises_is_what_rows_say(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each +EV bet that is new or has changed; nothing for other kinds, or without an estimate of the close."""
+    monkeypatch.setattr(searcher, "_LEAST_ROWS", 1)
+    engine, said = Engine(threads=threads), {True: 0, False: 0}
+    engine.keep_promised()
+    views = [engine.view(**words, keep=True) for words in (ASKED[2], WIDE, WIDE | dict(include=["one_sided"]))]
+    for batch in islice(World(5, events=4, live=0.3, hazards=True).run(60.0), 6):
+        update = engine.step(batch.quotes, batch.now, complete=batch.complete, events=batch.events)
+        for view in views:
+            change = update.of(view)
+            rows = {row["id"][-16:]: row for row in view.opportunities(["ev"]).ev.iter_rows(named=True)}
+            if not change.hits.size:
+                continue
+            assert change.promised is not None
+            for kind, ident, promised in zip(
+                change.hits.kind.tolist(), hexadecimal(change.hits.id), change.promised.tolist(), strict=True
+            ):
+                known = [None if np.isnan(value) else value for value in promised]
+                is_ev = kind == KINDS.code("ev")
+                assert known == ([rows[ident].get(name) for name in PROMISED] if is_ev else [None] * len(PROMISED))
+                said[is_ev and known[0] is not None] += 1
+    assert min(said.values()) > 20
