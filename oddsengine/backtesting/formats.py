@@ -50,6 +50,7 @@ _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
 
 
 PIECE = 1 << 18  # approximate quotes read at a time
+_HELD = 1 << 16  # the same of a table in memory, of which more pieces cost nothing
 _MINUTE = 60_000_000
 _MOST_EVERY = 31_536_000
 
@@ -255,7 +256,7 @@ def _pieces(when: Longs, rows_of: Callable[[slice], pl.DataFrame]) -> Iterator[P
     """Split rows in order of time into pieces of whole snapshots."""
     begin = 0
     while begin < when.size:
-        end = min(begin + PIECE, when.size)
+        end = min(begin + _HELD, when.size)
         if end < when.size:
             end = int(np.searchsorted(when, when[end], side="right"))
         yield Piece(rows_of(slice(begin, end)), when[begin:end])

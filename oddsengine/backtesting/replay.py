@@ -41,7 +41,7 @@ _NO_IDS: Words = np.empty(0, np.uint64)
 class ReplayStep(NamedTuple):
     now: int
     update: Update
-    settles: bool = False  # another piece begins: results so far can be processed
+    settles: bool = False  # many quotes have come since the last time: results so far can be processed
 
 
 def source(
@@ -153,32 +153,39 @@ def steps(
     engine: Engine, history: History | Tape, fair_at: Callable[[int], FairTable] | None = None
 ) -> Iterator[ReplayStep]:
     """Replay a history through an engine, with each day's constants if they change."""
+    quotes = 0
+    for batch, update in _fed(engine, history, fair_at):
+        yield ReplayStep(update.now, update, quotes >= PIECE)
+        quotes = (quotes if quotes < PIECE else 0) + batch.quoted.key.size
+
+
+def _fed(
+    engine: Engine, history: History | Tape, fair_at: Callable[[int], FairTable] | None
+) -> Iterator[tuple[Batch, Update]]:
+    """The batches of a history with their updates."""
     if isinstance(history, Tape):
-        since, quotes = span(history)[0], 0
         if fair_at is not None:
-            engine.fair = fair_at(since)
+            engine.fair = fair_at(span(history)[0])
         for taped, update in steps_of(history, engine):
-            yield ReplayStep(update.now, update, quotes >= PIECE)
-            quotes = (quotes if quotes < PIECE else 0) + taped.batch.quoted.key.size
+            yield taped.batch, update
             if fair_at is not None:
                 engine.fair = fair_at(update.now)
         return
     for piece in history.pieces:
-        settles = True
         for batch in batches(engine, piece):
             if fair_at is not None:
                 engine.fair = fair_at(batch.now)
-            yield ReplayStep(batch.now, engine.feed(batch), settles)
-            settles = False
+            yield batch, engine.feed(batch)
 
 
 def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     """Yield the snapshots of a piece as batches; apply each before requesting the next."""
     c = checked(piece.quotes)
     code, raw_labels = _raw_labels(c.table)
+    engine.expect(raw_labels)
     book, books = _coded(c.table["sportsbook"])
     links = c.links()
-    plain = all(link is None for link in links)
+    plain = links.count(None) == len(links)
     now = piece.now[c.number]
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
     known_raw_labels: Any = None

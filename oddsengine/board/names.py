@@ -19,7 +19,7 @@ from oddsengine.board.market_tables import MarketTables
 from oddsengine.board.partitions import PartitionCodes
 from oddsengine.board.terms import Meaning, Reading, Term, Terms, meanings, term_hashes
 from oddsengine.catalog.reasons import CODES
-from oddsengine.columns import Longs, Words
+from oddsengine.columns import NONE, Longs, Words
 from oddsengine.detection.opportunity_ids import Hashes, ladders
 from oddsengine.identity.groups import Groups, checksum, distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK
@@ -46,6 +46,7 @@ class Names(Copyable):
         self.events = Events()
         self.partitions = PartitionCodes()
         self.tables = MarketTables(self.kinds, self.events, self.books)
+        self._expected: dict[RawLabel, Meaning] = {}  # of raw labels that are going to be learnt soon
         self._whole = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -93,12 +94,20 @@ class Names(Copyable):
     def learn(self, raw_labels: Sequence[RawLabel]) -> list[int]:
         """Codes of raw labels with their lines; new ones are interpreted and added together."""
         terms = self.terms.codes
-        # "" counts as None.
-        plain = [(*(text or None for text in raw_label[:-1]), raw_label[-1]) for raw_label in raw_labels]
+        known = [terms.get(raw_label, NONE) for raw_label in raw_labels]
+        if NONE not in known:
+            return known
+        plain = _plain(raw_labels)
         self.add(list(map(_interned, dict.fromkeys(raw_label for raw_label in plain if raw_label not in terms))))
         codes = [terms[raw_label] for raw_label in plain]
         terms.update(zip(raw_labels, codes, strict=True))
         return codes
+
+    def expect(self, raw_labels: Sequence[RawLabel]) -> None:
+        """Interpret raw labels that are going to be learnt soon: together, since one costs nearly as much as many."""
+        known, plain = self.terms.codes, _plain(raw_labels)
+        new = [raw_label for raw_label in dict.fromkeys(plain) if raw_label not in known]
+        self._expected = dict(zip(new, meanings(new, self._off), strict=True)) if new else {}
 
     def renewed(self, used: npt.NDArray[np.integer]) -> "Names":
         """New names with the same books, and only the terms whose codes are in `used` (ascending), renumbered."""
@@ -112,10 +121,12 @@ class Names(Copyable):
         """Interpret and add raw labels with their lines that have no codes."""
         if not raw_labels:
             return
-        read = meanings(raw_labels, self._off)
+        others = [raw_label for raw_label in raw_labels if raw_label not in self._expected]
+        read = meanings(others, self._off) if others else iter(())
         self._whole = False
-        for raw_label, meaning in zip(raw_labels, read, strict=True):
-            self._append(raw_label, meaning)
+        for raw_label in raw_labels:
+            known = raw_label in self._expected
+            self._append(raw_label, self._expected.pop(raw_label) if known else next(read))
         self._whole = True
 
     def _append(self, raw_label: RawLabel, meaning: Meaning) -> None:
@@ -229,6 +240,11 @@ class Names(Copyable):
 
 def _kind_text(kind: MarketKind) -> str:
     return f"{kind.period}/{kind.family}"
+
+
+def _plain(raw_labels: Sequence[RawLabel]) -> list[RawLabel]:
+    """Raw labels in which "" is None."""
+    return [(*(text or None for text in raw_label[:-1]), raw_label[-1]) for raw_label in raw_labels]
 
 
 def _interned(raw_label: RawLabel) -> RawLabel:

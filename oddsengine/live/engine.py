@@ -160,6 +160,11 @@ class Engine(Readable):
                 self._mend()
                 raise
 
+    def expect(self, raw_labels: Sequence[RawLabel]) -> None:
+        """Interpret raw labels together that the next batches are going to have; replaces those expected before."""
+        with self._lock:
+            self.state.board.names.expect(raw_labels)
+
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock, self._copies.undone():
             board, before, number = self.state.board, self.state.board.moment, self.state.board.number
