@@ -8,7 +8,7 @@ book's own prices (a market of three outcomes has one x per outcome):
     f     = sum w_i (x_i - m) / (1 + sum w_i),  w_i = weight_i exp(-age of i's last change / fade): fresh movers
     M     = momentum: the mean of the providers' moves, with a half-life of two hours
     fair  = m + share (sharp - m) + own clip(x_j - m) + kappa clip(M) + phi clip(f)
-    own   = b_j weight / (base + number of other providers on the line)
+    own   = b_j weight / (base + number of other providers on the line that are not sharp)
     kappa = between `far` and `near`, by the hours left
     se    = scale sigma hours^(1/3): of fair as an estimate of the close, whose error has Student's t distribution with
             four degrees of freedom; sigma depends on the league and the hours left
@@ -70,7 +70,7 @@ class Fair(NamedTuple):
 
     row: Floats  # per row, of the row's outcome for the row's book; scaled by its flags
     flags: npt.NDArray[np.uint16]  # per row, `BITS`
-    others: Ints  # per row: providers on the line other than the book's own
+    others: Ints  # per row: providers on the line that are not sharp, without the book's own
     width: Floats  # per row: overround of the votes, or of the sharp
     se: Floats  # per ladder, logits; nan in play and if the start is unknown. Of a model: per row
     segment: Floats  # per segment: the estimate in which all books vote
@@ -115,8 +115,8 @@ class CloseInput(NamedTuple):
 class PriceInput(NamedTuple):
     """What is estimated, and from what prices."""
 
-    needed: Bytes  # per market, see `estimate`
-    known: Floats  # per slot, see `estimate`
+    needed: Bytes  # per market: SKIP, MARKET or EVERY_ROW
+    known: Floats  # per slot: earlier estimates, which MARKET uses again; see `estimate`
     net: Floats  # per row: price after commission
     reason: Bytes  # per row: the guards' verdict
 
@@ -133,7 +133,7 @@ class LadderInput(NamedTuple):
 
 
 class FairColumns(NamedTuple):
-    """The columns of `Fair` that kernels write and read; those of prices that are not needed are left unchanged."""
+    """The columns of `Fair`, which describes them; those of prices that are not needed or judged are left unchanged."""
 
     row: Floats
     flags: npt.NDArray[np.uint16]
@@ -173,21 +173,21 @@ class MarketCase(NamedTuple):
 
 @inlined
 def _posterior(
-    m: Float, f: Float, others: Int, sharp_x: Float, sharp_weight: Float, sharps: Int, is_enough: Bool, own_x: Float,
+    m: Float, f: Float, others: Int, sharp_x: Float, sharp_weight: Float, sharps: Int, one_may_do: Bool, own_x: Float,
     own: Float, least_weight: Float, push: Float, c: Constants,
 ) -> Float:  # fmt: skip
     """Combine the parts, in logits; nan if too few books vote.
 
     - `m`, `f`: the mean and the fresh movers' part
-    - `others`: number of providers on the line
+    - `others`: number of providers on the line that are not sharp
     - `sharp_x`, `sharp_weight`, `sharps`: the sharps' mean, their largest weight and their number
-    - `is_enough`: whether one book may be the only reference
+    - `one_may_do`: whether one sharp may be the only reference
     - `own_x`, `own`: logit of the judged book (nan: none) and its weight
     - `least_weight`: least weight of its own price
     - `push`: the momentum's part
     """
     only_sharps = np.isnan(m)
-    if others + sharps < c.vote_others and not is_enough:
+    if others + sharps < c.vote_others and not one_may_do:
         return np.nan
     if only_sharps:
         m = sharp_x
@@ -319,6 +319,7 @@ def _estimate_book(
         own_logit = logits.x[scratch.own_vote[b], k] if scratch.own_vote[b] >= 0 else np.nan
         push = case.kappa * clip(ladders.momentum[at, k], c.momentum_clip)
         least_weight = 1.0 if books.exchange[b] != 0 else c.sharp_share * books.sharp[b]
+        # Any sharp alone gives a price, which `_estimate_rows` marks as suspect unless it is enough.
         y = _posterior(
             m, f, others, x, sharp_weight, sharps, sharps > 0, own_logit, books.own[b], least_weight, push, c
         )
@@ -430,7 +431,7 @@ def _estimate(
     """Fair probabilities of the needed prices; the module docstring has the formula.
 
     - `scale` (float64 per flag): factor of an edge
-    - `neighbour_distance`: as in `collect_votes`
+    - `neighbour_distance`: largest distance of a line that votes too, in hundredths
     """
     no_time = np.int64(NO_TIME)
     behind = np.int64(c.vote_live_behind_s * 1e6)

@@ -243,7 +243,7 @@ def _centre(n: Int, k: Int, judged: Judged, votes: ProviderVotes, ordered: Float
 def mean(
     k: Int, judged: Judged, limit: Float, votes: ProviderVotes, ordered: Floats, sums: Floats
 ) -> tuple[Float, Float, Int]:
-    """The mean without a vote, computed directly. Returns the mean, the fresh movers' part, and providers on the line.
+    """The mean without a vote, computed directly, the fresh movers' part, and providers on the line that are not sharp.
 
     - `k`: the component
     - `limit`, `sums`: as in `tally`; `sums` and `ordered` are scratch arrays
