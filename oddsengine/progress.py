@@ -80,16 +80,6 @@ def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) ->
         yield show
 
 
-@contextmanager
-def counting(total: int, *, progress: bool | Callable[[int], None]) -> Iterator[Callable[[int], None]]:
-    """Return the progress callback for parts of a history, which is called with a count of at most so many."""
-    if progress is not True:
-        yield progress if callable(progress) else lambda _: None
-        return
-    with Progress("snapshots") as bar:
-        yield lambda count: bar(count / max(total, 1), count)
-
-
 class Reporter:
     """Reports compilation, to standard error or to `send` if that is set.
 

@@ -1,9 +1,8 @@
 """Tables of an audit: EV shown and value at the close, with standard errors clustered by game."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -11,7 +10,6 @@ from oddsengine import catalog
 from oddsengine.backtesting.against import (
     AGAINST,
     RELIABILITY,
-    Observed,
     PriceObservations,
     compare,
     judged,
@@ -21,10 +19,7 @@ from oddsengine.backtesting.against import (
 from oddsengine.backtesting.cells import CELLS, cell, with_error
 from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.backtesting.delays import Delay, read_delays
-from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices
-from oddsengine.backtesting.parts import Part, listed, parts_for
-from oddsengine.backtesting.processes import play_parts
 from oddsengine.backtesting.replay import check_books, engine_of, source
 from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair_constants import FLAGS
@@ -154,7 +149,6 @@ def audit(
     hours: float = MOST_HOURS,
     delays: Any = (),
     against: Any = None,
-    processes: int | None = 1,
     progress: Any = None,
 ) -> Audit:
     """Replay a history through the live engine and grade prices, when first shown, at the other books' close.
@@ -178,10 +172,6 @@ def audit(
     against
         Probabilities of another model, a frame or the path of a table, or several by name, to compare with the fair
         price at the close; see `oddsengine.backtesting.against`.
-    processes
-        How many play the history side by side, None being one per core for half a million quotes or more: each has the
-        games of a stretch of time, and the result is the same. For histories in memory, not for tapes and files that
-        are read in pieces; a script needs ``if __name__ == "__main__":``.
     progress
         Called with the number of snapshots so far.
 
@@ -209,84 +199,27 @@ def audit(
         raise ValueError("against compares with the fair price at the close; method and sharp must be None")
     replayed = source(history)
     table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
+    engine = engine_of(replayed, guards, table)
+    view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include={"suspect", *more}, keep=True)
     results, stats = (None, None) if isinstance(replayed, Tape) else (replayed.results, replayed.stats)
-    wanted = _Wanted(method, sharp, listed(books), guards, table, more, hours, asked, observed=bool(rivals))
-    parts = parts_for(replayed, processes)
-    tick = progress or (lambda _: None)
-    if parts:
-        found = _Played.joined(play_parts(partial(_play_part, wanted), parts, len(parts), tick))
-        found = found._replace(snapshots=max(part.moments.size for part in parts))
-    else:
-        found = _play(wanted, replayed, tick)
-    prices, closes = found.prices.sort("t", "ident", "threshold"), found.closes
-    waits = pl.col("event_start_time").to_physical() > found.now + _BEGUN_US
+    every = PriceObservations(engine, hours, MOST_ODDS) if rivals else None
+    prices, closes, observations = collect_shown(replayed, engine, view, THRESHOLDS, asked, every, progress)
+    check_books(engine, view)
+    waits = (
+        pl.col("event_start_time").to_physical() > (NO_TIME if engine.now is None else micros(engine.now)) + _BEGUN_US
+    )
     for known in (results, stats):
         if known is not None:  # whatever happened is over
             waits &= ~pl.col("event_id").is_in(known["event_id"].to_list())
     waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
     begun = prices.filter(~waits.fill_null(value=False)) if waiting else prices
     shown = grade_shown(begun, closes, results, stats, table)
-    out = Audit(
-        shown, calibration(shown, hours, table), found.snapshots, table.name, waiting, _later(shown, hours, asked)
-    )
-    if not rivals:
+    out = Audit(shown, calibration(shown, hours, table), observations, table.name, waiting, _later(shown, hours, asked))
+    if every is None:
         return out
-    rows = judged(found.observed, closes, rivals, table, lambda asked_for: located_prices(asked_for, table))
+    rows = judged(every, closes, rivals, table, lambda asked_for: located_prices(asked_for, table))
     models, reliability = compare(rows, rivals)
     return replace(out, against=models, reliability=reliability)
-
-
-class _Wanted(NamedTuple):
-    """What an audit plays a history with; see `audit`."""
-
-    method: Method | None
-    sharp: Any
-    books: Iterable[str] | None
-    guards: Guards
-    table: catalog.FairTable
-    include: Iterable[str]
-    hours: float
-    delays: tuple[Delay, ...]
-    observed: bool  # every price at every snapshot
-
-
-class _Played(NamedTuple):
-    """What a history or a part of it showed."""
-
-    prices: pl.DataFrame
-    closes: pl.DataFrame | None
-    snapshots: int
-    now: int  # the last one
-    observed: Observed
-
-    @classmethod
-    def joined(cls, parts: "Sequence[_Played]") -> "_Played":
-        """What all parts showed."""
-        prices = [part.prices for part in parts if part.prices.height] or [parts[0].prices]
-        closes = [part.closes for part in parts if part.closes is not None]
-        return cls(
-            pl.concat(prices), pl.concat(closes) if closes else None, max(part.snapshots for part in parts),
-            max(part.now for part in parts), Observed.joined(part.observed for part in parts),
-        )  # fmt: skip
-
-
-def _play(wanted: _Wanted, history: History | Tape, tick: Callable[[int], None], known: Sequence[str] = ()) -> _Played:
-    """Play a history, whose first books are known."""
-    engine = engine_of(history, wanted.guards, wanted.table)
-    engine.codes([], known)
-    view = engine.view(
-        wanted.books, wanted.sharp, wanted.method, kinds=("ev",), min_ev=0.0, include={"suspect", *wanted.include},
-        keep=True,
-    )  # fmt: skip
-    every = PriceObservations(engine, wanted.hours, MOST_ODDS) if wanted.observed else None
-    prices, closes, count = collect_shown(history, engine, view, THRESHOLDS, wanted.delays, every, tick)
-    check_books(engine, view)
-    now = NO_TIME if engine.now is None else micros(engine.now)
-    return _Played(prices, closes, count, now, Observed.joined([] if every is None else [every.observed()]))
-
-
-def _play_part(wanted: _Wanted, part: Part, tick: Callable[[int], None]) -> _Played:
-    return _play(wanted, part.history(), tick, part.books)
 
 
 def _selected(shown: pl.DataFrame, hours: float) -> pl.DataFrame:

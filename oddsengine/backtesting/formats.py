@@ -21,7 +21,7 @@ which Parquet reads only the needed row groups. Other tables are read at once.
 Tapes are replayed by the engine itself; see `replay`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ import polars as pl
 
 from oddsengine.board.row_links import LINKS
 from oddsengine.bounds import excerpt
-from oddsengine.columns import Bools, Longs, spans
+from oddsengine.columns import Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
@@ -67,62 +67,6 @@ class Piece(NamedTuple):
 
     quotes: pl.DataFrame
     now: Longs
-    moments: Longs | None = None  # all snapshots, also those without quotes; None: those of the quotes
-
-
-class Held(NamedTuple):
-    """Quotes in memory, in order of time: rows of a table, which may be quoted more than once."""
-
-    table: pl.DataFrame
-    when: Longs  # per quote: its snapshot
-    row: Longs | None = None  # per quote: the row; None: there is one quote per row. The others are None then, too
-    seen: Longs | None = None  # per quote: the time of the source
-    active: Bools | None = None  # per quote
-    start: Longs | None = None  # per row
-
-    def pieces(self, moments: Longs | None = None) -> Iterator[Piece]:
-        """Pieces of whole snapshots; `moments` are those of a longer history, from the first of these on."""
-        begin, at, end = 0, 0, 0
-        while begin < self.when.size:
-            end = min(begin + _HELD, self.when.size)
-            if end < self.when.size:
-                end = int(np.searchsorted(self.when, self.when[end], side="right"))
-            some = None
-            if moments is not None:
-                upto = int(np.searchsorted(moments, self.when[end - 1], side="right"))
-                some, at = moments[at:upto], upto
-            yield Piece(self._quotes(slice(begin, end)), self.when[begin:end], some)
-            begin = end
-        if moments is not None:
-            yield Piece(self._quotes(slice(0, 0)), self.when[:0], moments[at:])
-
-    def _quotes(self, cut: slice) -> pl.DataFrame:
-        if self.row is None or self.seen is None or self.active is None or self.start is None:
-            return self.table[cut]
-        row = self.row[cut]
-        return self.table[row].with_columns(
-            pl.Series("last_seen_at", self.seen[cut]).cast(TIME),
-            pl.Series("is_active", self.active[cut]),
-            pl.Series("is_live", self.start[row] <= self.when[cut]),
-        )
-
-    def only(self, rows: Bools) -> "Held":
-        """The quotes of some rows."""
-        table = self.table.filter(rows)
-        if self.row is None or self.seen is None or self.active is None or self.start is None:
-            return Held(table, self.when[rows])
-        place, keep = np.cumsum(rows) - 1, rows[self.row]
-        return Held(
-            table, self.when[keep], place[self.row[keep]], self.seen[keep], self.active[keep], self.start[rows]
-        )  # fmt: skip
-
-    def first(self) -> Longs:
-        """Per row: its first quote."""
-        if self.row is None:
-            return np.arange(self.when.size)
-        first = np.full(self.table.height, self.when.size, np.int64)
-        np.minimum.at(first, self.row, np.arange(self.row.size))
-        return first
 
 
 class History(NamedTuple):
@@ -132,26 +76,19 @@ class History(NamedTuple):
     span: tuple[int, int]  # first and last snapshot
     results: pl.DataFrame | None  # event_id, home_goals, away_goals
     stats: pl.DataFrame | None = None  # event_id, player_name, market_type, actual: players' numbers after the games
-    held: Held | None = None  # if it is in memory
-
-    @classmethod
-    def of(cls, held: Held) -> "History":
-        """A history in memory."""
-        return cls(held.pieces(), _span(held.when), None, held=held)
 
     @property
     def snapshots(self) -> Iterator[Snapshot]:
         """The snapshots, one after the other."""
-        for quotes, now, _ in self.pieces:
+        for quotes, now in self.pieces:
             for moment, a, b in cuts(now):
                 yield Snapshot(_moment(moment), quotes[a:b])
 
 
-def cuts(now: Longs, moments: Longs | None = None) -> Iterator[tuple[int, int, int]]:
-    """Return the snapshots of a piece: their times, or those given, and row ranges."""
-    moments = np.unique(now) if moments is None else moments
-    first, end = np.searchsorted(now, moments), np.searchsorted(now, moments, side="right")
-    return zip(moments.tolist(), first.tolist(), end.tolist(), strict=True)
+def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:
+    """Return the snapshots of a piece: their times and row ranges."""
+    moments, first = np.unique(now, return_index=True)
+    return zip(moments.tolist(), first.tolist(), [*first[1:].tolist(), now.size], strict=True)
 
 
 def is_own_format(names: Iterable[str]) -> bool:
@@ -276,9 +213,18 @@ def spells(table: pl.DataFrame) -> History:
         line="line",
         odds_decimal="odds",
         event_start_time=pl.col("start").cast(TIME),
-        odds_changed_at=pl.Series(begin).cast(TIME),
     )
-    return History.of(Held(facts, when, row, seen, active, start))
+    changed = begin[row]
+
+    def some(cut: slice) -> pl.DataFrame:
+        return facts[row[cut]].with_columns(
+            pl.Series("last_seen_at", seen[cut]).cast(TIME),
+            pl.Series("odds_changed_at", changed[cut]).cast(TIME),
+            pl.Series("is_active", active[cut]),
+            pl.Series("is_live", start[row[cut]] <= when[cut]),
+        )
+
+    return History(_pieces(when, some), _span(when), None)
 
 
 def props(table: pl.DataFrame) -> History:
@@ -304,6 +250,17 @@ def team_or(side: pl.Expr, home: pl.Expr, away: pl.Expr, other: pl.Expr) -> pl.E
 
 def _span(when: Longs) -> tuple[int, int]:
     return (int(when[0]), int(when[-1])) if when.size else (0, 0)
+
+
+def _pieces(when: Longs, rows_of: Callable[[slice], pl.DataFrame]) -> Iterator[Piece]:
+    """Split rows in order of time into pieces of whole snapshots."""
+    begin = 0
+    while begin < when.size:
+        end = min(begin + _HELD, when.size)
+        if end < when.size:
+            end = int(np.searchsorted(when, when[end], side="right"))
+        yield Piece(rows_of(slice(begin, end)), when[begin:end])
+        begin = end
 
 
 def _moment(micros: int) -> datetime:
@@ -392,7 +349,8 @@ def openings(table: pl.DataFrame) -> History:
 
 def quotes(table: pl.DataFrame, width: int) -> History:
     """Read an odds table; quotes within `width` microseconds are one snapshot."""
-    return History.of(Held(*_ordered(table, width)))
+    d, when = _ordered(table, width)
+    return History(_pieces(when, lambda cut: d[cut]), _span(when), None)
 
 
 def _results(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | None:

@@ -11,9 +11,7 @@ of the total stake; for a single bet, `d q - 1`.
 **Memory.** Only open opportunities, those about to close, one piece of quotes and the result are held.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from itertools import count
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +19,7 @@ import polars as pl
 
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.closes import Closes
-from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import closing_probabilities
-from oddsengine.backtesting.parts import Part, listed, parts_for
-from oddsengine.backtesting.processes import play_parts
 from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.open import NEW, Hits
@@ -40,9 +35,8 @@ from oddsengine.live.view import View
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close_table import named
 from oddsengine.pricing.one_sided import ONE_SIDED
-from oddsengine.progress import counting, ticking
+from oddsengine.progress import ticking
 from oddsengine.tables.casts import TIME
-from oddsengine.tape import Tape
 
 SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "kind": pl.String,
@@ -297,7 +291,6 @@ def scan_history(
     guards: Guards = None,
     fair: Fair = None,
     every: float = 1.0,
-    processes: int | None = 1,
     progress: bool | Callable[[int], None] = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
@@ -312,8 +305,8 @@ def scan_history(
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, include, commission
         As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
         `method` is given; `include` adds +EV bets that are ``suspect`` or ``one_sided``, with these flags.
-    guards, processes
-        As for `Engine`, and for `audit`. Tapes use the recorded guards and accept no others.
+    guards
+        As for `Engine`. Tapes use the recorded guards and accept no others.
     fair
         Fair-price constants: one table (None: that of the tape, or the packaged one), tables by the date from which
         they are in force, or a function called once per day with its midnight (UTC).
@@ -349,49 +342,20 @@ def scan_history(
     >>> scan_history(quotes, kinds=["arbitrage"]).select("kind", pl.col("best").round(2), "died_at").rows()
     [('arbitrage', 3.73, datetime.datetime(2026, 1, 1, 12, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC')))]
     """
+    fair_at = None if fair is None else fair_by_time(fair)
     history = source(quotes, every, storage_options)
-    view = {
-        "books": listed(books), "sharp": sharp, "method": method, "commission": commission, "kinds": listed(kinds),
-        "min_ev": min_ev, "min_profit": min_profit, "max_hold": max_hold, "min_size": min_size,
-        "min_middle_ev": min_middle_ev, "include": listed(include),
-    }  # fmt: skip
-    wanted = _Wanted(view, guards, fair)
-    parts = parts_for(history, processes)
-    if not parts:
-        with ticking(span(history), progress=progress) as tick:
-            return _play(wanted, history, tick)
-    with counting(sum(part.moments.size for part in parts), progress=progress) as counted:
-        frames = play_parts(partial(_play_part, wanted), parts, len(parts), counted)
-    return pl.concat(frames).sort("born_at", "kind", "id")
-
-
-class _Wanted(NamedTuple):
-    """What a scan plays a history with; see `scan_history`."""
-
-    view: Mapping[str, Any]
-    guards: Guards
-    fair: Fair
-
-
-def _play(
-    wanted: _Wanted, history: History | Tape, tick: Callable[[int], None], known: Sequence[str] = ()
-) -> pl.DataFrame:
-    """Scan a history, whose first books are known."""
-    fair_at = None if wanted.fair is None else fair_by_time(wanted.fair)
-    engine = engine_of(history, wanted.guards)
-    engine.codes([], known)
-    view = engine.view(**wanted.view, keep=True)
+    engine = engine_of(history, guards)
+    view = engine.view(
+        books, sharp, method, commission=commission, kinds=kinds, min_ev=min_ev, min_profit=min_profit,
+        max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, include=include, keep=True,
+    )  # fmt: skip
     scan = _Scan(engine, view)
-    for step in steps(engine, history, fair_at):
-        if step.settles:
-            scan.settle()
-        scan.follow(step.now, step.update)
-        tick(step.now)
+    with ticking(span(history), progress=progress) as tick:
+        for step in steps(engine, history, fair_at):
+            if step.settles:
+                scan.settle()
+            scan.follow(step.now, step.update)
+            tick(step.now)
     check_books(engine, view)
     scan.settle(everything=True)
     return scan.frame()
-
-
-def _play_part(wanted: _Wanted, part: Part, tick: Callable[[int], None]) -> pl.DataFrame:
-    number = count(1)
-    return _play(wanted, part.history(), lambda _: tick(next(number)), part.books)

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,8 +173,6 @@ def _fed(
         return
     for piece in history.pieces:
         for batch in batches(engine, piece):
-            if not (piece.quotes.height or engine.state.board.partitions.size.any()):
-                return  # nothing can happen any more
             if fair_at is not None:
                 engine.fair = fair_at(batch.now)
             yield batch, engine.feed(batch)
@@ -183,10 +180,6 @@ def _fed(
 
 def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     """Yield the snapshots of a piece as batches; apply each before requesting the next."""
-    moments = np.unique(piece.now) if piece.moments is None else piece.moments
-    if not piece.quotes.height:
-        yield from (_nothing(moment) for moment in moments.tolist())
-        return
     c = checked(piece.quotes)
     code, raw_labels = _raw_labels(c.table)
     engine.expect(raw_labels)
@@ -196,11 +189,7 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     now = piece.now[c.number]
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
     known_raw_labels: Any = None
-    for moment, a, b in cuts(now, moments):
-        if a == b:
-            yield _nothing(moment, refused)
-            refused = {}
-            continue
+    for moment, a, b in cuts(now):
         if engine.raw_labels is not known_raw_labels:  # the first snapshot, or the engine has renumbered its codes
             known_raw_labels, terms, names = engine.raw_labels, _none, _none
         terms, names = _more(engine, terms, raw_labels, code[a:b], names, books, book[a:b])
@@ -217,12 +206,6 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
 
 
 _none: Longs = np.empty(0, np.int64)
-_NO_QUOTES = CodedQuotes(_none, np.empty(0), np.empty(0), _none, _none, _none, np.empty(0, np.uint8))
-
-
-def _nothing(moment: int, refused: Mapping[str, int] = MappingProxyType({})) -> Batch:
-    """A batch in which only time passes."""
-    return Batch(moment, [], [], _NO_QUOTES, [], _NO_IDS, [], [], dict(refused))
 
 
 def _more(

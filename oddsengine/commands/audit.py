@@ -39,7 +39,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
         result = audit(
             history, method=arguments.method, sharp=arguments.sharp, books=arguments.books, include=arguments.include,
             fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
-            against={Path(path).stem: path for path in arguments.against} or None, processes=arguments.processes,
+            against={Path(path).stem: path for path in arguments.against} or None,
             progress=lambda count: progress(None, count),
         )  # fmt: skip
     if arguments.shown is not None:

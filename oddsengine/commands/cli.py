@@ -533,11 +533,6 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
         help="how many prices still stood so much later, such as 10m, and what they were worth; repeat for others",
     )  # fmt: skip
     parser.add_argument(
-        "--processes", type=int, metavar="N",
-        help="how many play a table's games side by side (default: one per core for half a million quotes or more; "
-        "tapes and files that are read in pieces are played by one)",
-    )  # fmt: skip
-    parser.add_argument(
         "--against", action="append", default=[], metavar="FILE",
         help="compare with a model's probabilities of the same prices, a .csv or .parquet file; repeat for others "
         "(docs/truth.md has the format)",
