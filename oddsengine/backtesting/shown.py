@@ -51,7 +51,10 @@ def collect_shown(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], delays: tuple[Delay, ...] = (),
     observations: PriceObservations | None = None, progress: Any = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:  # fmt: skip
-    """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps."""
+    """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps.
+
+    `view` is one of +EV bets only.
+    """
     closes = Closes(engine)
     later = Later(engine, delays, every_step=isinstance(history, Tape))
     opened: list[_Opened] = []
@@ -80,8 +83,7 @@ def collect_shown(
             columns = (hits.id, update.facts.id[places], edge * 100.0, fair, net, odds, flag, change.promised)
             for ident, row, percent, *figures, promised in zip(*(c.tolist() for c in columns), strict=True):
                 shown[ident] = percent
-                before = reached.get(ident, 0)
-                upto = before
+                upto = reached.get(ident, 0)
                 while upto < len(thresholds) and percent >= thresholds[upto] - 1e-7:
                     if delays:
                         later.add(Taken(len(rows), now, events[ident], row, figures[2], ident, thresholds[upto]))

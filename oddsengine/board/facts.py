@@ -3,11 +3,11 @@
 Taking facts copies a few numbers per row; columns are made when they are read. The board may change meanwhile.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, reduce
 from itertools import groupby
 from operator import or_
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from oddsengine.identity.raw_labels import RAW_LABEL, RawLabel
 from oddsengine.maths.odds import quoted_american
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.schema import ODDS_SCHEMA
+
+P = TypeVar("P")
 
 
 class Facts(NamedTuple):
@@ -58,12 +60,10 @@ class Facts(NamedTuple):
     @classmethod
     def frame_of(cls, parts: Iterable["Facts"]) -> pl.DataFrame:
         """Facts of several moments, one after the other, as an odds table without own columns."""
-        frames = []
-        for _, alike in groupby(parts, key=lambda part: id(part.raw_labels)):  # the engine may renumber its codes
-            some = list(alike)
-            columns = (np.concatenate(column) for column in zip(*(part.columns for part in some), strict=True))
-            frames.append(cls._make((*columns, [], some[0].raw_labels, some[0].books)).frame())
-        return pl.concat(frames)
+        return pl.concat(
+            cls._make((*columns, [], first.raw_labels, first.books)).frame()
+            for first, columns in joined(parts, lambda part: part.raw_labels, lambda part: part.columns)
+        )
 
     def places(self, slots: Ints | Longs) -> Longs:
         """Indices of some slots in these columns."""
@@ -121,6 +121,18 @@ class Facts(NamedTuple):
         columns = Columns(self)
         own = depth_columns(reduce(or_, map(own_parts, self.links), 0))
         return pl.DataFrame([columns.whole(name).alias(name) for name in (*ODDS_SCHEMA, *own)])
+
+
+def joined(
+    parts: Iterable[P], codes: Callable[[P], object], columns: Callable[[P], Iterable[npt.NDArray[Any]]]
+) -> Iterator[tuple[P, list[npt.NDArray[Any]]]]:
+    """The columns of several moments, one after the other: runs with the same codes, which an engine may renumber.
+
+    Yields the first part of each run, and the columns of the run.
+    """
+    for _, alike in groupby(parts, key=lambda part: id(codes(part))):
+        some = list(alike)
+        yield some[0], [np.concatenate(column) for column in zip(*map(columns, some), strict=True)]
 
 
 class Before(NamedTuple):

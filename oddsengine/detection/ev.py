@@ -177,14 +177,14 @@ def _close(question: Question, hits: EvPrices, market: Longs) -> _Close | None:
     some = np.unique(market)
     sharp = sharp_edges(v, np.zeros(some.size, np.int64), some, np.array([-1.0]), hits.row)
     over[sharp.row] = sharp.fair * v.columns.net[sharp.row] - 1.0
-    table, voted = catalog.fair_table(), dict[str, Any]()
+    table, voted = _table(v), dict[str, Any]()
     promised = {name: board.nullable(of) for name, of in zip(PROMISED, _promised(v, hits, market), strict=True)}
     if v.board is not None:
         others, agree = votes.agreeing(g, v.board.logits, v.traits, hits.row, v.columns.net)
         if v.close.votes is not None:
             one = np.flatnonzero(flags & ONE_SIDED)
             others[one], agree[one] = votes.agreeing(g, v.close.votes, v.traits, hits.row[one], v.columns.net)
-        table, voted = v.board.of.table, {"independent_books": others, "agreeing_books": agree}
+        voted = {"independent_books": others, "agreeing_books": agree}
     return _Close(
         sharp=over[hits.row],
         confidence=close_errors.confidence(se, flags, table),
@@ -214,7 +214,12 @@ def _degrees(v: FairPrices) -> float:
     """Degrees of freedom of the error at the close; 0 for that of a model, which is normal."""
     if v.close is not None and v.close.of_model:
         return 0.0
-    return (catalog.fair_table() if v.board is None else v.board.of.table).constants.close_degrees
+    return _table(v).constants.close_degrees
+
+
+def _table(v: FairPrices) -> catalog.FairTable:
+    """The constants of the estimator; the packaged ones for a model."""
+    return catalog.fair_table() if v.board is None else v.board.of.table
 
 
 def _still_there(

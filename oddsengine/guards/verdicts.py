@@ -193,17 +193,9 @@ def alone(
     in_play = times_of(now, limits.stale_live, limits.full_weight_live, limits.witness_live, codes)
     out = np.empty(book.size, np.uint8)
     reasons_alone(
-        seen,
-        start,
-        live,
-        traits.mid[book],
-        traits.parlay[book],
-        prematch.seen,
-        in_play.seen,
-        prematch.start,
-        codes,
+        seen, start, live, traits.mid[book], traits.parlay[book], prematch.seen, in_play.seen, prematch.start, codes,
         out,
-    )
+    )  # fmt: skip
     return out
 
 

@@ -11,13 +11,13 @@ rule, with the votes of the books that quote one side then, whose margin is esti
 """
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.board.facts import joined
 from oddsengine.board.state import Board
 from oddsengine.columns import NO_TIME, Floats, Ints, Longs, Words
 from oddsengine.detection.question import hashes, prepare
@@ -163,12 +163,8 @@ class Position(NamedTuple):
     @classmethod
     def frame_of(cls, parts: Iterable["Position"]) -> pl.DataFrame:
         """Positions of several moments, one after the other."""
-        frames = []
-        for _, alike in groupby(parts, key=lambda part: id(part.kinds)):
-            some = list(alike)
-            columns = (np.concatenate(column) for column in zip(*(part[1:] for part in some), strict=True))
-            frames.append(cls(some[0].kinds, *columns).frame())
-        return pl.concat(frames)
+        runs = joined(parts, lambda part: part.kinds, lambda part: part[1:])
+        return pl.concat(cls(first.kinds, *columns).frame() for first, columns in runs)
 
 
 def closing_logits(prices: pl.DataFrame, votes: Votes) -> pl.DataFrame:
