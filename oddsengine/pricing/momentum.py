@@ -3,7 +3,8 @@
 Stored per ladder: the momentum at the last sample and at the last change, both with their minutes; and per book, its
 line and logits at both, an entry for each logit (one if there are two outcomes). A sample is the board at the end of a
 minute in which it changed; moves since then count in full. The result does not depend on how the quotes of a minute
-were divided into batches, and time alone changes nothing that is stored.
+were divided into batches, and time alone changes nothing that is stored. A ladder that has not changed for two days
+counts as new.
 
 Arguments of the kernels:
 
@@ -26,6 +27,8 @@ from oddsengine.pricing.provider_votes import clip
 from oddsengine.pricing.votes import BookLogits
 
 _SAMPLE, _LATEST = 0, 1  # the two stored states of a ladder
+_OLD_US = 48 * 3600 * SECOND  # a ladder that has not changed for longer counts as new
+_DROP_US = _OLD_US + 3600 * SECOND  # and is dropped when room is needed: minutes of events begin at different times
 
 
 class StoredLadders(NamedTuple):
@@ -143,14 +146,14 @@ def _sample(
         place = _find(samples.keys[at], stored.keys, stored.keys.size)
         slot = stored.slot[place] if stored.keys[place] == samples.keys[at] else NONE
         samples.slots[at] = slot
-        first = stored.start[slot] if slot >= 0 else 0
-        size = stored.size[slot] if slot >= 0 else 0
+        is_new = slot < 0 or minute - stored.latest[slot] > _OLD_US
+        first = 0 if is_new else stored.start[slot]
+        size = 0 if is_new else stored.size[slot]
         for e in range(first, first + size, comps):
             lines.first_entry[stored.book[e]] = e
         count = _choose_lines(
             at, end, markets, threshold, votes, index, c.momentum_line_keep, stored, lines, samples
         )  # fmt: skip
-        is_new = slot < 0
         # Which of the two stored states is the sample.
         state = _LATEST if not is_new and minute > stored.latest[slot] else _SAMPLE
         decay = 1.0
@@ -268,7 +271,6 @@ def _remember(
 
 
 _WIDEST = 3
-_OLD_S = 48 * 3600  # ladders unchanged for longer are dropped when room is needed
 
 
 class Memory:
@@ -401,9 +403,9 @@ class Memory:
         return np.where(self._keys[places] == keys, self._slot[places], -1).astype(np.int32)
 
     def _grow(self, ladders: int, entries: int, now: int) -> None:
-        """Make room, and drop ladders that have not changed for two days."""
+        """Make room, and drop ladders that are too old to be read."""
         self._grown += 1
-        kept = np.flatnonzero(self._latest[: self.used] >= now - _OLD_S * SECOND)
+        kept = np.flatnonzero(self._latest[: self.used] >= now - _DROP_US)
         size = self._size[kept].astype(np.int64)
         room, pool = kept.size + ladders, int(size.sum()) + entries
         room, pool = room + room // 4 + 512, pool + pool // 4 + 4096

@@ -305,7 +305,8 @@ def quoted(
     prices = OneSided._make(column[:used] for column in prices)
     of = 2 * groups_of(g)
     key = of[found.market[:sampled]] + found.side[:sampled]
-    order = np.argsort(key, kind="stable")
+    # Sums must not depend on the order in which players were first seen.
+    order = np.lexsort((found.total[:sampled], found.level[:sampled], key))
     found, key = Samples._make(column[order] for column in found), key[order]
     own = of[prices.market] + prices.side
     _learn(

@@ -922,6 +922,16 @@ def test_a_memory_grows_and_forgets_what_is_old() -> None:
     assert memory.used < 3999
 
 
+def test_a_ladder_that_has_not_changed_for_two_days_counts_as_new() -> None:
+    """Whether it was dropped for want of room depends on how many others there are."""
+    for hours, moved in ((47.9, True), (48.1, False)):
+        tape, at = Tape(), 1_000_020.0 + hours * 3600.0
+        tape.step(1_000_020.0, everywhere({8.5: 0.0}))
+        assert (tape.step(at, everywhere({8.5: 0.2})) > 0.0) == moved
+        assert tape.step(at + 60.0, everywhere({8.5: 0.4})) > 0.0  # and it goes on from there
+        assert (tape.step(at + 7200.0, everywhere({8.5: 0.4})) > 0.19) == moved
+
+
 def test_a_table_is_amended_and_checked() -> None:
     changed = catalog.amended_fair_table({"own": {"weight": 1.0}, "books": {"own": {"new_book": 2.0}}})
     assert changed.constants.own_weight == 1.0
