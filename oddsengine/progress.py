@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 _EVERY = 0.1  # seconds between updates
 _LEAST = 8  # minimum width of a bar
@@ -55,12 +55,19 @@ class Progress:
         _write(_CLEAR + line(done, "  ".join(parts), shutil.get_terminal_size().columns - 1))
 
 
+Tick = Callable[[int, int], None]
+"""What a replay calls after each snapshot, with its time and the number of prices so far."""
+
+
 @contextmanager
-def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) -> Iterator[Callable[[int], None]]:
-    """Return the progress callback for a history: a bar, the caller's function, or nothing."""
+def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) -> Iterator[Tick]:
+    """Return what a replay of a history calls.
+
+    That is a bar, the caller's function, which is given the number of snapshots, or nothing.
+    """
     count = 0
 
-    def call(_: int) -> None:
+    def call(_now: int, _prices: int) -> None:
         nonlocal count
         count += 1
         if callable(progress):
@@ -70,14 +77,33 @@ def ticking(span: tuple[int, int], *, progress: bool | Callable[[int], None]) ->
         yield call
         return
     first, last = span
-    with Progress("snapshots") as bar:
+    with Progress("prices") as bar:
 
-        def show(now: int) -> None:
-            nonlocal count
-            count += 1
-            bar((now - first) / max(last - first, 1), count, f"{datetime.fromtimestamp(now / 1e6, UTC):%Y-%m-%d %H:%M}")
+        def show(now: int, prices: int) -> None:
+            at = f"{datetime.fromtimestamp(now / 1e6, UTC):%Y-%m-%d %H:%M}"
+            bar((now - first) / max(last - first, 1), prices, at)
 
         yield show
+
+
+class Played(NamedTuple):
+    """How much of the parts of a history has been played."""
+
+    done: float  # fraction
+    snapshots: int
+    prices: int
+    games: int
+    all_games: int
+
+
+@contextmanager
+def playing(*, progress: bool | Callable[[int], None]) -> Iterator[Callable[[Played], None]]:
+    """Return the same for a history that is played in parts."""
+    if progress is not True:
+        yield lambda so_far: progress(so_far.snapshots) if callable(progress) else None
+        return
+    with Progress("prices") as bar:
+        yield lambda so_far: bar(so_far.done, so_far.prices, f"{so_far.games:,} of {so_far.all_games:,} games")
 
 
 class Reporter:

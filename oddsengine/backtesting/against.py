@@ -11,7 +11,7 @@ have a close (`closing_consensus`). Every outcome at a book counts alike, howeve
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,23 +195,34 @@ class PriceObservations:
             self._facts.append(facts.take(facts.places(slots[at[new]])))
             self._positions.append(Position.of(board, gathered, at[new], self._engine.fair))
 
-    @property
-    def prices(self) -> pl.DataFrame:
-        """The prices: texts and positions on their ladders."""
+    def observed(self) -> "Observed":
+        """What was collected."""
         if not self._facts:
-            return pl.DataFrame()
+            return Observed(pl.DataFrame(), pl.DataFrame())
         ids = np.concatenate([facts.id for facts in self._facts])
         where = Position.frame_of(self._positions)
-        return Facts.frame_of(self._facts).hstack(where).with_columns(price=pl.Series(ids))
+        prices = Facts.frame_of(self._facts).hstack(where).with_columns(price=pl.Series(ids))
+        return Observed(prices, pl.concat(self._observations))
 
-    @property
-    def observations(self) -> pl.DataFrame:
-        """Each price at each snapshot."""
-        return pl.concat(self._observations) if self._observations else pl.DataFrame()
+
+class Observed(NamedTuple):
+    """Prices at every snapshot."""
+
+    prices: pl.DataFrame  # texts and positions on their ladders
+    observations: pl.DataFrame  # each price at each snapshot
+
+    @classmethod
+    def joined(cls, parts: "Iterable[Observed]") -> "Observed":
+        """Those of several parts of a history."""
+        some = [part for part in parts if part.prices.height]
+        if not some:
+            return cls(pl.DataFrame(), pl.DataFrame())
+        observations = pl.concat([part.observations for part in some]).sort("t", "price")
+        return cls(pl.concat([part.prices for part in some]).sort("price"), observations)
 
 
 def judged(
-    collected: PriceObservations, closes: pl.DataFrame | None, rivals: list[Rival], table: FairTable,
+    collected: Observed, closes: pl.DataFrame | None, rivals: list[Rival], table: FairTable,
     locate: Any,
 ) -> pl.DataFrame:  # fmt: skip
     """Return the prices at each snapshot that all models judge and that have a close, with a column per model.

@@ -1,8 +1,8 @@
 """Tables of an audit: EV shown and value at the close, with standard errors clustered by game."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -10,6 +10,7 @@ from oddsengine import catalog
 from oddsengine.backtesting.against import (
     AGAINST,
     RELIABILITY,
+    Observed,
     PriceObservations,
     compare,
     judged,
@@ -19,7 +20,9 @@ from oddsengine.backtesting.against import (
 from oddsengine.backtesting.cells import CELLS, cell, with_error
 from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.backtesting.delays import Delay, read_delays
+from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices
+from oddsengine.backtesting.parts import Plan, planned, play, sendable
 from oddsengine.backtesting.replay import check_books, engine_of, source
 from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair_constants import FLAGS
@@ -27,6 +30,7 @@ from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME
 from oddsengine.detection.question import included
 from oddsengine.maths.devig import Method
+from oddsengine.progress import Tick
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape
 
@@ -149,7 +153,9 @@ def audit(
     hours: float = MOST_HOURS,
     delays: Any = (),
     against: Any = None,
-    progress: Any = None,
+    processes: int | None = 1,
+    client: Any = None,
+    progress: bool | Callable[[int], None] = False,
 ) -> Audit:
     """Replay a history through the live engine and grade prices, when first shown, at the other books' close.
 
@@ -172,8 +178,11 @@ def audit(
     against
         Probabilities of another model, a frame or the path of a table, or several by name, to compare with the fair
         price at the close; see `oddsengine.backtesting.against`.
+    processes, client
+        How many processes play the history side by side (None: one per core for half a million rows or more), or a
+        client of Dask, whose workers do; see docs/scale.md. The result is the same. Not for tapes.
     progress
-        Called with the number of snapshots so far.
+        True: a bar on standard error, in terminals and notebooks. A function: called with the number of snapshots.
 
     Returns
     -------
@@ -199,27 +208,76 @@ def audit(
         raise ValueError("against compares with the fair price at the close; method and sharp must be None")
     replayed = source(history)
     table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
-    engine = engine_of(replayed, guards, table)
-    view = engine.view(books, sharp, method, kinds=("ev",), min_ev=0.0, include={"suspect", *more}, keep=True)
     results, stats = (None, None) if isinstance(replayed, Tape) else (replayed.results, replayed.stats)
-    every = PriceObservations(engine, hours, MOST_ODDS) if rivals else None
-    prices, closes, observations = collect_shown(replayed, engine, view, THRESHOLDS, asked, every, progress)
-    check_books(engine, view)
-    waits = (
-        pl.col("event_start_time").to_physical() > (NO_TIME if engine.now is None else micros(engine.now)) + _BEGUN_US
+    wanted = _Wanted(
+        method, sendable(sharp), sendable(books), sendable(guards), table, more, hours, asked, observed=bool(rivals)
     )
+    plan = planned(replayed, wanted, processes, client)
+    found = _Played.joined(play(_play, wanted, replayed, plan, progress=progress), plan)
+    prices, closes = found.prices.sort("t", "ident", "threshold"), found.closes
+    waits = pl.col("event_start_time").to_physical() > found.now + _BEGUN_US
     for known in (results, stats):
         if known is not None:  # whatever happened is over
             waits &= ~pl.col("event_id").is_in(known["event_id"].to_list())
     waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
     begun = prices.filter(~waits.fill_null(value=False)) if waiting else prices
     shown = grade_shown(begun, closes, results, stats, table)
-    out = Audit(shown, calibration(shown, hours, table), observations, table.name, waiting, _later(shown, hours, asked))
-    if every is None:
+    out = Audit(
+        shown, calibration(shown, hours, table), found.snapshots, table.name, waiting, _later(shown, hours, asked)
+    )
+    if not rivals:
         return out
-    rows = judged(every, closes, rivals, table, lambda asked_for: located_prices(asked_for, table))
+    rows = judged(found.observed, closes, rivals, table, lambda asked_for: located_prices(asked_for, table))
     models, reliability = compare(rows, rivals)
     return replace(out, against=models, reliability=reliability)
+
+
+class _Wanted(NamedTuple):
+    """What an audit plays a history with; see `audit`."""
+
+    method: Method | None
+    sharp: Any
+    books: Iterable[str] | None
+    guards: Guards
+    table: catalog.FairTable
+    include: Iterable[str]
+    hours: float
+    delays: tuple[Delay, ...]
+    observed: bool  # every price at every snapshot
+
+
+class _Played(NamedTuple):
+    """What a history or a part of it showed."""
+
+    prices: pl.DataFrame
+    closes: pl.DataFrame | None
+    snapshots: int
+    now: int  # the last one
+    observed: Observed
+
+    @classmethod
+    def joined(cls, parts: "Sequence[_Played]", plan: Plan) -> "_Played":
+        """What all parts showed."""
+        prices = [part.prices for part in parts if part.prices.height] or [parts[0].prices]
+        closes = [part.closes for part in parts if part.closes is not None]
+        return cls(
+            pl.concat(prices), pl.concat(closes) if closes else None,
+            max((part.moments.size for part in plan.parts), default=parts[0].snapshots),
+            max(part.now for part in parts), Observed.joined(part.observed for part in parts),
+        )  # fmt: skip
+
+
+def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
+    engine = engine_of(history, wanted.guards, wanted.table)
+    view = engine.view(
+        wanted.books, wanted.sharp, wanted.method, kinds=("ev",), min_ev=0.0, include={"suspect", *wanted.include},
+        keep=True,
+    )  # fmt: skip
+    every = PriceObservations(engine, wanted.hours, MOST_ODDS) if wanted.observed else None
+    prices, closes, count = collect_shown(history, engine, view, THRESHOLDS, wanted.delays, every, tick)
+    check_books(engine, view)
+    now = NO_TIME if engine.now is None else micros(engine.now)
+    return _Played(prices, closes, count, now, Observed.joined([] if every is None else [every.observed()]))
 
 
 def _selected(shown: pl.DataFrame, hours: float) -> pl.DataFrame:

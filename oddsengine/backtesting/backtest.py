@@ -212,10 +212,10 @@ def backtest(
         trader.settle(event, home, away)
     closes = Closes(engine)
     with ticking(span(past), progress=progress) as tick:
-        for now, update, _ in steps(engine, past, fair_at):
+        for now, update, prices, _ in steps(engine, past, fair_at):
             trader.follow(update)
             closes.follow(now)
-            tick(now)
+            tick(now, prices)
     trader.finish()
     check_books(engine, trader.view)
     graded = _graded(trader.trades(), closes.take_closed(everything=True), scores, engine.fair)

@@ -13,6 +13,7 @@ Errors at the close are fitted by league and hours left, with z = error / hours^
     sigma = sqrt((50 x 0.05^2 + sum over games of the mean of z^2) / (50 + games))
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,7 +24,9 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.backtesting.cells import cell, clustered_variance
 from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import ids_of
+from oddsengine.backtesting.parts import planned, play
 from oddsengine.backtesting.replay import engine_of, source, steps
 from oddsengine.catalog.fair_constants import OTHER, FairTable
 from oddsengine.columns import Floats
@@ -32,6 +35,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing import close_errors, close_table
 from oddsengine.pricing.commission import after_commission
+from oddsengine.progress import Tick
 from oddsengine.tape import Tape
 
 LEAST_GAMES = 50
@@ -57,7 +61,10 @@ class Fit(NamedTuple):
         return catalog.fair_changes(self.table)
 
 
-def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.0) -> Fit:
+def calibrate(
+    history: Any, *, fair: FairTable | None = None, hours: float = 72.0, processes: int | None = 1, client: Any = None,
+    progress: bool | Callable[[int], None] = False,
+) -> Fit:  # fmt: skip
     """Fit the constants to a history; see the module docstring.
 
     Parameters
@@ -68,6 +75,8 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
         The table in force; None is that of the last tape, or the packaged one.
     hours
         Use snapshots at most this long before the start.
+    processes, client, progress
+        As for `audit`, for each history.
 
     Raises
     ------
@@ -88,7 +97,9 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     histories = [source(one) for one in (history if isinstance(history, list | tuple) else [history])]
     recorded = next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)
     table = fair or recorded or catalog.fair_table()
-    rows = pl.concat([collect(one, table, hours) for one in histories])
+    rows = pl.concat(
+        [collect(one, table, hours, processes=processes, client=client, progress=progress) for one in histories]
+    )
     games = rows["event"].n_unique()
     if games < LEAST_GAMES:
         raise ValueError(f"calibrate requires at least {LEAST_GAMES} games with a close, got {games}")
@@ -108,28 +119,51 @@ def calibrate(history: Any, *, fair: FairTable | None = None, hours: float = 72.
     return Fit(games, not new_error < old_error, whole, errors, comparison)
 
 
-def collect(history: Any, table: FairTable, hours: float) -> pl.DataFrame:
+class _Wanted(NamedTuple):
+    """What rows of a fit are collected with."""
+
+    table: FairTable
+    hours: float
+
+
+class _Collected(NamedTuple):
+    """Rows of a fit, and the closing boards."""
+
+    rows: list[pl.DataFrame]
+    closes: pl.DataFrame | None
+
+
+def collect(
+    history: Any, table: FairTable, hours: float, *, processes: int | None = 1, client: Any = None,
+    progress: bool | Callable[[int], None] = False,
+) -> pl.DataFrame:  # fmt: skip
     """Collect the rows of a fit, in logits: keys, m, x_j - m over (base + n), momentum, fresh movers, close."""
-    replayed = source(history)
-    engine = engine_of(replayed, fair=table)
-    engine.view(method="close", kinds=("ev",), min_ev=0.0, keep=True)
-    flat = _flat(table)
-    closes, parts = Closes(engine), []
-    for now, _, _ in steps(engine, replayed):
-        closes.follow(now)
-        part = _look(engine, flat, now, hours)
-        if part is not None:
-            parts.append(part)
-    board = closes.take_closed(everything=True)
-    if board is None or not parts:
+    replayed, wanted = source(history), _Wanted(table, hours)
+    parts = play(_play, wanted, replayed, planned(replayed, wanted, processes, client), progress=progress)
+    looks, boards = [rows for part in parts for rows in part.rows], [part.closes for part in parts]
+    some = [board for board in boards if board is not None]
+    if not some or not looks:
         return pl.DataFrame(schema={"event": pl.String, "start": pl.Int64})
-    rows = pl.concat(parts)
-    where = ("sportsbook", "ladder", "threshold_", "side")
+    board, where = pl.concat(some), ("sportsbook", "ladder", "threshold_", "side")
+    rows = pl.concat(looks).sort("t", *where)
     priced = rows.unique(where)
     closing = closing_logits(priced, votes_at(board, table))
     priced = priced.select(where).with_columns(close=closing["x"], who=closing["who"])
     rows = rows.join(priced.filter(pl.col("who") == "others"), on=where, how="inner")
     return rows.with_columns(weight=1.0 / pl.len().over(where))
+
+
+def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Collected:
+    engine = engine_of(history, fair=wanted.table)
+    engine.view(method="close", kinds=("ev",), min_ev=0.0, keep=True)
+    flat, closes, rows = _flat(wanted.table), Closes(engine), []
+    for now, _, prices, _ in steps(engine, history):
+        closes.follow(now)
+        part = _look(engine, flat, now, wanted.hours)
+        if part is not None:
+            rows.append(part)
+        tick(now, prices)
+    return _Collected(rows, closes.take_closed(everything=True))
 
 
 def _flat(table: FairTable) -> dict[str, FairTable]:

@@ -16,12 +16,13 @@ Times can have any form accepted by `check_odds`. Rows must have the time that o
 
 Quotes within `every` seconds are one snapshot, at the time of the last one. Lazy odds tables and archives are read in
 pieces in order of time: a first query counts the quotes per minute, then each piece is a query for some minutes, for
-which Parquet reads only the needed row groups. Other tables are read at once.
+which Parquet reads only the needed row groups. Lazy tables of more than a million spells are read game by game
+(`parts`). Other tables are read at once.
 
 Tapes are replayed by the engine itself; see `replay`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ import polars as pl
 
 from oddsengine.board.row_links import LINKS
 from oddsengine.bounds import excerpt
-from oddsengine.columns import Longs, spans
+from oddsengine.columns import Bools, Longs, spans
 from oddsengine.feeds.football_data import CLOSE_M, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
@@ -45,11 +46,13 @@ MARKETS = {"spread": "point_spread", "total": "total_points"}
 """Market types of price intervals, by their names there."""
 _SHOWN = 40  # columns, and characters of each, in an error
 _CLOCKS = ("recorded_at", "last_seen_at")  # time at which a row was known; the first that exists
+_GAMES = ("event_id", "sportsbook", "event_start_time")
 _NO_BOOKS = ("market_average", "market_best")
 _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
 
 
 PIECE = 1 << 18  # approximate quotes read at a time
+WHOLE = 1_000_000  # spells of a lazy table that are read at once
 _HELD = 1 << 16  # the same of a table in memory, of which more pieces cost nothing
 _MINUTE = 60_000_000
 _MOST_EVERY = 31_536_000
@@ -67,6 +70,155 @@ class Piece(NamedTuple):
 
     quotes: pl.DataFrame
     now: Longs
+    moments: Longs | None = None  # all snapshots, also those without quotes; None: those of the quotes
+
+
+class Held(NamedTuple):
+    """Quotes in memory, in order of time: rows of a table, which may be quoted more than once."""
+
+    table: pl.DataFrame
+    when: Longs  # per quote: its snapshot
+    row: Longs | None = None  # per quote: the row; None: there is one quote per row. The others are None then, too
+    seen: Longs | None = None  # per quote: the time of the source
+    active: Bools | None = None  # per quote
+    start: Longs | None = None  # per row
+
+    def pieces(self, moments: Longs | None = None) -> Iterator[Piece]:
+        """Pieces of whole snapshots; `moments` are those of a longer history, from the first of these on."""
+        begin, at, end = 0, 0, 0
+        while begin < self.when.size:
+            end = min(begin + _HELD, self.when.size)
+            if end < self.when.size:
+                end = int(np.searchsorted(self.when, self.when[end], side="right"))
+            some = None
+            if moments is not None:
+                upto = int(np.searchsorted(moments, self.when[end - 1], side="right"))
+                some, at = moments[at:upto], upto
+            yield Piece(self._quotes(slice(begin, end)), self.when[begin:end], some)
+            begin = end
+        if moments is not None:
+            yield Piece(self._quotes(slice(0, 0)), self.when[:0], moments[at:])
+
+    def _quotes(self, cut: slice) -> pl.DataFrame:
+        if self.row is None or self.seen is None or self.active is None or self.start is None:
+            return self.table[cut]
+        row = self.row[cut]
+        return self.table[row].with_columns(
+            pl.Series("last_seen_at", self.seen[cut]).cast(TIME),
+            pl.Series("is_active", self.active[cut]),
+            pl.Series("is_live", self.start[row] <= self.when[cut]),
+        )
+
+    def listing(self) -> pl.DataFrame:
+        """Its games: `event`, `start` and `first` (its first quote), both microseconds, and the number of `quotes`."""
+        first = self._first()
+        quotes = np.ones(first.size, np.int64) if self.row is None else np.bincount(self.row, minlength=first.size)
+        rows = self.table.select(event=_event_of("event_id"), start=_start_of(self.table.columns)).with_columns(
+            first=pl.Series(self.when[first]), quotes=pl.Series(quotes)
+        )
+        return rows.group_by("event").agg(pl.col("start").max(), pl.col("first").min(), pl.col("quotes").sum())
+
+    def moments(self) -> Longs:
+        """All snapshots."""
+        return np.unique(self.when)
+
+    def books(self) -> list[str]:
+        """Its books in order of appearance, so that they have the same codes in every part of it."""
+        order = pl.Series(np.argsort(self._first(), kind="stable"))
+        return self.table["sportsbook"].gather(order).drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
+
+    def only(self, events: list[str], starts: tuple[int, int] | None = None, moments: Longs | None = None) -> "Held":
+        """The quotes of some games."""
+        rows = self.table.select(_event_of("event_id").is_in(events)).to_series().to_numpy()
+        table = self.table.filter(rows)
+        if self.row is None or self.seen is None or self.active is None or self.start is None:
+            return Held(table, self.when[rows])
+        place, keep = np.cumsum(rows) - 1, rows[self.row]
+        return Held(
+            table, self.when[keep], place[self.row[keep]], self.seen[keep], self.active[keep], self.start[rows]
+        )  # fmt: skip
+
+    def _first(self) -> Longs:
+        """Per row: its first quote."""
+        if self.row is None:
+            return np.arange(self.when.size)
+        first = np.full(self.table.height, self.when.size, np.int64)
+        np.minimum.at(first, self.row, np.arange(self.row.size))
+        return first
+
+
+class Stored(NamedTuple):
+    """Spells or an odds table in files, of which some games at a time are read."""
+
+    query: pl.LazyFrame
+    event: str
+    book: str
+    start: str
+    first: str  # time of a row
+    last: str  # and, of spells, that of its end
+    width: int  # microseconds that are one snapshot of an odds table; 0: spells
+
+    def listing(self) -> pl.DataFrame:
+        """As `Held.listing`, but `quotes` counts rows."""
+        start = self.time(self.start) if self.start in self.query.collect_schema() else pl.lit(None, pl.Int64)
+        return _collected(
+            self.query.select(event=_event_of(self.event), start=start, first=self.time(self.first))
+            .group_by("event")
+            .agg(pl.col("start").max(), pl.col("first").min(), quotes=pl.len())
+        )
+
+    def moments(self) -> Longs:
+        """All snapshots."""
+        if self.width:
+            time = self.query.select(time=self.time(self.first))
+            last = _collected(time.group_by(pl.col("time") // self.width).agg(pl.col("time").max().alias("last")))
+            return np.sort(last["last"].to_numpy())
+        seen = [_collected(self.query.select(self.time(name)).unique()).to_series() for name in (self.first, self.last)]
+        return np.unique(np.concatenate([times.to_numpy() for times in seen]))
+
+    def books(self) -> list[str]:
+        """As `Held.books`."""
+        rows = self.query.select(
+            book=pl.col(self.book).cast(pl.String), event=_event_of(self.event), first=self.time(self.first)
+        ).with_row_index("row")
+        begun = rows.group_by("book").agg(pl.col("first").min())
+        found = _collected(rows.join(begun, on=["book", "first"]).drop_nulls("book"))
+        order = ("first", "row") if self.width else ("first", "event", "row")
+        return found.sort(order)["book"].unique(maintain_order=True).to_list()
+
+    def only(self, events: list[str], starts: tuple[int, int] | None, moments: Longs) -> Held:
+        """The quotes of some games, which start between two times."""
+        rows = self.query.filter(_event_of(self.event).is_in(events))
+        dtype = self.query.collect_schema().get(self.start)
+        if starts is not None and isinstance(dtype, pl.Datetime):  # which row groups of Parquet have statistics of
+            low, high = (pl.lit(pl.Series([each]).cast(TIME).item(), TIME).cast(dtype) for each in starts)
+            rows = rows.filter(pl.col(self.start).is_between(low, high))
+        table = _collected(rows)
+        if not self.width:
+            return _held_spells(table)
+        return Held(*_ordered(table, self.width, moments))
+
+    def time(self, name: str) -> pl.Expr:
+        """A time in microseconds."""
+        return _lazy_time(name, self.query.collect_schema()[name])[0].dt.epoch("us").alias(name)
+
+
+def _collected(query: pl.LazyFrame) -> pl.DataFrame:
+    try:
+        return query.collect(engine="streaming")
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"the history cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _event_of(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String).fill_null("")
+
+
+def _start_of(columns: Iterable[str]) -> pl.Expr:
+    """The start of each row's game, microseconds."""
+    if "event_start_time" not in columns:
+        return pl.lit(None, pl.Int64)
+    return pl.col("event_start_time").cast(TIME, strict=False).to_physical()
 
 
 class History(NamedTuple):
@@ -76,19 +228,27 @@ class History(NamedTuple):
     span: tuple[int, int]  # first and last snapshot
     results: pl.DataFrame | None  # event_id, home_goals, away_goals
     stats: pl.DataFrame | None = None  # event_id, player_name, market_type, actual: players' numbers after the games
+    games: Held | Stored | None = None  # of which parts are made
+    books: Sequence[str] = ()  # those that are numbered first
+
+    @classmethod
+    def of(cls, held: Held) -> "History":
+        """A history in memory."""
+        return cls(held.pieces(), _span(held.when), None, games=held, books=held.books())
 
     @property
     def snapshots(self) -> Iterator[Snapshot]:
         """The snapshots, one after the other."""
-        for quotes, now in self.pieces:
+        for quotes, now, _ in self.pieces:
             for moment, a, b in cuts(now):
                 yield Snapshot(_moment(moment), quotes[a:b])
 
 
-def cuts(now: Longs) -> Iterator[tuple[int, int, int]]:
-    """Return the snapshots of a piece: their times and row ranges."""
-    moments, first = np.unique(now, return_index=True)
-    return zip(moments.tolist(), first.tolist(), [*first[1:].tolist(), now.size], strict=True)
+def cuts(now: Longs, moments: Longs | None = None) -> Iterator[tuple[int, int, int]]:
+    """Return the snapshots of a piece: their times, or those given, and row ranges."""
+    moments = np.unique(now) if moments is None else moments
+    first, end = np.searchsorted(now, moments), np.searchsorted(now, moments, side="right")
+    return zip(moments.tolist(), first.tolist(), end.tolist(), strict=True)
 
 
 def is_own_format(names: Iterable[str]) -> bool:
@@ -107,7 +267,7 @@ def read_history(table: pl.DataFrame | pl.LazyFrame, every: float = 1.0, columns
         )
     given = set(table.collect_schema().names())
     if not columns and given >= set(SPELLS):
-        return spells(table.lazy().collect())
+        return lazy_spells(table) if isinstance(table, pl.LazyFrame) else spells(table)
     if not columns and given >= set(PROPS):
         return props(table.lazy().collect())
     if not columns and given >= set(OPENINGS):
@@ -164,8 +324,29 @@ def _timed(table: pl.DataFrame, needed: tuple[str, ...], others: tuple[str, ...]
     return table.with_columns(made)
 
 
+def lazy_spells(table: pl.LazyFrame) -> History:
+    """Read spells, many of them game by game."""
+    stored = Stored(table, "event", "book", "start", "seen_from", "seen_to", 0)
+    begin, end = pl.col("seen_from"), pl.col("seen_to")
+    known = table.select(stored.time("seen_from"), stored.time("seen_to")).select(
+        pl.len(), begin.min(), end.max(), missing=begin.is_null().any() | end.is_null().any()
+    )
+    count, first, last, missing = _collected(known).row(0)
+    if count <= WHOLE or missing:
+        return spells(table.collect(engine="streaming"))
+
+    def pieces() -> Iterator[Piece]:  # for what needs them in order of time
+        yield from _held_spells(table.collect(engine="streaming")).pieces()
+
+    return History(pieces(), (first, last), None, games=stored)
+
+
 def spells(table: pl.DataFrame) -> History:
     """Read spells; snapshots are the times at which any price of an event was first or last seen."""
+    return History.of(_held_spells(table))
+
+
+def _held_spells(table: pl.DataFrame) -> Held:
     table = _timed(table, ("seen_from", "seen_to"), ("update_from", "update_to", "start"))
     d = table.with_columns(
         pl.col("line").cast(pl.Float64) if "line" in table.columns else pl.lit(None, pl.Float64).alias("line"),
@@ -213,18 +394,9 @@ def spells(table: pl.DataFrame) -> History:
         line="line",
         odds_decimal="odds",
         event_start_time=pl.col("start").cast(TIME),
+        odds_changed_at=pl.Series(begin).cast(TIME),
     )
-    changed = begin[row]
-
-    def some(cut: slice) -> pl.DataFrame:
-        return facts[row[cut]].with_columns(
-            pl.Series("last_seen_at", seen[cut]).cast(TIME),
-            pl.Series("odds_changed_at", changed[cut]).cast(TIME),
-            pl.Series("is_active", active[cut]),
-            pl.Series("is_live", start[row[cut]] <= when[cut]),
-        )
-
-    return History(_pieces(when, some), _span(when), None)
+    return Held(facts, when, row, seen, active, start)
 
 
 def props(table: pl.DataFrame) -> History:
@@ -250,17 +422,6 @@ def team_or(side: pl.Expr, home: pl.Expr, away: pl.Expr, other: pl.Expr) -> pl.E
 
 def _span(when: Longs) -> tuple[int, int]:
     return (int(when[0]), int(when[-1])) if when.size else (0, 0)
-
-
-def _pieces(when: Longs, rows_of: Callable[[slice], pl.DataFrame]) -> Iterator[Piece]:
-    """Split rows in order of time into pieces of whole snapshots."""
-    begin = 0
-    while begin < when.size:
-        end = min(begin + _HELD, when.size)
-        if end < when.size:
-            end = int(np.searchsorted(when, when[end], side="right"))
-        yield Piece(rows_of(slice(begin, end)), when[begin:end])
-        begin = end
 
 
 def _moment(micros: int) -> datetime:
@@ -349,8 +510,7 @@ def openings(table: pl.DataFrame) -> History:
 
 def quotes(table: pl.DataFrame, width: int) -> History:
     """Read an odds table; quotes within `width` microseconds are one snapshot."""
-    d, when = _ordered(table, width)
-    return History(_pieces(when, lambda cut: d[cut]), _span(when), None)
+    return History.of(Held(*_ordered(table, width)))
 
 
 def _results(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | None:
@@ -364,13 +524,15 @@ def _results(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | None:
     return distinct.filter(pl.len().over("event_id") == 1).sort("event_id").collect()
 
 
-def _ordered(table: pl.DataFrame, width: int) -> tuple[pl.DataFrame, Longs]:
-    """Sort an odds table by time, and return the time of each quote's snapshot."""
+def _ordered(table: pl.DataFrame, width: int, moments: Longs | None = None) -> tuple[pl.DataFrame, Longs]:
+    """Sort an odds table by time, and return the time of each quote's snapshot, of all or of those given."""
     clock = _clock(table.columns)
     d = _timed(table, (clock,), (*({"last_seen_at"} - {clock}), "event_start_time"))
     if not d[clock].is_sorted():
         d = d.sort(clock, maintain_order=True)
     when = _micros(d[clock])
+    if moments is not None:
+        return d, moments[np.searchsorted(moments // width, when // width)]
     last = np.flatnonzero(np.diff(when // width, append=-1))  # last quote of each snapshot
     return d, np.repeat(when[last], np.diff(last, prepend=-1))
 
@@ -386,15 +548,7 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     clock = _clock(schema)
     unused = set(LINKS) - {"max_bet"}
     table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in unused))
-    time, dtype = pl.col(clock), schema[clock]
-    if not isinstance(dtype, pl.Datetime):
-        read, _ = CASTS[pl.Datetime]
-
-        def cast(given: pl.Series) -> pl.Series:
-            return read(given.cast(pl.String) if given.dtype in (pl.Categorical, pl.Enum) else given)
-
-        time = time.map_batches(cast, return_dtype=TIME, is_elementwise=True)
-        dtype = TIME
+    time, dtype = _lazy_time(clock, schema[clock])
     minute = width * max(_MINUTE // width, 1)  # whole snapshots
     bucket = time.dt.epoch("us") // minute
     counts = table.select(at=bucket).group_by("at").len().collect(engine="streaming").sort("at")
@@ -415,4 +569,16 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
             yield Piece(*_ordered(part, width))
 
     span = (bounds[0] * minute, bounds[-1] * minute) if at.size else (0, 0)
-    return History(pieces(), span, None)
+    return History(pieces(), span, None, games=Stored(table, *_GAMES, clock, clock, width))
+
+
+def _lazy_time(name: str, dtype: pl.DataType) -> tuple[pl.Expr, pl.Datetime]:
+    """A column of times as such, and its type."""
+    if isinstance(dtype, pl.Datetime):
+        return pl.col(name), dtype
+    read, _ = CASTS[pl.Datetime]
+
+    def cast(given: pl.Series) -> pl.Series:
+        return read(given.cast(pl.String) if given.dtype in (pl.Categorical, pl.Enum) else on_calendar(given))
+
+    return pl.col(name).map_batches(cast, return_dtype=TIME, is_elementwise=True), TIME

@@ -218,10 +218,10 @@ def grade(
     engine = engine_of(past)
     closes, events = Closes(engine), HistoryEvents(engine)
     with ticking(span(past), progress=progress) as tick:
-        for now, _, _ in steps(engine, past):
+        for now, _, prices, _ in steps(engine, past):
             closes.follow(now)
             events.follow()
-            tick(now)
+            tick(now, prices)
     found = find_events(given.table, events.take())
     table = on_events(given.table, found)
     before = pl.col("event_start_time") - pl.duration(microseconds=1)

@@ -19,10 +19,13 @@ import polars as pl
 
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import closing_probabilities
-from oddsengine.backtesting.replay import check_books, engine_of, source, span, steps
+from oddsengine.backtesting.parts import planned, play, sendable
+from oddsengine.backtesting.replay import check_books, engine_of, source, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.open import NEW, Hits
+from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Longs, Words, grown
 from oddsengine.detection.kinds import KINDS
@@ -35,8 +38,9 @@ from oddsengine.live.view import View
 from oddsengine.maths.devig import Method
 from oddsengine.pricing.close_table import named
 from oddsengine.pricing.one_sided import ONE_SIDED
-from oddsengine.progress import ticking
+from oddsengine.progress import Tick
 from oddsengine.tables.casts import TIME
+from oddsengine.tape import Tape
 
 SCAN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "kind": pl.String,
@@ -102,8 +106,8 @@ class _NewOpportunities(NamedTuple):
 class _Scan:
     """All opportunities of a scan in order of birth, as columns."""
 
-    def __init__(self, engine: Engine, view: View) -> None:
-        self._engine, self._view, self._closes = engine, view, Closes(engine)
+    def __init__(self, engine: Engine, view: View, fair_at: Callable[[int], FairTable]) -> None:
+        self._engine, self._view, self._closes, self._fair_at = engine, view, Closes(engine), fair_at
         self._size = 0
         self._place: dict[int, int] = {}  # by id, of open ones
         self._figures = np.empty((0, len(_FIGURES)))
@@ -184,13 +188,14 @@ class _Scan:
 
     def _grade(self, due: pl.DataFrame, closes: pl.DataFrame) -> pl.DataFrame:
         last = closes.select("row_id", closing_odds="odds_decimal").unique("row_id")
-        fair = closing_probabilities(due.drop("one_sided"), closes, self._engine.fair, due["one_sided"])
-        return (
-            due.select("row_id")
-            .hstack(fair)
-            .join(last, on="row_id", how="left", maintain_order="left")
-            .select(*_GRADED)
-        )
+        at = dict(closes.select("event_id", "snapshot_at").unique("event_id").iter_rows())
+        tables = {event: self._fair_at(moment) for event, moment in at.items()}  # in force at each close
+        parts = []
+        for table in {id(each): each for each in tables.values()}.values():
+            of = due.filter(pl.col("event_id").is_in([event for event, other in tables.items() if other is table]))
+            fair = closing_probabilities(of.drop("one_sided"), closes, table, of["one_sided"])
+            parts.append(of.select("row_id").hstack(fair))
+        return pl.concat(parts).join(last, on="row_id", how="left").select(*_GRADED)
 
     def frame(self) -> pl.DataFrame:
         if not self._heads:
@@ -291,6 +296,8 @@ def scan_history(
     guards: Guards = None,
     fair: Fair = None,
     every: float = 1.0,
+    processes: int | None = 1,
+    client: Any = None,
     progress: bool | Callable[[int], None] = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
@@ -305,8 +312,8 @@ def scan_history(
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, include, commission
         As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
         `method` is given; `include` adds +EV bets that are ``suspect`` or ``one_sided``, with these flags.
-    guards
-        As for `Engine`. Tapes use the recorded guards and accept no others.
+    guards, processes, client
+        As for `Engine`, and for `audit`. Tapes use the recorded guards and accept no others.
     fair
         Fair-price constants: one table (None: that of the tape, or the packaged one), tables by the date from which
         they are in force, or a function called once per day with its midnight (UTC).
@@ -342,20 +349,35 @@ def scan_history(
     >>> scan_history(quotes, kinds=["arbitrage"]).select("kind", pl.col("best").round(2), "died_at").rows()
     [('arbitrage', 3.73, datetime.datetime(2026, 1, 1, 12, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC')))]
     """
-    fair_at = None if fair is None else fair_by_time(fair)
     history = source(quotes, every, storage_options)
-    engine = engine_of(history, guards)
-    view = engine.view(
-        books, sharp, method, commission=commission, kinds=kinds, min_ev=min_ev, min_profit=min_profit,
-        max_hold=max_hold, min_size=min_size, min_middle_ev=min_middle_ev, include=include, keep=True,
-    )  # fmt: skip
-    scan = _Scan(engine, view)
-    with ticking(span(history), progress=progress) as tick:
-        for step in steps(engine, history, fair_at):
-            if step.settles:
-                scan.settle()
-            scan.follow(step.now, step.update)
-            tick(step.now)
+    view = {
+        "books": books, "sharp": sharp, "method": method, "commission": commission,
+        "kinds": kinds if isinstance(kinds, str) else [*kinds], "min_ev": min_ev, "min_profit": min_profit,
+        "max_hold": max_hold, "min_size": min_size, "min_middle_ev": min_middle_ev, "include": include,
+    }  # fmt: skip
+    wanted = _Wanted({name: sendable(value) for name, value in view.items()}, sendable(guards), fair)
+    frames = play(_play, wanted, history, planned(history, wanted, processes, client), progress=progress)
+    return pl.concat(frames).sort("born_at", "kind", "id")
+
+
+class _Wanted(NamedTuple):
+    """What a scan plays a history with; see `scan_history`."""
+
+    view: Mapping[str, Any]
+    guards: Guards
+    fair: Fair
+
+
+def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> pl.DataFrame:
+    fair_at = None if wanted.fair is None else fair_by_time(wanted.fair)
+    engine = engine_of(history, wanted.guards)
+    view = engine.view(**wanted.view, keep=True)
+    scan = _Scan(engine, view, fair_at or (lambda _: engine.fair))
+    for step in steps(engine, history, fair_at):
+        if step.settles:
+            scan.settle()
+        scan.follow(step.now, step.update)
+        tick(step.now, step.prices)
     check_books(engine, view)
     scan.settle(everything=True)
     return scan.frame()

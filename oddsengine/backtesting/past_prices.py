@@ -143,7 +143,7 @@ def _pieces(history: Any, events: "_Events") -> Iterator[pl.DataFrame]:
         for rows in price_rows(past, engine_for(past)):
             yield rows.filter(events.may_mean(rows))
         return
-    for quotes, now in past.pieces:
+    for quotes, now, _ in past.pieces:
         may = events.may_mean(quotes)
         yield _checked(Piece(quotes.filter(may), now[may.to_numpy()]))
 

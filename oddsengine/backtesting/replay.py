@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ _NO_IDS: Words = np.empty(0, np.uint64)
 class ReplayStep(NamedTuple):
     now: int
     update: Update
+    prices: int  # so far
     settles: bool = False  # many quotes have come since the last time: results so far can be processed
 
 
@@ -134,7 +136,9 @@ def engine_of(history: History | Tape, guards: Guards = None, fair: FairTable | 
     Raises `ValueError` if guards are given for a tape.
     """
     if not isinstance(history, Tape):
-        return Engine(guards=guards, fair=fair)
+        engine = Engine(guards=guards, fair=fair)
+        engine.codes([], history.books)
+        return engine
     if guards is not None:
         raise ValueError("a tape is replayed with the guards it was recorded with; guards must be None")
     return engine_for(history, fair=fair)
@@ -153,9 +157,10 @@ def steps(
     engine: Engine, history: History | Tape, fair_at: Callable[[int], FairTable] | None = None
 ) -> Iterator[ReplayStep]:
     """Replay a history through an engine, with each day's constants if they change."""
-    quotes = 0
+    quotes = prices = 0
     for batch, update in _fed(engine, history, fair_at):
-        yield ReplayStep(update.now, update, quotes >= PIECE)
+        prices += batch.quoted.key.size
+        yield ReplayStep(update.now, update, prices, quotes >= PIECE)
         quotes = (quotes if quotes < PIECE else 0) + batch.quoted.key.size
 
 
@@ -173,6 +178,8 @@ def _fed(
         return
     for piece in history.pieces:
         for batch in batches(engine, piece):
+            if not (piece.quotes.height or engine.state.board.partitions.size.any()):
+                return  # nothing can happen any more
             if fair_at is not None:
                 engine.fair = fair_at(batch.now)
             yield batch, engine.feed(batch)
@@ -180,6 +187,10 @@ def _fed(
 
 def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     """Yield the snapshots of a piece as batches; apply each before requesting the next."""
+    moments = np.unique(piece.now) if piece.moments is None else piece.moments
+    if not piece.quotes.height:
+        yield from (_nothing(moment) for moment in moments.tolist())
+        return
     c = checked(piece.quotes)
     code, raw_labels = _raw_labels(c.table)
     engine.expect(raw_labels)
@@ -189,7 +200,11 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     now = piece.now[c.number]
     refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
     known_raw_labels: Any = None
-    for moment, a, b in cuts(now):
+    for moment, a, b in cuts(now, moments):
+        if a == b:
+            yield _nothing(moment, refused)
+            refused = {}
+            continue
         if engine.raw_labels is not known_raw_labels:  # the first snapshot, or the engine has renumbered its codes
             known_raw_labels, terms, names = engine.raw_labels, _none, _none
         terms, names = _more(engine, terms, raw_labels, code[a:b], names, books, book[a:b])
@@ -206,6 +221,12 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
 
 
 _none: Longs = np.empty(0, np.int64)
+_NO_QUOTES = CodedQuotes(_none, np.empty(0), np.empty(0), _none, _none, _none, np.empty(0, np.uint8))
+
+
+def _nothing(moment: int, refused: Mapping[str, int] = MappingProxyType({})) -> Batch:
+    """A batch in which only time passes."""
+    return Batch(moment, [], [], _NO_QUOTES, [], _NO_IDS, [], [], dict(refused))
 
 
 def _more(

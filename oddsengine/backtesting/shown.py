@@ -19,6 +19,7 @@ from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
+from oddsengine.progress import Tick
 from oddsengine.tape import Tape
 
 _EVENT = RAW_LABEL.index("event_id")
@@ -49,7 +50,7 @@ class _Opened(NamedTuple):
 
 def collect_shown(
     history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], delays: tuple[Delay, ...] = (),
-    observations: PriceObservations | None = None, progress: Any = None,
+    observations: PriceObservations | None = None, tick: Tick = lambda *_: None,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:  # fmt: skip
     """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps.
 
@@ -64,7 +65,7 @@ def collect_shown(
     rows: list[tuple[Any, ...]] = []
     count = 0
     engine.keep_promised()
-    for now, update, _ in steps(engine, history):
+    for now, update, prices, _ in steps(engine, history):
         count += 1
         change = update.of(view)
         for ident in change.expired.tolist():
@@ -94,8 +95,7 @@ def collect_shown(
         if observations is not None:
             observations.follow(now, update)
         closes.follow(now)
-        if progress is not None:
-            progress(count)
+        tick(now, prices)
     frame = pl.DataFrame(rows, schema=_SHOWN | dict.fromkeys(PROMISED, pl.Float64), orient="row")
     frame = frame.with_columns(pl.col(PROMISED).fill_nan(None)).hstack(later.columns(len(rows)))
     if opened:

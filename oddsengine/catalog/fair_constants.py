@@ -105,6 +105,14 @@ class FairTable(NamedTuple):
     factor: tuple[float, ...]  # by flag: factor of the confidence
     note: Mapping[str, Any] = MappingProxyType({})  # of a fitted table: games, errors
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, which does not take read-only mappings."""
+        return FairTable, tuple(map(_writable, self))
+
+
+def _writable(value: Any) -> Any:
+    return {key: _writable(of) for key, of in value.items()} if isinstance(value, Mapping) else value
+
 
 @cache
 def fair_table() -> FairTable:

@@ -14,7 +14,6 @@ from oddsengine.commands.output import echo
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.plot import calibration
 from oddsengine.plot.figure import library
-from oddsengine.progress import Progress
 from oddsengine.tables.files import write_table
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
@@ -35,13 +34,12 @@ def audit_command(arguments: argparse.Namespace) -> None:
     history = arguments.history
     if arguments.columns:
         history = read_odds(history, columns=arguments.columns)
-    with Progress("snapshots") as progress:
-        result = audit(
-            history, method=arguments.method, sharp=arguments.sharp, books=arguments.books, include=arguments.include,
-            fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
-            against={Path(path).stem: path for path in arguments.against} or None,
-            progress=lambda count: progress(None, count),
-        )  # fmt: skip
+    result = audit(
+        history, method=arguments.method, sharp=arguments.sharp, books=arguments.books, include=arguments.include,
+        fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
+        against={Path(path).stem: path for path in arguments.against} or None, processes=arguments.processes,
+        progress=True,
+    )  # fmt: skip
     if arguments.shown is not None:
         write_table(result.shown, arguments.shown)
     if arguments.plot is not None:
@@ -70,7 +68,9 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             if arguments.data
             else "give a history, or --data with the data folder of a node"
         )
-    result = calibrate(histories, fair=_table(fair), hours=arguments.hours)
+    result = calibrate(
+        histories, fair=_table(fair), hours=arguments.hours, processes=arguments.processes, progress=True
+    )
     echo(f"{result.games} games with a close; first showings at EV >= 1 of the last third:\n")
     for row in result.comparison.iter_rows(named=True):
         if row["shown"] is None:

@@ -561,6 +561,11 @@ def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> N
     parser.add_argument(
         "--hours", type=_positive, default=72.0, metavar="H", help="maximum hours before the start (default 72)"
     )
+    parser.add_argument(
+        "--processes", type=int, metavar="N",
+        help="how many play the games of a table side by side (default: one per core for half a million rows or more; a "
+        "tape is played in one piece)",
+    )  # fmt: skip
 
 
 _CHECKED = "exit status: 0 if every feed is ok, otherwise 1"

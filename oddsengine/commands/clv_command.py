@@ -83,7 +83,7 @@ def _replayed(history: History | Tape) -> pl.DataFrame:
     with ticking(span(history), progress=True) as tick:
         for step in steps(engine, history):
             recorder.follow(step.update)
-            tick(step.now)
+            tick(step.now, step.prices)
     bets: pl.DataFrame = closings.bets()
     closings.close()
     return bets

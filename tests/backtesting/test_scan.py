@@ -17,7 +17,7 @@ from oddsengine import catalog
 from oddsengine.backtesting import formats, replay
 from oddsengine.backtesting.calibrations import fair_by_time
 from oddsengine.history.archive import rows_of
-from oddsengine.progress import ticking
+from oddsengine.progress import Played, playing, ticking
 from oddsengine.simulate.simulated_books import DEFAULT_BOOKS
 from oddsengine.tables.timestamps import micros
 
@@ -349,9 +349,13 @@ def test_progress_is_reported_of_every_snapshot(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("oddsengine.progress._EVERY", 0.0)
     moments = [micros(datetime(2026, 1, 1, hour, tzinfo=UTC)) for hour in range(4)]
     with ticking((moments[0], moments[-1]), progress=True) as tick:
-        for moment in moments:
-            tick(moment)
+        for number, moment in enumerate(moments, 1):
+            tick(moment, 500 * number)
+    with playing(progress=True) as show:
+        show(Played(0.5, 10, 1234, 3, 8))
     text = shown.getvalue()
     assert " 33 % " in text
-    assert "2026-01-01 03:00  4 snapshots" in text
+    assert "2026-01-01 03:00  2,000 prices" in text
+    assert " 50 % " in text
+    assert "3 of 8 games  1,234 prices" in text
     assert text.endswith("\r\x1b[K")

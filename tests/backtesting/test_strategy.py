@@ -458,7 +458,7 @@ def test_settlement(
 
 def test_a_history_is_played_in_order(past: pl.DataFrame) -> None:
     engine = oe.Engine()
-    moments = [now for now, _, _ in steps(engine, source(past))]
+    moments = [now for now, *_ in steps(engine, source(past))]
     assert moments == sorted(moments)
 
 

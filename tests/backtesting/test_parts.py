@@ -1,0 +1,299 @@
+"""Parts of a history, played side by side, are the history: to the last digit, wherever it is cut."""
+
+import multiprocessing
+import os
+import signal
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from backtesting.test_scan import NEW, OLD, quotes
+from hypothesis import given
+from hypothesis import strategies as st
+from live.test_engine import few
+
+import oddsengine as oe
+from oddsengine import catalog
+from oddsengine.backtesting import formats, parts, replay
+from oddsengine.backtesting.fitting import collect
+from oddsengine.backtesting.processes import play_parts
+from oddsengine.backtesting.replay import source
+from oddsengine.detection.kinds import KINDS
+from oddsengine.progress import Tick
+
+SHARP = ("pinnacle", "circa", "betonline", "draftkings", "fanduel")
+SOFT = ("betmgm", "caesars", "bet365", "betrivers", "draftkings", "fanduel")
+
+
+def spells(seed: int, games: int = 7, books: tuple[str, ...] = SHARP) -> pl.DataFrame:
+    """Games one after the other, each quoted by five books from some hours before its start."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for game in range(games):
+        start = 1_760_000_000 + 9_000 * game + int(rng.integers(600))
+        looks = start - np.arange(20_000, 0, -1_500 + int(rng.integers(300)))
+        for book in books:
+            for market, sides, line in (("moneyline", ("home", "away"), None), ("total", ("over", "under"), 8.5)):
+                chance = 0.5
+                for at, until in zip(looks[:-1].tolist(), looks[1:].tolist(), strict=True):
+                    chance = float(np.clip(chance + rng.normal(0.0, 0.012), 0.2, 0.8))
+                    rows += [
+                        {"event": f"g{game}", "sport": "baseball", "league": "mlb", "home": f"H{game}", "book": book,
+                         "away": f"A{game}", "market": market, "selection": side, "line": line, "odds": 0.96 / part,
+                         "seen_from": at, "seen_to": until, "start": start}
+                        for side, part in zip(sides, (chance, 1.0 - chance), strict=True)
+                    ]  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+@pytest.fixture(scope="module")
+def small() -> Any:
+    """Files are read game by game from fifty spells on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "WHOLE", 50)
+        yield patch
+
+
+def stored(frame: pl.DataFrame, folder: Path) -> pl.LazyFrame:
+    """The same in files."""
+    folder.mkdir(exist_ok=True)
+    for number, some in enumerate(frame.iter_slices(max(frame.height // 3, 1))):
+        some.write_parquet(folder / f"{number}.parquet")
+    return pl.scan_parquet(folder / "*.parquet")
+
+
+def new_from(seconds: int, new: catalog.FairTable = NEW) -> dict[date, Any]:
+    """Other constants after so many seconds."""
+    return {datetime.fromtimestamp(at, UTC): table for at, table in ((0, OLD), (1_760_000_000 + seconds, new))}
+
+
+def same(one: Any, other: Any) -> None:
+    for name in ("shown", "table", "later", "against", "reliability"):
+        assert getattr(one, name).equals(getattr(other, name)), name
+    assert (one.observations, one.waiting) == (other.observations, other.waiting)
+
+
+@few(4)
+@given(st.integers(0, 1000), st.integers(2, 12))
+def test_the_cut_changes_nothing(small: Any, tmp_path_factory: Any, seed: int, count: int) -> None:
+    """Also not that games are read from files one after the other."""
+    frame = spells(seed)
+    lazy = stored(frame, tmp_path_factory.mktemp("spells"))
+    small.setattr(parts, "MOST", -(-frame.height // count))
+    dated: dict[date, Any] = {
+        datetime.fromtimestamp(0, UTC): OLD,
+        datetime.fromtimestamp(1_760_000_000 + 20_000, UTC): NEW,
+    }
+    whole = oe.scan_history(frame, fair=dated)
+    assert whole.height > 5
+    assert oe.scan_history(lazy, fair=dated).equals(whole)
+    audits = [oe.audit(some, delays=["10m", "1h"], include=["one_sided"]) for some in (frame, lazy)]
+    assert audits[0].shown.height > 3
+    same(*audits)
+
+
+def test_constants_are_fitted_to_the_same_rows(small: Any, tmp_path: Path) -> None:
+    frame = spells(4, games=5, books=SOFT)
+    small.setattr(parts, "MOST", frame.height // 3)
+    one, other = (collect(some, catalog.fair_table(), 72.0) for some in (frame, stored(frame, tmp_path)))
+    assert one.height > 20
+    assert other.equals(one)
+
+
+def test_models_are_compared_over_all_parts(small: Any, tmp_path: Path) -> None:
+    frame = spells(3, games=4)
+    small.setattr(parts, "MOST", frame.height // 4)
+    model = frame.select("event", "market", "selection", "line").unique().with_columns(probability=0.5)
+    one, other = (oe.audit(some, against={"coin": model}) for some in (frame, stored(frame, tmp_path)))
+    assert one.against["observations"][0] > 100
+    same(one, other)
+
+
+def test_a_part_has_whole_games_and_all_snapshots_from_its_first_on(small: Any, tmp_path: Path) -> None:
+    small.setattr(parts, "MOST", 1_000_000)
+    frame = spells(1)
+    whole = source(frame)
+    assert isinstance(whole, formats.History)
+    moments = np.unique(np.concatenate([piece.now for piece in whole.pieces]))
+    lazy = formats.Stored(stored(frame, tmp_path), "event", "book", "start", "seen_from", "seen_to", 0)
+    for history in (source(frame), whole._replace(games=lazy)):
+        plan = parts.planned(history, Nothing(), 3)
+        assert len(plan.parts) == plan.processes == 3
+        games = [set(part.events) for part in plan.parts]
+        assert sum(map(len, games)) == len(set.union(*games)) == 7
+        assert sum(part.share for part in plan.parts) == pytest.approx(1.0)
+        for part in plan.parts:
+            rows = next(part.history().pieces)
+            assert set(rows.quotes["event_id"]) <= set(part.events)
+            assert part.moments.tolist() == moments[moments >= rows.now[0]].tolist()
+            assert part.books == list(SHARP)
+
+
+class Nothing(NamedTuple):
+    """What is wanted of a history that is only cut."""
+
+    fair: Any = None
+
+
+def test_what_cannot_be_played_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = quotes(1)
+    engine, writer = oe.resume(tmp_path / "tape")
+    with writer:
+        engine.step(frame.head(20), now=frame["last_seen_at"][19])
+    with pytest.raises(ValueError, match=r"^a tape is played in one piece; processes must be 1$"):
+        oe.audit(tmp_path / "tape", processes=2)
+    with pytest.raises(ValueError, match=r"^a tape is played in one piece; client must be None$"):
+        oe.audit(tmp_path / "tape", client=object())
+    with pytest.raises(ValueError, match=r"^fair cannot be sent to another process; processes must be 1$"):
+        oe.scan_history(frame, fair=lambda _: OLD, processes=2)
+    with pytest.raises(ValueError, match=r"^with client, its workers play the history; processes must be None, got 2$"):
+        oe.audit(frame, processes=2, client=object())
+    for wrong in (0, 65, 2.0, True, "2"):
+        with pytest.raises(ValueError, match=r"^processes must be from 1 to 64, or None for one per core, got "):
+            oe.audit(frame, processes=wrong)  # type: ignore[arg-type]
+    monkeypatch.setattr(parts, "_WORTH", 1)
+    assert parts.planned(source(tmp_path / "tape"), Nothing(), None).parts == []
+    assert parts.planned(source(frame), Nothing(lambda: 0), None).parts == []
+    assert len(parts.planned(source(frame), Nothing(), None).parts) == os.cpu_count() or os.cpu_count() == 1
+    for way, value in (("frozen", True), ("executable", "")):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"sys.{way}", value, raising=False)
+            assert parts.planned(source(frame), Nothing(), None).parts == []
+            with pytest.raises(ValueError, match=r"^this process cannot start others \(.*\); processes must be 1$"):
+                oe.audit(frame, processes=2)
+    empty = frame.clear()
+    assert oe.audit(empty, processes=2).observations == oe.scan_history(empty, processes=3).height == 0
+
+
+def test_the_close_of_a_game_is_by_the_constants_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by those of the time when it was graded, which depends on how much else there was to read."""
+    frame = spells(5, games=3, books=SOFT)
+    nobody = catalog.amended_fair_table({"vote": {"sum_low": 1.2}})
+    dated = new_from(13_500, nobody)  # after the second of three games; the first has no close
+    late = oe.scan_history(frame, fair=dated)
+    has = pl.col("closing_probability").list.first().is_not_null().any()
+    assert late.group_by("event_id").agg(has).sort("event_id")["closing_probability"].to_list() == [False, True, False]
+    monkeypatch.setattr(replay, "PIECE", 1)
+    assert oe.scan_history(frame, fair=dated).equals(late)
+
+
+def test_a_damaged_file(small: Any, tmp_path: Path) -> None:
+    small.setattr(parts, "MOST", 100)
+    lazy = stored(spells(2, games=3), tmp_path)
+    file = tmp_path / "1.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4000] + bytes(4000) + whole[8000:])
+    with pytest.raises(ValueError, match=r"^the history cannot be read: "):
+        oe.audit(lazy)
+
+
+# ---- processes ----
+
+
+def test_processes(tmp_path: Path) -> None:
+    """Four seconds: twice, two processes start and load their kernels."""
+    frame, said = spells(2, games=4), list[int]()
+    whole = oe.audit(frame, progress=said.append)
+    assert said == list(range(1, whole.observations + 1))
+    said.clear()
+    same(
+        oe.audit(frame, processes=2, guards=iter(["outlier"]), progress=said.append),
+        oe.audit(frame, guards=["outlier"]),
+    )
+    assert said[-1] == whole.observations
+    assert said == sorted(said)
+    some = quotes(1).sort("sportsbook", maintain_order=True)
+    wanted = oe.scan_history(some, books=["draftkings", "fanduel"])
+    assert wanted.height > 3
+    lazy = stored(some, tmp_path)
+    assert oe.scan_history(lazy, processes=2, books={"draftkings": 1, "fanduel": 2}.keys()).equals(wanted)
+
+
+class Some(NamedTuple):
+    """A part of something else."""
+
+    number: int
+
+    def alone(self) -> "Some":
+        return self
+
+
+class Ending(Some):
+    """A part that ends the process that reads it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (3,), None
+
+
+def answer(what: str, part: Some, tick: Tick) -> Any:
+    """What a process does with its part."""
+    tick(part.number, 7)
+    if what == "die" and part.number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "raise" and part.number == 1:
+        raise ValueError("the price is wrong")
+    if what == "wait":
+        os.read(os.pipe()[0], 1)
+    return (lambda: 0) if what == "unsent" else 10 * part.number
+
+
+def test_a_process_that_ends_or_fails() -> None:
+    """Six seconds: eight processes."""
+    said = list[tuple[int, ...]]()
+    three = [Some(3), Some(1), Some(2)]
+    assert play_parts(partial(answer, ""), three, 2, lambda *words: said.append(words)) == [30, 10, 20]
+    assert set(said) == {(0, 3, 7), (1, 1, 7), (2, 2, 7)}
+    with pytest.raises(ChildProcessError, match=r"ended \(signal 9\), perhaps for lack of memory; nothing was kept"):
+        play_parts(partial(answer, "die"), [Some(0), Some(1)], 2, print)
+    with pytest.raises(ValueError, match=r"^the price is wrong$"):
+        play_parts(partial(answer, "raise"), [Some(1)], 2, print)
+    with pytest.raises(ChildProcessError, match=r"ended \(exit status 3\)"):
+        play_parts(partial(answer, ""), [Ending(1)], 2, print)
+    with pytest.raises(Exception, match=r"pickle"):
+        play_parts(partial(answer, "unsent"), [Some(1)], 2, print)
+    assert not multiprocessing.active_children()
+
+
+def test_an_interruption_ends_them() -> None:
+    """As Ctrl+C: the processes wait for ever, and none is left."""
+
+    class StopError(Exception):
+        pass
+
+    def stop(*_: int) -> None:
+        raise StopError
+
+    with pytest.raises(StopError):
+        play_parts(partial(answer, "wait"), [Some(0), Some(1)], 2, stop)
+    assert not multiprocessing.active_children()
+
+
+def test_kinds_of_this_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oddsengine.backtesting.processes.KINDS", {**dict.fromkeys(KINDS), "parlays": None})
+    with pytest.raises(ValueError, match=r"^other processes do not have the same kinds of opportunities \(parlays\): "):
+        play_parts(partial(answer, ""), [Some(0)], 1, print)
+
+
+# ---- Dask ----
+
+
+def test_a_client_of_dask(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="`make test-all` installs it")
+    frame, said = spells(4, games=5), list[int]()
+    whole = oe.audit(frame)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        same(oe.audit(frame, client=client, progress=said.append), whole)
+        assert said[-1] == whole.observations
+        lazy = stored(spells(4, games=5, books=SOFT), tmp_path)
+        assert collect(lazy, catalog.fair_table(), 72.0, client=client).equals(
+            collect(lazy, catalog.fair_table(), 72.0)
+        )
+        with pytest.raises(ValueError, match=r"^unknown sportsbook|parlaypete"):
+            oe.audit(frame, books=["parlaypete"], client=client)
