@@ -178,13 +178,17 @@ class Stored(NamedTuple):
 
     def books(self) -> list[str]:
         """As `Held.books`."""
-        rows = self.query.select(
-            book=pl.col(self.book).cast(pl.String), event=_event_of(self.event), first=self.time(self.first)
+        rows = self.query.select(book=pl.col(self.book).cast(pl.String), first=self.time(self.first))
+        begun = _collected(rows.group_by("book").agg(pl.col("first").min()))
+        early = self.query.filter(self.time(self.first).is_in(begun["first"].unique().implode()))  # few rows
+        found = _collected(
+            early.select(
+                book=pl.col(self.book).cast(pl.String), first=self.time(self.first), event=_event_of(self.event)
+            )
         ).with_row_index("row")
-        begun = rows.group_by("book").agg(pl.col("first").min())
-        found = _collected(rows.join(begun, on=["book", "first"]).drop_nulls("book"))
         order = ("first", "row") if self.width else ("first", "event", "row")
-        return found.sort(order)["book"].unique(maintain_order=True).to_list()
+        found = found.join(begun, on=["book", "first"], how="semi").drop_nulls("book").sort(order)
+        return found["book"].unique(maintain_order=True).to_list()
 
     def only(self, events: list[str], starts: tuple[int, int] | None, moments: Longs) -> Held:
         """The quotes of some games, which start between two times."""

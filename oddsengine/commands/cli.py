@@ -563,8 +563,8 @@ def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> N
     )
     parser.add_argument(
         "--processes", type=int, metavar="N",
-        help="how many play the games of a table side by side (default: one per core for half a million rows or more; a "
-        "tape is played in one piece)",
+        help="how many play the games of a table side by side (default: one per core for half a million rows or more; "
+        "a tape is played in one piece)",
     )  # fmt: skip
 
 
