@@ -218,7 +218,8 @@ class Observed(NamedTuple):
         if not some:
             return cls(pl.DataFrame(), pl.DataFrame())
         observations = pl.concat([part.observations for part in some]).sort("t", "price")
-        return cls(pl.concat([part.prices for part in some]).sort("price"), observations)
+        prices = pl.concat([part.prices for part in some]).unique("price", keep="first", maintain_order=True)
+        return cls(prices.sort("price"), observations)
 
 
 def judged(

@@ -23,7 +23,7 @@ from oddsengine.backtesting.delays import Delay, read_delays
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices
 from oddsengine.backtesting.parts import Plan, planned, play, sendable
-from oddsengine.backtesting.replay import check_books, engine_of, source
+from oddsengine.backtesting.replay import check_books, engine_of, known_results, opened, recorded_fair
 from oddsengine.backtesting.shown import collect_shown
 from oddsengine.catalog.fair_constants import FLAGS
 from oddsengine.catalog.reasons import Guards
@@ -163,6 +163,7 @@ def audit(
     ----------
     history
         A frame or path of spells, openings or quotes, or the folder of a tape; see `oddsengine.backtesting.formats`.
+        Or a list, such as the tapes of a node: each is played by an engine of its own, and a price counts once.
     method, sharp, books
         The fair price to audit, as for `find_ev`; by default the fair price at the close, or "power" with `sharp`.
     guards, fair
@@ -206,15 +207,15 @@ def audit(
     asked, rivals, more = read_delays(delays), read_rivals(against), included(include)
     if rivals and (method or sharp):
         raise ValueError("against compares with the fair price at the close; method and sharp must be None")
-    replayed = source(history)
-    table = fair or (replayed.fair if isinstance(replayed, Tape) else None) or catalog.fair_table()
-    results, stats = (None, None) if isinstance(replayed, Tape) else (replayed.results, replayed.stats)
+    histories = opened(history)
+    table = fair or recorded_fair(histories) or catalog.fair_table()
+    results, stats = known_results(histories)
     wanted = _Wanted(
         method, sendable(sharp), sendable(books), sendable(guards), table, more, hours, asked, observed=bool(rivals)
     )
-    plan = planned(replayed, wanted, processes, client)
-    found = _Played.joined(play(_play, wanted, replayed, plan, progress=progress), plan)
-    prices, closes = found.prices.sort("t", "ident", "threshold"), found.closes
+    plan = planned(histories, wanted, processes, client)
+    found = _Played.joined(play(_play, wanted, histories, plan, progress=progress), plan)
+    prices, closes = found.prices, found.closes
     waits = pl.col("event_start_time").to_physical() > found.now + _BEGUN_US
     for known in (results, stats):
         if known is not None:  # whatever happened is over
@@ -258,13 +259,17 @@ class _Played(NamedTuple):
     @classmethod
     def joined(cls, parts: "Sequence[_Played]", plan: Plan) -> "_Played":
         """What all parts showed."""
-        prices = [part.prices for part in parts if part.prices.height] or [parts[0].prices]
+        some = pl.concat([part.prices for part in parts if part.prices.height] or [parts[0].prices])
+        some = some.sort("t", "ident", "threshold")
         closes = [part.closes for part in parts if part.closes is not None]
+        last = pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id")  # of tapes that share a game
         return cls(
-            pl.concat(prices), pl.concat(closes) if closes else None,
-            max((part.moments.size for part in plan.parts), default=parts[0].snapshots),
-            max(part.now for part in parts), Observed.joined(part.observed for part in parts),
-        )  # fmt: skip
+            some.unique(["ident", "threshold"], keep="first", maintain_order=True),
+            pl.concat(closes).filter(last) if closes else None,
+            plan.snapshots or parts[0].snapshots,
+            max(part.now for part in parts),
+            Observed.joined(part.observed for part in parts),
+        )
 
 
 def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:

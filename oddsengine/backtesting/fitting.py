@@ -27,7 +27,7 @@ from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import ids_of
 from oddsengine.backtesting.parts import planned, play
-from oddsengine.backtesting.replay import engine_of, source, steps
+from oddsengine.backtesting.replay import engine_of, opened, recorded_fair, steps
 from oddsengine.catalog.fair_constants import OTHER, FairTable
 from oddsengine.columns import Floats
 from oddsengine.history.closing_consensus import Position, closing_logits, votes_at
@@ -76,7 +76,7 @@ def calibrate(
     hours
         Use snapshots at most this long before the start.
     processes, client, progress
-        As for `audit`, for each history.
+        As for `audit`.
 
     Raises
     ------
@@ -94,12 +94,9 @@ def calibrate(
     >>> fit.games, fit.kept, sorted(fit.errors)
     (76, False, ['momentum_near', 'own_weight'])
     """
-    histories = [source(one) for one in (history if isinstance(history, list | tuple) else [history])]
-    recorded = next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)
-    table = fair or recorded or catalog.fair_table()
-    rows = pl.concat(
-        [collect(one, table, hours, processes=processes, client=client, progress=progress) for one in histories]
-    )
+    histories = opened(history)
+    table = fair or recorded_fair(histories) or catalog.fair_table()
+    rows = collect(histories, table, hours, processes=processes, client=client, progress=progress)
     games = rows["event"].n_unique()
     if games < LEAST_GAMES:
         raise ValueError(f"calibrate requires at least {LEAST_GAMES} games with a close, got {games}")
@@ -138,8 +135,8 @@ def collect(
     progress: bool | Callable[[int], None] = False,
 ) -> pl.DataFrame:  # fmt: skip
     """Collect the rows of a fit, in logits: keys, m, x_j - m over (base + n), momentum, fresh movers, close."""
-    replayed, wanted = source(history), _Wanted(table, hours)
-    parts = play(_play, wanted, replayed, planned(replayed, wanted, processes, client), progress=progress)
+    histories, wanted = opened(history), _Wanted(table, hours)
+    parts = play(_play, wanted, histories, planned(histories, wanted, processes, client), progress=progress)
     looks, boards = [rows for part in parts for rows in part.rows], [part.closes for part in parts]
     some = [board for board in boards if board is not None]
     if not some or not looks:

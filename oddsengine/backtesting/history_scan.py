@@ -22,7 +22,7 @@ from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import closing_probabilities
 from oddsengine.backtesting.parts import planned, play, sendable
-from oddsengine.backtesting.replay import check_books, engine_of, source, steps
+from oddsengine.backtesting.replay import check_books, engine_of, opened, steps
 from oddsengine.board.facts import Facts, moments_of
 from oddsengine.board.open import NEW, Hits
 from oddsengine.catalog import FairTable
@@ -308,7 +308,7 @@ def scan_history(
     quotes
         A history: a frame (spells, openings, or an odds table with `recorded_at`, else `last_seen_at` or `timestamp`),
         a lazy query, a file, folder, pattern or URL of Parquet, a Delta table, seasons of football-data.co.uk, or the
-        folder of a tape. Every row must have a time.
+        folder of a tape; or a list of them. Every row must have a time.
     books, sharp, method, kinds, min_ev, min_profit, max_hold, min_size, min_middle_ev, include, commission
         As for `Engine.view`: EV is measured against the fair price at the close unless `sharp` or another
         `method` is given; `include` adds +EV bets that are ``suspect`` or ``one_sided``, with these flags.
@@ -349,14 +349,14 @@ def scan_history(
     >>> scan_history(quotes, kinds=["arbitrage"]).select("kind", pl.col("best").round(2), "died_at").rows()
     [('arbitrage', 3.73, datetime.datetime(2026, 1, 1, 12, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC')))]
     """
-    history = source(quotes, every, storage_options)
+    histories = opened(quotes, every, storage_options)
     view = {
         "books": books, "sharp": sharp, "method": method, "commission": commission,
         "kinds": kinds if isinstance(kinds, str) else [*kinds], "min_ev": min_ev, "min_profit": min_profit,
         "max_hold": max_hold, "min_size": min_size, "min_middle_ev": min_middle_ev, "include": include,
     }  # fmt: skip
     wanted = _Wanted({name: sendable(value) for name, value in view.items()}, sendable(guards), fair)
-    frames = play(_play, wanted, history, planned(history, wanted, processes, client), progress=progress)
+    frames = play(_play, wanted, histories, planned(histories, wanted, processes, client), progress=progress)
     return pl.concat(frames).sort("born_at", "kind", "id")
 
 

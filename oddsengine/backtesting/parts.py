@@ -3,12 +3,13 @@
 Games do not depend on each other, only on time: a part has the games that start in a stretch of time, and its board
 sees every snapshot of the history from its first quote until it is empty, so it shows what the board of all games
 shows, to the last digit. Games that start one after the other are quoted at about the same time: so a part has few
-snapshots in which only time passes.
+snapshots in which only time passes. A tape is a part: each begins with an empty board.
 
 **Memory.** A part of a table in files has at most about `MOST` rows, and each process holds one part, its board and
 what was found in it. The process that cuts holds the list of games, the times of all snapshots and the results.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -33,7 +34,7 @@ _WORTH = 500_000  # rows: fewer take less time than processes to start
 class Part(NamedTuple):
     """Some games of a history."""
 
-    games: Held | Stored
+    table: Held | Stored
     events: list[str]
     starts: tuple[int, int] | None  # of these games: the first and last; None if it is unknown of one
     moments: Longs  # the snapshots of the whole history, from the first of this part on
@@ -43,21 +44,68 @@ class Part(NamedTuple):
 
     def history(self) -> History:
         """These games alone, without their results."""
-        held = self.games.only(self.events, self.starts, self.moments)
+        held = self.table.only(self.events, self.starts, self.moments)
         return History(held.pieces(self.moments), _ends(self.moments), None, books=self.books)
 
     def alone(self) -> "Part":
         """The same without other games, for another process."""
-        if isinstance(self.games, Stored):
+        if isinstance(self.table, Stored):
             return self
-        return self._replace(games=self.games.only(self.events))
+        return self._replace(table=self.table.only(self.events))
+
+    @property
+    def ends(self) -> int:
+        """Time of the last snapshot."""
+        return int(self.moments[-1])
+
+    @property
+    def games(self) -> int:
+        """How many games it has."""
+        return self.begins.size
+
+    def played(self, now: int) -> tuple[float, int]:
+        """Fraction of the snapshots, and games that have begun, at a time."""
+        upto = int(np.searchsorted(self.moments, now, side="right"))
+        return upto / self.moments.size, int(np.searchsorted(self.begins, now, side="right"))
+
+
+class Taped(NamedTuple):
+    """A tape, which is not cut."""
+
+    path: str
+    since: int
+    until: int
+    share: float
+
+    def history(self) -> Tape:
+        """The tape."""
+        return Tape(self.path)
+
+    def alone(self) -> "Taped":
+        """The same: a process reads it itself."""
+        return self
+
+    @property
+    def ends(self) -> int:
+        """Time of the last snapshot."""
+        return self.until
+
+    @property
+    def games(self) -> int:
+        """How many games it has, which are not counted."""
+        return 0
+
+    def played(self, now: int) -> tuple[float, int]:
+        """Fraction and games that have been played at a time."""
+        return (now - self.since) / max(self.until - self.since, 1), 0
 
 
 class Plan(NamedTuple):
-    """How a history is played."""
+    """How histories are played."""
 
     processes: int
-    parts: list[Part]  # none: as a whole, in this process
+    parts: Sequence[Part | Taped]  # none: one history, as a whole, in this process
+    snapshots: int = 0  # of all histories, if there are parts
     client: Any = None  # of Dask, instead of processes
 
 
@@ -65,9 +113,10 @@ Play = Callable[[W, History | Tape, Tick], R]
 
 
 def play(
-    how: Play[W, R], wanted: W, history: History | Tape, plan: Plan, *, progress: bool | Callable[[int], None]
+    how: Play[W, R], wanted: W, histories: Sequence[History | Tape], plan: Plan, *,
+    progress: bool | Callable[[int], None],
 ) -> list[R]:  # fmt: skip
-    """Play a history whole or in parts, and return what each showed.
+    """Play histories whole or in parts, and return what each showed.
 
     Parameters
     ----------
@@ -75,17 +124,18 @@ def play(
         A function of a module: it plays a history, and calls the last argument after each snapshot.
     wanted
         What it plays with.
-    history, plan
-        The history, and how it is played; see `planned`.
+    histories, plan
+        The histories, and how they are played; see `planned`.
     progress
         True: a bar. A function: called with the number of snapshots, of parts with that of an average game.
     """
     parts, function = plan.parts, partial(_play_part, how, wanted)
     if not parts:
+        (history,) = histories
         with ticking(span(history), progress=progress) as tick:
             return [how(wanted, history, tick)]
     with playing(progress=progress) as show:
-        so_far = _SoFar(parts, show)
+        so_far = _SoFar(plan, show)
         if plan.client is not None:
             return play_tasks(function, parts, plan.client, so_far.tick)
         if plan.processes > 1:
@@ -96,22 +146,19 @@ def play(
 class _SoFar:
     """How far each part is."""
 
-    def __init__(self, parts: Sequence[Part], show: Callable[[Played], None]) -> None:
-        self._parts, self._show = parts, show
-        self._done, self._prices, self._games = [0.0] * len(parts), [0] * len(parts), [0] * len(parts)
-        self._snapshots = max(part.moments.size for part in parts)
+    def __init__(self, plan: Plan, show: Callable[[Played], None]) -> None:
+        self._plan, self._show = plan, show
+        self._played, self._prices = [(0.0, 0) for _ in plan.parts], [0 for _ in plan.parts]
 
     def tick(self, number: int, now: int, prices: int) -> None:
-        part = self._parts[number]
-        upto = int(np.searchsorted(part.moments, now, side="right"))
-        self._done[number], self._prices[number] = part.share * upto / part.moments.size, prices
-        self._games[number] = int(np.searchsorted(part.begins, now, side="right"))
-        done = min(sum(self._done), 1.0)
-        games = sum(each.begins.size for each in self._parts)
-        self._show(Played(done, round(done * self._snapshots), sum(self._prices), sum(self._games), games))
+        parts = self._plan.parts
+        self._played[number], self._prices[number] = parts[number].played(now), prices
+        done = min(sum(part.share * of for part, (of, _) in zip(parts, self._played, strict=True)), 1.0)
+        snapshots, games = round(done * self._plan.snapshots), sum(some for _, some in self._played)
+        self._show(Played(done, snapshots, sum(self._prices), games, sum(part.games for part in parts)))
 
 
-def _play_part(how: Play[W, R], wanted: W, part: Part, tick: Tick) -> R:
+def _play_part(how: Play[W, R], wanted: W, part: Part | Taped, tick: Tick) -> R:
     prices = 0
 
     def counted(now: int, so_far: int) -> None:
@@ -120,47 +167,74 @@ def _play_part(how: Play[W, R], wanted: W, part: Part, tick: Tick) -> R:
         tick(now, so_far)
 
     found = how(wanted, part.history(), counted)
-    tick(int(part.moments[-1]), prices)  # its board was empty before
+    tick(part.ends, prices)  # its board may have been empty before
     return found
 
 
-def planned(history: History | Tape, wanted: NamedTuple, processes: int | None, client: Any = None) -> Plan:
-    """How a history is played by so many processes, None being one per core where that is worth it.
+def planned(
+    histories: Sequence[History | Tape], wanted: NamedTuple, processes: int | None, client: Any = None
+) -> Plan:  # fmt: skip
+    """How histories are played by so many processes, None being one per core where that is worth it.
 
     Raises
     ------
     ValueError
-        If `processes` is invalid, or more than 1 for a history that cannot be cut, or where processes cannot be
-        started, or for something wanted that cannot be sent to another process.
+        If there is no history, `processes` is invalid, or more than 1 for a history that cannot be cut, or where
+        processes cannot be started, or for something wanted that cannot be sent to another process.
     """
+    if not histories:
+        raise ValueError("there must be a history, got an empty list")
     count = check_processes(processes)
     if client is not None:
         if processes not in (None, 1):
             raise ValueError(f"with client, its workers play the history; processes must be None, got {processes}")
-        why = _why_whole(history) or _unsent(wanted)
+        why = _why_whole(histories) or _unsent(wanted)
         count = 1 if why else sum(client.nthreads().values())
     else:
-        why = "" if count == 1 else _why_whole(history) or may_start() or _unsent(wanted)
+        why = "" if count == 1 else _why_whole(histories) or may_start() or _unsent(wanted)
     if why and (client is not None or processes is not None):
         raise ValueError(f"{why}; {'client must be None' if client is not None else 'processes must be 1'}")
     if why:
         count = 1
-    games = None if isinstance(history, Tape) else history.games
-    in_memory = isinstance(games, Held)
-    if games is None or (count == 1 and not (isinstance(games, Stored) and not games.width)):
+    several = len(histories) > 1
+    plans = [_parts(each, 1 if several else count, whole=several) for each in histories]
+    quotes = sum(rows for _, rows, _ in plans)
+    if not several and processes is None and client is None and quotes < _WORTH and not _is_large(histories[0]):
         return Plan(1, [])
+    parts = [part._replace(share=part.share * rows / max(quotes, 1)) for some, rows, _ in plans for part in some]
+    return Plan(count, parts, sum(snapshots for *_, snapshots in plans), client)
+
+
+def _is_large(history: History | Tape) -> bool:
+    """Whether it must be read in parts even by one process."""
+    return isinstance(history, History) and isinstance(history.games, Stored) and not history.games.width
+
+
+def _parts(history: History | Tape, count: int, *, whole: bool) -> tuple[list[Part] | list[Taped], int, int]:
+    """The parts of a history, and the numbers of its rows and snapshots; no parts if it is played in one piece.
+
+    With `whole`, it is one part at least.
+    """
+    if isinstance(history, Tape):
+        if not whole:
+            return [], 0, 0
+        return [Taped(os.fspath(history.path), *span(history), 1.0)], history.quotes, history.steps
+    games = history.games
+    if games is None or (count == 1 and not whole and not _is_large(history)):
+        return [], 0, 0
     listing = games.listing()
     rows = int(listing["quotes"].sum())
-    if processes is None and client is None and rows < _WORTH:
-        return Plan(1, [])
-    parts = _cut(games, listing, count if in_memory else max(count, -(-rows // MOST)), rows)
-    return Plan(count, parts if len(parts) > 1 or not in_memory else [], client)
+    parts = _cut(games, listing, count if isinstance(games, Held) else max(count, -(-rows // MOST)), rows)
+    if len(parts) == 1 and not whole and not _is_large(history):
+        return [], 0, 0
+    return parts, rows, max((part.moments.size for part in parts), default=0)
 
 
-def _why_whole(history: History | Tape) -> str:
-    if isinstance(history, Tape):
+def _why_whole(histories: Sequence[History | Tape]) -> str:
+    if len(histories) == 1 and isinstance(histories[0], Tape):
         return "a tape is played in one piece"
-    return "" if history.games is not None else "this history is played in one piece"
+    cut = all(isinstance(each, Tape) or each.games is not None for each in histories)
+    return "" if cut else "this history is played in one piece"
 
 
 def _unsent(wanted: NamedTuple) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -104,6 +104,27 @@ def _are_seasons(path: str) -> bool:
         return False
     with files[0].open("rb") as file:
         return is_season(file.read(_HEADER))
+
+
+def opened(
+    history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None
+) -> list[History | Tape]:  # fmt: skip
+    """Open a history or a list of them; see `source`."""
+    several = history if isinstance(history, list | tuple) else [history]
+    return [source(one, every, storage_options) for one in several]
+
+
+def recorded_fair(histories: Sequence[History | Tape]) -> FairTable | None:
+    """The constants that the last of some tapes was recorded with."""
+    return next((one.fair for one in reversed(histories) if isinstance(one, Tape) and one.fair is not None), None)
+
+
+def known_results(histories: Sequence[History | Tape]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+    """The final scores and the players' numbers that histories have; None if none has."""
+    known = [one for one in histories if isinstance(one, History)]
+    columns = ([one.results for one in known], [one.stats for one in known])
+    results, stats = ([each for each in some if each is not None] for some in columns)
+    return (pl.concat(results) if results else None), (pl.concat(stats) if stats else None)
 
 
 def cadence(history: History | Tape) -> tuple[History | Tape, float]:

@@ -33,7 +33,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
             raise ValueError(str(error)) from None
     history = arguments.history
     if arguments.columns:
-        history = read_odds(history, columns=arguments.columns)
+        history = [read_odds(path, columns=arguments.columns) for path in history]
     result = audit(
         history, method=arguments.method, sharp=arguments.sharp, books=arguments.books, include=arguments.include,
         fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,

@@ -513,7 +513,7 @@ def _add_grade(parser: argparse.ArgumentParser) -> None:
 
 def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=audit.audit_command)
-    _add_history(parser)
+    _add_history(parser, nargs="+")
     _add_shared(parser, "--columns")
     parser.add_argument(
         "--method",

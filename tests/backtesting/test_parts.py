@@ -121,12 +121,14 @@ def test_a_part_has_whole_games_and_all_snapshots_from_its_first_on(small: Any, 
     moments = np.unique(np.concatenate([piece.now for piece in whole.pieces]))
     lazy = formats.Stored(stored(frame, tmp_path), "event", "book", "start", "seen_from", "seen_to", 0)
     for history in (source(frame), whole._replace(games=lazy)):
-        plan = parts.planned(history, Nothing(), 3)
-        assert len(plan.parts) == plan.processes == 3
-        games = [set(part.events) for part in plan.parts]
+        plan = parts.planned([history], Nothing(), 3)
+        some = [part for part in plan.parts if isinstance(part, parts.Part)]
+        assert len(some) == len(plan.parts) == plan.processes == 3
+        assert plan.snapshots == moments.size
+        games = [set(part.events) for part in some]
         assert sum(map(len, games)) == len(set.union(*games)) == 7
-        assert sum(part.share for part in plan.parts) == pytest.approx(1.0)
-        for part in plan.parts:
+        assert sum(part.share for part in some) == pytest.approx(1.0)
+        for part in some:
             rows = next(part.history().pieces)
             assert set(rows.quotes["event_id"]) <= set(part.events)
             assert part.moments.tolist() == moments[moments >= rows.now[0]].tolist()
@@ -148,6 +150,8 @@ def test_what_cannot_be_played_side_by_side(tmp_path: Path, monkeypatch: pytest.
         oe.audit(tmp_path / "tape", processes=2)
     with pytest.raises(ValueError, match=r"^a tape is played in one piece; client must be None$"):
         oe.audit(tmp_path / "tape", client=object())
+    with pytest.raises(ValueError, match=r"^there must be a history, got an empty list$"):
+        oe.audit([])
     with pytest.raises(ValueError, match=r"^fair cannot be sent to another process; processes must be 1$"):
         oe.scan_history(frame, fair=lambda _: OLD, processes=2)
     with pytest.raises(ValueError, match=r"^with client, its workers play the history; processes must be None, got 2$"):
@@ -156,13 +160,13 @@ def test_what_cannot_be_played_side_by_side(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(ValueError, match=r"^processes must be from 1 to 64, or None for one per core, got "):
             oe.audit(frame, processes=wrong)  # type: ignore[arg-type]
     monkeypatch.setattr(parts, "_WORTH", 1)
-    assert parts.planned(source(tmp_path / "tape"), Nothing(), None).parts == []
-    assert parts.planned(source(frame), Nothing(lambda: 0), None).parts == []
-    assert len(parts.planned(source(frame), Nothing(), None).parts) == os.cpu_count() or os.cpu_count() == 1
+    assert parts.planned([source(tmp_path / "tape")], Nothing(), None).parts == []
+    assert parts.planned([source(frame)], Nothing(lambda: 0), None).parts == []
+    assert len(parts.planned([source(frame)], Nothing(), None).parts) == os.cpu_count() or os.cpu_count() == 1
     for way, value in (("frozen", True), ("executable", "")):
         with monkeypatch.context() as patch:
             patch.setattr(f"sys.{way}", value, raising=False)
-            assert parts.planned(source(frame), Nothing(), None).parts == []
+            assert parts.planned([source(frame)], Nothing(), None).parts == []
             with pytest.raises(ValueError, match=r"^this process cannot start others \(.*\); processes must be 1$"):
                 oe.audit(frame, processes=2)
     empty = frame.clear()
@@ -189,6 +193,36 @@ def test_a_damaged_file(small: Any, tmp_path: Path) -> None:
     file.write_bytes(whole[:4000] + bytes(4000) + whole[8000:])
     with pytest.raises(ValueError, match=r"^the history cannot be read: "):
         oe.audit(lazy)
+
+
+# ---- several histories ----
+
+
+def two_tapes(folder: Path) -> list[Path]:
+    """A node that starts again in the middle of some games."""
+    frame = spells(6, games=4)
+    snapshots = list(source(frame).snapshots)  # type: ignore[union-attr]
+    tapes = [folder / "first", folder / "second"]
+    for path, some in zip(tapes, (snapshots[:25], snapshots[25:]), strict=True):
+        engine, writer = oe.resume(path)
+        with writer:
+            for snapshot in some:
+                engine.step(snapshot.quotes, snapshot.now)
+    return tapes
+
+
+def test_a_price_of_several_tapes_counts_once(tmp_path: Path) -> None:
+    tapes, said = two_tapes(tmp_path), list[int]()
+    each = [oe.audit(path) for path in tapes]
+    both = oe.audit(tapes, progress=said.append)
+    assert both.observations == sum(one.observations for one in each) == said[-1]
+    assert said == sorted(said)
+    key = ["event", "market", "selection", "line", "book", "threshold"]
+    assert both.shown.select(key).is_unique().all()
+    assert {*each[1].shown.select(key).rows()} <= {*both.shown.select(key).rows()}
+    assert both.shown.height > each[0].shown.height + each[1].shown.height  # games wait for the second one
+    assert both.shown["worth"].count() > 3
+    assert oe.scan_history(tapes).height == sum(oe.scan_history(path).height for path in tapes)
 
 
 # ---- processes ----
@@ -295,5 +329,7 @@ def test_a_client_of_dask(tmp_path: Path) -> None:
         assert collect(lazy, catalog.fair_table(), 72.0, client=client).equals(
             collect(lazy, catalog.fair_table(), 72.0)
         )
+        tapes = two_tapes(tmp_path / "tapes")
+        same(oe.audit(tapes, client=client), oe.audit(tapes))
         with pytest.raises(ValueError, match=r"^unknown sportsbook|parlaypete"):
             oe.audit(frame, books=["parlaypete"], client=client)
