@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# Three on two cores: tests also wait, for sockets, clocks and other processes.
-WORKERS ?= 3
+# One on each of two cores. A third would wait less, but takes ten seconds to import, load the kernels and start its own processes.
+WORKERS ?= 2
 # What `make bench` runs, such as benchmarks/bench_odds.py, and what `make bench-compare` compares: the last two runs.
 BENCH ?= benchmarks
 RUNS ?= $(shell ls -tr .benchmarks/*/*.json 2>/dev/null | tail -n 2)
