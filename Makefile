@@ -86,7 +86,7 @@ check: setup ## lint, check the format and the types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-test: check pytest ## all checks, and the tests that are not slow (four minutes on two idle cores)
+test: check pytest ## all checks, and the tests that are not slow (five minutes on two idle cores)
 
 pytest: setup
 	TESTS=quick $(PYTEST) --times=build/times.quick
