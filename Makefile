@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# Three on two cores: tests also wait, for sockets, clocks and other processes.
-WORKERS ?= 3
+# One on each of two cores. A third would wait less, but takes ten seconds to import, load the kernels and start its own processes.
+WORKERS ?= 2
 # What `make bench` runs, such as benchmarks/bench_odds.py, and what `make bench-compare` compares: the last two runs.
 BENCH ?= benchmarks
 RUNS ?= $(shell ls -tr .benchmarks/*/*.json 2>/dev/null | tail -n 2)
@@ -86,7 +86,7 @@ check: setup ## lint, check the format and the types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-test: check pytest ## all checks, and the tests that are not slow (four minutes on two idle cores)
+test: check pytest ## all checks, and the tests that are not slow (five minutes on two idle cores)
 
 pytest: setup
 	TESTS=quick $(PYTEST) --times=build/times.quick

@@ -204,7 +204,11 @@ def test_without_the_extra_a_plot_names_it(site: Path) -> None:
     assert (done.returncode, done.stderr) == (2, f"oddsengine audit: {sentence}\n")
 
 
-@pytest.mark.parametrize("words", [("serve", "--demo"), ("serve",), ("feeds", "check")], ids=" ".join)
+# With `--demo` .ci/smoke asks the same of each wheel.
+@pytest.mark.parametrize(
+    "words", [pytest.param(("serve", "--demo"), marks=pytest.mark.exhaustive), ("serve",), ("feeds", "check")],
+    ids=" ".join,
+)  # fmt: skip
 def test_without_the_extra_a_command_of_the_service_names_it(site: Path, words: tuple[str, ...]) -> None:
     done = command(site, *words)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import affected, sharing, times
+from support.forking import ran
 
 ROOT = Path(__file__).parents[1]
 # What a pytest of its own needs: other plugins take a second in each of its processes.
@@ -56,6 +57,12 @@ def test_a_test_has_its_own_seconds_and_its_part_of_what_it_shares(tmp_path: Pat
     assert found["test_it.py::test_one"] >= 0.4
     assert found["test_it.py::test_two"] >= 0.3
     assert sum(found.values()) >= 0.7
+
+
+def test_what_a_forked_process_takes_is_counted_when_it_has_ended() -> None:
+    before = times.processor_s()
+    assert ran("import time\nwhile time.process_time() < 0.3: pass").returncode == 0
+    assert times.processor_s() >= before + 0.3
 
 
 def test_a_comparison_knows_that_one_run_was_slower() -> None:

@@ -157,7 +157,8 @@ def check_sums(g: Groups, prob: Floats, describe: Callable[[int], str]) -> None:
     total = np.add.reduceat(of_outcome, g.segments[:-1].astype(np.int64)) if filled.size else np.empty(0)
     wrong = np.flatnonzero(np.abs(total - 1.0) > _MOST_OFF)
     if wrong.size:
-        about = describe(int(g.row[g.rows[g.segments[wrong[0]]]]))
+        row = g.rows[g.segments[wrong[0]]]
+        about = describe(int(g.row[row]))
         raise OddsError(f"model: the probabilities of the outcomes of {about} must sum to 1, got {total[wrong[0]]:.4g}")
 
 

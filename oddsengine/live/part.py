@@ -87,7 +87,8 @@ class Found(NamedTuple):
     def candidates(self, g: Groups, where: Scope) -> Candidates:
         """The same as candidates of the finders that share a sweep, within their scope."""
         markets = g.threshold.size
-        pairs = g.market[self.legs[self.kind == KINDS.code("middles"), :2]].astype(np.int64)
+        legs = self.legs[self.kind == KINDS.code("middles"), :2]
+        pairs = g.market[legs].astype(np.int64)
         low, high = np.divmod(distinct(pairs[:, 0] * markets + pairs[:, 1]), max(markets, 1))
         sums = np.flatnonzero(where.markets)
         edges = distinct(g.market[self.legs[self.kind == KINDS.code("ev"), 0]]).astype(np.int64)

@@ -270,7 +270,8 @@ def _hits(
     n = sum(sizes)
     kind = np.repeat(np.array([code for code, _ in parts], np.uint8), sizes)
     who = np.concatenate([part.who for _, part in parts])
-    partition = some.partitions[some.ladder_partition[g.ladder[np.concatenate([part.market for _, part in parts])]]]
+    ladder = g.ladder[np.concatenate([part.market for _, part in parts])]
+    partition = some.partitions[some.ladder_partition[ladder]]
     legs, shown, own = np.full((n, LEGS), -1, np.int32), np.zeros(n, np.uint64), np.zeros(n, np.uint8)
     promised = np.full((n, len(PROMISED)), np.nan) if promises else None
     for code, part in parts:

@@ -37,7 +37,8 @@ class ModelPrices:
         at = np.minimum(np.searchsorted(self.outcome, key), max(self.outcome.size - 1, 0))
         known = self.outcome[at] == key if self.outcome.size else np.zeros(key.size, bool)
         prob, error = np.full(key.size, np.nan), np.full(key.size, np.nan)
-        prob[known], error[known] = self.prob[at[known]], self.error[at[known]]
+        found = at[known]
+        prob[known], error[known] = self.prob[found], self.error[found]
         return of_segments(g, prob, error)
 
 

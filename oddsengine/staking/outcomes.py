@@ -123,12 +123,13 @@ def factors(table: OddsTable, prob: Floats, error: Floats, odds: Floats) -> list
             factor = _exclusive(targets[market[bets[0]]], side[bets], bets, 2)
             tied.setdefault(event_id, []).append(factor._replace(law="unknown"))
             continue
-        kind = identity.kinds[g.kind[g.ladder[g.market[place[members[0]]]]]]
+        ladder = int(g.ladder[market[members[0]]])
+        kind = identity.kinds[g.kind[ladder]]
         law = "score" if key[0] == "score" else "number" if kind.has_line else "outcome"
         factor = _of_markets(identity, place[bets], bets, targets)._replace(law=law)
         if key[0] == "score":
             of_event[event_id] = factor
-        elif _has_law(identity, int(g.ladder[g.market[place[members[0]]]])):
+        elif _has_law(identity, ladder):
             made.append(factor)
         else:
             tied.setdefault(event_id, []).append(factor)

@@ -111,9 +111,11 @@ class Forked:
             if self.returncode is None:
                 if not select.select([self._status], [], [], timeout)[0]:
                     raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-                found = os.read(self._status, _NUMBER)  # nothing, if the process that forked it was killed
+                found = os.read(self._status, 2 * _NUMBER)  # nothing, if the process that forked it was killed
                 os.close(self._status)
-                self.returncode = os.waitstatus_to_exitcode(int.from_bytes(found) if found else int(signal.SIGKILL))
+                status, spent = int.from_bytes(found[:_NUMBER]), int.from_bytes(found[_NUMBER:])
+                self.returncode = os.waitstatus_to_exitcode(status if found else int(signal.SIGKILL))
+                _spent.append(spent / 1e6)
             return self.returncode
 
     def poll(self) -> int | None:
@@ -150,6 +152,13 @@ class Forked:
             file.close()
         return said.get(id(self.stdout), ""), said.get(id(self.stderr), "")
 
+
+def forked_s() -> float:
+    """Processor seconds of all forked processes that have ended: they are not children of this process."""
+    return sum(_spent)
+
+
+_spent: list[float] = []
 
 # ---- the process that forks ----
 
@@ -234,9 +243,11 @@ def _fork(asked: socket.socket) -> tuple[str, list[str]] | None:
         ready, _, _ = select.select([asked.fileno(), woken], [], [])
         if woken in ready:
             os.read(woken, 4096)
-            while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                os.write(running[ended[0]], ended[1].to_bytes(_NUMBER))
-                os.close(running.pop(ended[0]))
+            while running and (ended := os.wait4(-1, os.WNOHANG))[0]:
+                number, status, used = ended
+                spent = round((used.ru_utime + used.ru_stime) * 1e6)
+                os.write(running[number], status.to_bytes(_NUMBER) + spent.to_bytes(_NUMBER))
+                os.close(running.pop(number))
         if asked.fileno() not in ready:
             continue
         try:

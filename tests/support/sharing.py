@@ -1,7 +1,7 @@
 """Workers divide the files before they collect: each file is imported in one of them, instead of in all.
 
-pytest -n 3                     each has about the same seconds to do, by the record of times
-pytest -n 3 --shuffle SEED      the same in a random order, with random neighbours
+pytest -n 2                     each has about the same seconds to do, by the record of times
+pytest -n 2 --shuffle SEED      the same in a random order, with random neighbours
 """
 
 import random

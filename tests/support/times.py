@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+from support.forking import forked_s
 
 RECORD = Path(__file__).parents[1] / "times.tsv"
 SLOW_S = 0.5
@@ -26,8 +27,8 @@ Times = Mapping[str, float]
 
 
 def processor_s() -> float:
-    """Processor seconds of this process and those that it has waited for."""
-    return sum(os.times()[:4])
+    """Processor seconds of this process and those that it has waited for, forked ones too."""
+    return sum(os.times()[:4]) + forked_s()
 
 
 def read(path: Path = RECORD) -> dict[str, float]:

@@ -3,7 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
@@ -48,9 +49,36 @@ FUTURES = pl.DataFrame(
 )  # fmt: skip
 
 
+class Wanted(NamedTuple):
+    """What functions over tables give for a frame of polars."""
+
+    rejected: pl.DataFrame
+    markets: pl.DataFrame
+    fair: pl.Series
+    checked: int
+    changed: int
+    futures: pl.DataFrame
+    best: str
+    explained: str
+
+
+@cache
+def found() -> oe.Opportunities:
+    return oe.find_all(ODDS)
+
+
+@cache
+def wanted() -> Wanted:
+    best = found().ev["id"][0]
+    return Wanted(
+        oe.rejected(ODDS), oe.markets(ODDS), oe.fair(ODDS)["fair_probability"], oe.check_odds(ODDS).height,
+        oe.Engine().step(ODDS).changed.height, oe.find_futures(FUTURES).odds, best, str(oe.explain(ODDS, best)),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_any_frame_gives_the_same(form: str) -> None:
-    wanted = oe.find_all(ODDS)
+    wanted = found()
     got = oe.find_all(FORMS[form](ODDS))
     for name in ("ev", "arbitrage", "low_hold", "middles"):
         assert_frame_equal(getattr(got, name), getattr(wanted, name))
@@ -59,19 +87,16 @@ def test_any_frame_gives_the_same(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_function_over_tables_takes_any_frame(form: str) -> None:
-    given = FORMS[form]
-    assert_frame_equal(oe.rejected(given(ODDS)), oe.rejected(ODDS))
-    assert oe.markets(given(ODDS)).equals(oe.markets(ODDS))
-    assert oe.fair(given(ODDS))["fair_probability"].equals(oe.fair(ODDS)["fair_probability"])
-    assert oe.check_odds(given(ODDS)).height == oe.check_odds(ODDS).height
-    assert oe.Engine().step(given(ODDS)).changed.height == oe.Engine().step(ODDS).changed.height > 0
+    given, want = FORMS[form], wanted()
+    assert_frame_equal(oe.rejected(given(ODDS)), want.rejected)
+    assert oe.markets(given(ODDS)).equals(want.markets)
+    assert oe.fair(given(ODDS))["fair_probability"].equals(want.fair)
+    assert oe.check_odds(given(ODDS)).height == want.checked
+    assert oe.Engine().step(given(ODDS)).changed.height == want.changed > 0
     futures = oe.find_futures(given(FUTURES)).odds
-    assert futures.drop("last_seen_at", "odds_changed_at").equals(
-        oe.find_futures(FUTURES).odds.drop("last_seen_at", "odds_changed_at")
-    )
+    assert futures.drop("last_seen_at", "odds_changed_at").equals(want.futures.drop("last_seen_at", "odds_changed_at"))
     assert futures.drop_nulls("ev_percentage").height == 2
-    best = oe.find_ev(ODDS)["id"][0]
-    assert str(oe.explain(given(ODDS), best)) == str(oe.explain(ODDS, best))
+    assert str(oe.explain(given(ODDS), want.best)) == want.explained
 
 
 def test_a_polars_frame_is_not_copied() -> None:

@@ -344,7 +344,8 @@ def history(context: Context) -> Any:
     begins = np.searchsorted(np.sort(moves.row, kind="stable"), np.arange(term.size + 1))
     order = np.argsort(moves.row, kind="stable")
     chosen = np.flatnonzero(mask[term] & wanted[book] & (np.diff(begins) > 0)) if term.size else np.empty(0, np.int64)
-    rows = sorted(chosen.tolist(), key=lambda at: (terms.keys[term[at]], books_named[book[at]]))
+    terms_of, books_of = term.tolist(), book.tolist()
+    rows = sorted(chosen.tolist(), key=lambda at: (terms.keys[terms_of[at]], books_named[books_of[at]]))
     limit, offset = query.limit, query.offset
     shown = rows[offset : offset + limit]
     row_ids = hexadecimal(ids[shown])
