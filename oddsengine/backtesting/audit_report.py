@@ -21,7 +21,7 @@ from oddsengine.backtesting.cells import CELLS, cell, with_error
 from oddsengine.backtesting.closes import CLOSE_S
 from oddsengine.backtesting.delays import Delay, read_delays
 from oddsengine.backtesting.formats import History
-from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices
+from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices, with_closes
 from oddsengine.backtesting.parts import Plan, planned, play, sendable
 from oddsengine.backtesting.replay import check_books, engine_of, known_results, opened, recorded_fair
 from oddsengine.backtesting.shown import collect_shown
@@ -214,21 +214,21 @@ def audit(
         method, sendable(sharp), sendable(books), sendable(guards), table, more, hours, asked, observed=bool(rivals)
     )
     plan = planned(histories, wanted, processes, client)
-    found = _Played.joined(play(_play, wanted, histories, plan, progress=progress), plan)
-    prices, closes = found.prices, found.closes
+    found = _Played.joined(play(_play, wanted, histories, plan, progress=progress), plan, table)
+    prices = found.prices
     waits = pl.col("event_start_time").to_physical() > found.now + _BEGUN_US
     for known in (results, stats):
         if known is not None:  # whatever happened is over
             waits &= ~pl.col("event_id").is_in(known["event_id"].to_list())
     waiting = prices.filter(waits)["event_id"].n_unique() if prices.height else 0
     begun = prices.filter(~waits.fill_null(value=False)) if waiting else prices
-    shown = grade_shown(begun, closes, results, stats, table)
+    shown = grade_shown(begun, results, stats, table)
     out = Audit(
         shown, calibration(shown, hours, table), found.snapshots, table.name, waiting, _later(shown, hours, asked)
     )
     if not rivals:
         return out
-    rows = judged(found.observed, closes, rivals, table, lambda asked_for: located_prices(asked_for, table))
+    rows = judged(found.observed, found.closes, rivals, table, lambda asked_for: located_prices(asked_for, table))
     models, reliability = compare(rows, rivals)
     return replace(out, against=models, reliability=reliability)
 
@@ -248,7 +248,11 @@ class _Wanted(NamedTuple):
 
 
 class _Played(NamedTuple):
-    """What a history or a part of it showed."""
+    """What a history or a part of it showed.
+
+    The closes of a tape may be in the next one; of others, the prices have theirs already, and closes are kept only for
+    models to compare with.
+    """
 
     prices: pl.DataFrame
     closes: pl.DataFrame | None
@@ -257,15 +261,17 @@ class _Played(NamedTuple):
     observed: Observed
 
     @classmethod
-    def joined(cls, parts: "Sequence[_Played]", plan: Plan) -> "_Played":
+    def joined(cls, parts: "Sequence[_Played]", plan: Plan, table: catalog.FairTable) -> "_Played":
         """What all parts showed."""
-        some = pl.concat([part.prices for part in parts if part.prices.height] or [parts[0].prices])
-        some = some.sort("t", "ident", "threshold")
         closes = [part.closes for part in parts if part.closes is not None]
         last = pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id")  # of tapes that share a game
+        closed = pl.concat(closes).filter(last) if closes else None
+        prices = [part.prices if "who" in part.prices.columns else with_closes(part.prices, closed, table)
+                  for part in parts]  # fmt: skip
+        some = pl.concat([each for each in prices if each.height] or prices[:1]).sort("t", "ident", "threshold")
         return cls(
             some.unique(["ident", "threshold"], keep="first", maintain_order=True),
-            pl.concat(closes).filter(last) if closes else None,
+            closed,
             plan.snapshots or parts[0].snapshots,
             max(part.now for part in parts),
             Observed.joined(part.observed for part in parts),
@@ -281,6 +287,8 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
     every = PriceObservations(engine, wanted.hours, MOST_ODDS) if wanted.observed else None
     prices, closes, count = collect_shown(history, engine, view, THRESHOLDS, wanted.delays, every, tick)
     check_books(engine, view)
+    if not isinstance(history, Tape):
+        prices, closes = with_closes(prices, closes, wanted.table), closes if wanted.observed else None
     now = NO_TIME if engine.now is None else micros(engine.now)
     return _Played(prices, closes, count, now, Observed.joined([] if every is None else [every.observed()]))
 

@@ -51,13 +51,20 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of the graded prices of an audit."""
 
 
+def with_closes(shown: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
+    """Add what the closes say of prices that were shown: `closing`, in logits, and `who`, as of `closing_by_flag`."""
+    if not shown.height:
+        return shown.with_columns(closing=pl.lit(None, pl.Float64), who=pl.lit(None, pl.String))
+    closing = closing_by_flag(shown, closes, table, shown["flag"] & int(ONE_SIDED) != 0)
+    return shown.with_columns(closing=closing["x"], who=closing["who"])
+
+
 def grade_shown(
-    shown: pl.DataFrame, closes: pl.DataFrame | None, results: pl.DataFrame | None, stats: pl.DataFrame | None,
-    table: catalog.FairTable,
-) -> pl.DataFrame:  # fmt: skip
+    shown: pl.DataFrame, results: pl.DataFrame | None, stats: pl.DataFrame | None, table: catalog.FairTable
+) -> pl.DataFrame:
     """Grade prices first shown before the start; returns `SHOWN_SCHEMA`, and the columns of delays.
 
-    `results` and `stats` are the history's final scores and players' numbers.
+    `shown` has the columns of `with_closes`; `results` and `stats` are the history's final scores and players' numbers.
     """
     later = [name for name in shown.columns if name.startswith(("there_", "shown_"))]
     schema = SHOWN_SCHEMA | dict.fromkeys(later, pl.Boolean())
@@ -68,8 +75,7 @@ def grade_shown(
     if not early.height:
         return pl.DataFrame(schema=schema)
     one_sided = early["flag"] & int(ONE_SIDED) != 0
-    closing = closing_by_flag(early, closes, table, one_sided)
-    x, net, fair = (column.to_numpy() for column in (closing["x"], early["net_odds"], early["fair"]))
+    x, net, fair = (early[name].to_numpy() for name in ("closing", "net_odds", "fair"))
     worth = 100.0 * (net / (1.0 + np.exp(-x)) - 1.0)
     error = x - np.log(fair / (1.0 - fair))
     hours = (early["event_start_time"].to_physical() - early["t"]).to_numpy() / 3.6e9
@@ -103,7 +109,7 @@ def grade_shown(
             "flags": pl.Series([close_table.named(f) for f in early["flag"].to_list()], dtype=pl.List(pl.String)),
             "worth": pl.Series(worth).fill_nan(None),
             "error": pl.Series(error).fill_nan(None),
-            "close": closing["who"],
+            "close": early["who"],
             "won": pl.select(pl.coalesce(_won(early, results), _prop_won(early, stats))).to_series(),
         }
     ).hstack(early.select(later))
