@@ -23,6 +23,7 @@ from oddsengine.backtesting.formats import MARKETS, team_or
 from oddsengine.board.facts import Facts
 from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
+from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.history.closing_consensus import Position, closing_logits, votes_at
 from oddsengine.identity.layout import LIVE, ON, SUSPENDED
@@ -137,11 +138,12 @@ def _times(name: str, at: pl.Series) -> pl.Series:
 class PriceObservations:
     """Collects every pre-match price at every snapshot of its event, with our fair probability.
 
-    Of snapshots within a minute, as in tapes of streams, the first counts.
+    Of snapshots within a minute, as in tapes of streams, the first counts. With `unjudged`, also prices that are
+    suspect, as in an audit, and those that have no fair probability (nan).
     """
 
-    def __init__(self, engine: Engine, hours: float, most_odds: float) -> None:
-        self._engine, self._hours, self._most_odds = engine, hours, most_odds
+    def __init__(self, engine: Engine, hours: float, most_odds: float, *, unjudged: bool = False) -> None:
+        self._engine, self._hours, self._most_odds, self._unjudged = engine, hours, most_odds, unjudged
         self._facts: list[Facts] = []
         self._positions: list[Position] = []
         self._observations: list[pl.DataFrame] = []
@@ -171,9 +173,10 @@ class PriceObservations:
             gross = fair_close.gross(traits, traits.fees)
             fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.logits)
             left = (gathered.start - now) / 3.6e9
-            pick = (
-                (left > 0.0) & (left < self._hours) & (reason == 0) & ~np.isnan(fair.row) & (g.odds < self._most_odds)
-            )
+            usable = (reason == 0) & ~np.isnan(fair.row)
+            if self._unjudged:
+                usable = (reason == 0) | (reason == CODES["outlier"])
+            pick = (left > 0.0) & (left < self._hours) & usable & (g.odds < self._most_odds)
             pick &= (rows.state[slots] == ON) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
             at = np.flatnonzero(pick)
             if not at.size:
