@@ -270,22 +270,32 @@ def _probabilities(rival: Rival, rows: pl.DataFrame, prices: pl.DataFrame, locat
     return out.sort("at_row").select(pl.coalesce("of_book", "of_all")).to_series()
 
 
-def losses(rows: pl.DataFrame, model: str) -> Floats:
-    """Return the log loss of a model's probabilities of each row, the probability at the close being the truth."""
+def losses(rows: pl.DataFrame, model: str, truth: str = "close") -> Floats:
+    """Return the log loss of a model's probabilities of each row, the probability at the close being the truth.
+
+    Or `truth` names the column of another one, such as 1 for what has won and 0 for what has not.
+    """
     p = rows[model].to_numpy()
-    q = 1.0 / (1.0 + np.exp(-rows["close"].to_numpy()))
+    q = rows[truth].to_numpy()
+    if truth == "close":
+        q = 1.0 / (1.0 + np.exp(-q))
     return np.asarray(-q * np.log(p) - (1.0 - q) * np.log1p(-p))
 
 
 def bets(rows: pl.DataFrame, model: str, least: float) -> pl.DataFrame:
-    """Return the first snapshot of each price with an EV of at least `least` percent by a model."""
+    """Return the first snapshot of each price with an EV of at least `least` percent by a model.
+
+    A column `error MODEL` has standard errors of its probabilities, in logits.
+    """
+    p, se = pl.col(model), f"error {model}"
     ev = 100.0 * (pl.col(model) * pl.col("net") - 1.0)
     some = rows.filter(ev >= least - 1e-7).sort("t", maintain_order=True)
     first = some.unique([*_WHERE, "sportsbook"], keep="first", maintain_order=True)
     return first.select(
         "price", "t", "odds", "hours", event="event_id", ev=ev,
         worth=100.0 * (pl.col("net") / (1.0 + (-pl.col("close")).exp()) - 1.0),
-        error=pl.lit(None, pl.Float64), se=pl.lit(None, pl.Float64), won=pl.lit(None, pl.Float64),
+        error=pl.col("close") - (p / (1.0 - p)).log(), won=pl.lit(None, pl.Float64),
+        se=pl.col(se) if se in rows.columns else pl.lit(None, pl.Float64),
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ import polars as pl
 from oddsengine.board.row_links import LINKS
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Longs, spans
-from oddsengine.feeds.football_data import CLOSE_M, START_H
+from oddsengine.feeds.football_data import CLOSE_M, MARKET_AVERAGE, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import scan_table
@@ -45,7 +45,6 @@ MARKETS = {"spread": "point_spread", "total": "total_points"}
 """Market types of price intervals, by their names there."""
 _SHOWN = 40  # columns, and characters of each, in an error
 _CLOCKS = ("recorded_at", "last_seen_at")  # time at which a row was known; the first that exists
-MARKET_AVERAGE = "market_average"
 _NO_BOOKS = (MARKET_AVERAGE, "market_best")
 OPENING_TIMES = {"open": 24 * 60, "close": CLOSE_M}
 """Minutes before the start at which both prices of openings count as seen."""
