@@ -114,8 +114,8 @@ def markets(prices: pl.DataFrame) -> Iterator[tuple[str, MarketPrices]]:
         yield event, MarketPrices("moneyline_3way", OUTCOMES, league, at, start, quoted, times)
 
 
-def ask(method: Method, of: Iterable[tuple[str, MarketPrices]]) -> Answers:
-    """Call a method for each market."""
+def ask(method: Method, of: Iterable[tuple[str, MarketPrices]], *, limited: bool = True) -> Answers:
+    """Call a method for each market; if it is `limited`, no call may take longer than `LIMIT_S`."""
     events: list[str] = []
     answers: list[tuple[Floats, Floats]] = []
     failures: Counter[str] = Counter()
@@ -127,7 +127,7 @@ def ask(method: Method, of: Iterable[tuple[str, MarketPrices]]) -> Answers:
         try:
             if slow >= MOST_SLOW:
                 raise _Unusable(f"not called after {MOST_SLOW} calls over {LIMIT_S:g} s", "")
-            answer = _called(method, prices)
+            answer = _called(method, prices, LIMIT_S if limited else math.inf)
         except _Unusable as unusable:
             failures[unusable.kind] += 1
             examples.setdefault(unusable.kind, unusable.example)
@@ -155,18 +155,18 @@ def _slow() -> str:
     return f"a call over {LIMIT_S:g} s"
 
 
-def _called(method: Method, prices: MarketPrices) -> tuple[Floats, Floats] | None:
+def _called(method: Method, prices: MarketPrices, limit: float) -> tuple[Floats, Floats] | None:
     """Call a method, and return its probabilities and their errors (nan without); None if it has no answer."""
     began = time.monotonic()
     try:
-        with _limited(LIMIT_S):
+        with _limited(limit):
             answer = method(prices)
     except _TooLong:
         raise _Unusable(_slow(), "it was stopped") from None
     except (Exception, SystemExit) as error:
         kind = "an exception"
         raise _Unusable(kind, f"{type(error).__name__}: {error}"[:_LONGEST].rstrip(": ")) from None
-    if (took := time.monotonic() - began) > LIMIT_S:
+    if (took := time.monotonic() - began) > limit:
         raise _Unusable(_slow(), f"{took:.1f} s")
     return None if answer is None else checked(answer, len(prices.outcomes))
 
@@ -204,7 +204,11 @@ def _floats(values: Any, what: str) -> Floats:
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
     """Raise `_TooLong` in the body after so long, where signals are there: in the main thread, not on Windows."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        math.isinf(seconds)
+        or not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 

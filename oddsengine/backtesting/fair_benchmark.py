@@ -47,6 +47,8 @@ FITTED = range(2012, 2019)
 """Seasons that the constants of football were fitted to, by the year in which each begins."""
 JUDGED = range(2019, 2026)
 _LEAST_EV = 1.0  # %
+_MARK = "*"  # of methods whose constants are explained below the table
+_NOTHING_EV = 1000.0  # %: of a view that shows nothing
 _SINGLE = "single "  # prefix of the books of which the best is shown
 _LEAST_SHARE = 0.5  # of the games that a single book must quote
 _KEPT = ("price", "event_id", "sportsbook", "sport", "league", "outcome", "ladder", "threshold_", "side", "outcomes",
@@ -140,23 +142,25 @@ class Benchmark:
         return "\n".join([*head, "", *_lines(self.table), "", *self._notes()])
 
     def _notes(self) -> list[str]:
-        said = f"ours: constants {self.fair}; "
+        said = f"{_MARK} constants {self.fair}; "
         if self.fitted is None:
             said += "what they were fitted to is not known here"
-        elif self.fitted:
-            said += f"those of football were fitted to {_spans(tuple(FITTED))}, so {_spans(self.fitted)} is no proof"
         else:
-            said += f"those of football were fitted to {_spans(tuple(FITTED))}, none of which is here"
+            part = f"{_spans(self.fitted)} took part in the fit" if self.fitted else "none of them is here"
+            said += f"those of football were fitted to {_spans(FITTED)}: {part}"
         notes = [said, "log losses: of ours; of the others less ours, +- one standard error by game"]
+        asked = dict(self.table.select("method", "markets").iter_rows())
         for method, wrong, count, example in self.failures.iter_rows():
-            notes.append(f"{method}: {wrong}, {count:,} times" + (f", first: {example}" if example else ""))
+            notes.append(
+                f"{method}: {wrong}, {count:,} of {asked[method]:,}" + (f"; first: {example}" if example else "")
+            )
         return [*notes, *self.remarks]
 
 
 def benchmark(
     data: Any = None, *, seasons: str | Iterable[int] | None = None, methods: Any = (),
     fair: catalog.FairTable | None = None, cache: str | os.PathLike[str] | None = None, refresh: bool = False,
-    url: str | None = None, progress: Tick | None = None,
+    url: str | None = None, max_ev: float | None = None, progress: Tick | None = None,
 ) -> Benchmark:  # fmt: skip
     """Compare fair prices on seasons of football: what their EV was worth at the other books' close.
 
@@ -175,6 +179,8 @@ def benchmark(
     cache, refresh, url
         The folder that keeps files that were fetched (None: the user's cache), whether they are fetched again, and the
         address of another copy of them.
+    max_ev
+        Larger EVs are taken for errors, percent; None is the cap of +EV bets, 30.
     progress
         Called with the share that is done, the number of markets so far, and what is done.
 
@@ -209,18 +215,16 @@ def benchmark(
         data, remarks = _fetched(wanted, cache, url, progress, refresh=refresh)
     prices = season_prices(data)
     chosen = _chosen(wanted, prices.seasons)
-    compared = {**reference_methods.references(), **reference_methods.packages(), **entered}
-    if len(compared) < len(entered) + len(reference_methods.references()):
-        raise ValueError(f"these names of methods are taken: {', '.join(reference_methods.references())}")
-    run = _Run(table, compared, progress, len(chosen))
+    cap = _cap(max_ev)
+    run = _Run(table, entered, progress, len(chosen))
     played = [run.play(season, prices.openings(season)) for season in chosen]
     rows = pl.concat([_judged(each, prices.outcomes(each.season), table) for each in played], how="diagonal")
     answers = [answer for each in played for answer in each.answers]
     games = sum(each.prices["event_id"].n_unique() for each in played)
     fitted = tuple(season for season in chosen if season in FITTED) if fair is None else None
     return Benchmark(
-        _compared(rows, answers, [*entered], games), chosen, games, table.name, fitted, prices.files, run.failures(),
-        remarks,
+        _compared(rows, answers, [*entered], games, cap), chosen, games, table.name, fitted, prices.files,
+        run.failures(), remarks,
     )  # fmt: skip
 
 
@@ -249,7 +253,8 @@ def _entered(methods: Any) -> dict[str, Method]:
             raise ValueError("two methods have one name; give them by name, as in {'mine': method}")
     found = {}
     for name, method in named.items():
-        if str(name).startswith((OURS, _SINGLE, BEST, AVERAGE)):
+        taken = OURS, _SINGLE, BEST, AVERAGE, *reference_methods.references(), *reference_methods.packages()
+        if str(name).startswith(taken):
             raise ValueError(f"a method cannot be named {excerpt(name)}, which is one of the benchmark")
         found[str(name)] = load_method(method) if isinstance(method, str) else method
         if not callable(found[str(name)]):
@@ -311,13 +316,14 @@ def _spans(seasons: Iterable[int]) -> str:
 
 
 class _Run:
-    """Asks all methods for their probabilities, season by season."""
+    """Asks all methods for their probabilities, season by season; only entered ones have a limit of time."""
 
     def __init__(
-        self, table: catalog.FairTable, methods: Mapping[str, Method], progress: Tick | None, seasons: int
+        self, table: catalog.FairTable, entered: Mapping[str, Method], progress: Tick | None, seasons: int
     ) -> None:
-        self._table, self._methods, self._progress = table, methods, progress
-        self._parts, self._done, self._count = seasons * (len(methods) + 4), 0, 0
+        self._table, self._entered, self._progress = table, entered, progress
+        self._methods = {**reference_methods.references(), **reference_methods.packages(), **entered}
+        self._parts, self._done, self._count = seasons * (len(self._methods) + 4), 0, 0
         self._unused: dict[tuple[str, str], tuple[int, str]] = {}
 
     def play(self, season: int, openings: pl.DataFrame) -> _Played:
@@ -325,16 +331,23 @@ class _Run:
         averages = openings.filter(sportsbook=MARKET_AVERAGE)
         openings = openings.filter(pl.col("sportsbook") != MARKET_AVERAGE)
         name = season_name(season)
+        if not openings.height:
+            raise ValueError(f"{name} has no opening prices of the result")
         self._tell(f"{name} {OURS}", 0)
+        if not self._done:  # loads kernels, which is no part of the time of a method
+            _observed(openings.filter(pl.col("event_id") == openings["event_id"][0]), self._table)
         ours, seconds = _observed(openings, self._table)
+        if not ours.observations.height:
+            raise ValueError(f"{name} has no opening price below {MOST_ODDS:g} that the guards accept")
         prices, observations = ours.prices.select(_KEPT), ours.observations
         by_price = observations.join(prices.select("price", "event_id", "sportsbook", "outcome"), on="price")
         answers = [_own(OURS, by_price, seconds)]
-        for label, some in ((WITHOUT, openings.filter(pl.col("sportsbook") != PINNACLE)), (BESIDE, _beside(openings))):
-            self._tell(f"{name} {label}", 1)
-            answers.append(self._variant(label, some))
-        books = openings["sportsbook"].unique().sort().to_list()
-        singles = {f"{_SINGLE}{book}": reference_methods.single(book) for book in books if book != PINNACLE}
+        self._tell(f"{name} {WITHOUT}", 1)
+        answers.append(self._variant(WITHOUT, openings.filter(pl.col("sportsbook") != PINNACLE)))
+        self._tell(f"{name} {BESIDE}", 1)
+        books = sorted(set(openings["sportsbook"]) - {PINNACLE})
+        answers.append(_joined([self._variant(BESIDE, *_beside(openings, book)) for book in books]))
+        singles = {f"{_SINGLE}{book}": reference_methods.single(book) for book in books}
         for label, method in {**self._methods, **singles}.items():
             self._tell(f"{name} {label}", 1 if label in self._methods else 0)
             answers.append(self._asked(label, method, openings))
@@ -342,19 +355,18 @@ class _Run:
         self._tell(name, 1)
         return _Played(season, prices, observations, answers)
 
-    def _variant(self, label: str, openings: pl.DataFrame) -> _Answered:
-        """Our fair price on other boards: an event of one is the game, or the game and the book beside Pinnacle."""
+    def _variant(self, label: str, openings: pl.DataFrame, book: str = "") -> _Answered:
+        """Our fair price of another board, or of one book's prices there."""
         played, seconds = _observed(openings, self._table)
         if not played.observations.height:
             return _Answered(label, pl.DataFrame(schema=_OWN), 0, 0, seconds)
         prices = played.prices.select("price", "event_id", "sportsbook", "outcome")
-        if label == BESIDE:
-            prices = prices.filter(pl.col("sportsbook") != PINNACLE)
-            prices = prices.with_columns(pl.col("event_id").str.strip_suffix(_SEPARATOR + pl.col("sportsbook")))
+        if book:
+            prices = prices.filter(sportsbook=book)
         return _own(label, played.observations.join(prices, on="price"), seconds)
 
     def _asked(self, label: str, method: Method, prices: pl.DataFrame) -> _Answered:
-        got: Answers = ask(method, markets(prices))
+        got: Answers = ask(method, markets(prices), limited=label in self._entered)
         for wrong, count in got.failures.items():
             before, example = self._unused.get((label, wrong), (0, got.examples[wrong]))
             self._unused[label, wrong] = before + count, example
@@ -373,7 +385,6 @@ class _Run:
         return pl.DataFrame(rows, schema=schema, orient="row").filter(~pl.col("method").str.starts_with(_SINGLE))
 
 
-_SEPARATOR = "\n"  # between a game and the book beside Pinnacle
 _OWN = {"event_id": pl.String, "sportsbook": pl.String, "outcome": pl.String, "prob": pl.Float64}
 
 
@@ -384,26 +395,30 @@ def _own(label: str, rows: pl.DataFrame, seconds: float) -> _Answered:
     return _Answered(label, known, asked, known["event_id"].n_unique(), seconds)
 
 
+def _joined(parts: list[_Answered]) -> _Answered:
+    """Join the answers about the prices of several books."""
+    tables = pl.concat([part.table for part in parts]) if parts else pl.DataFrame(schema=_OWN)
+    counts = (sum(column) for column in zip(*(part[2:] for part in parts), strict=True))
+    return _Answered(BESIDE, tables, *counts) if parts else _Answered(BESIDE, tables, 0, 0, 0.0)
+
+
+def _beside(openings: pl.DataFrame, book: str) -> tuple[pl.DataFrame, str]:
+    """Return the board of a book and Pinnacle alone, of games that both quote, and the book."""
+    sharp, own = openings.filter(sportsbook=PINNACLE), openings.filter(sportsbook=book)
+    both = pl.col("event_id").is_in(set(sharp["event_id"]) & set(own["event_id"]))
+    return openings.filter(pl.col("sportsbook").is_in((book, PINNACLE)) & both), book
+
+
 def _observed(openings: pl.DataFrame, table: catalog.FairTable) -> tuple[PriceObservations, float]:
     """Play opening prices through the live engine; also the processor time that this took."""
     began = time.process_time()
     history = quotes(openings, 1_000_000)
     engine = engine_of(history, fair=table)
+    engine.view(kinds=("ev",), min_ev=_NOTHING_EV, keep=True)  # guards run for views only
     prices = PriceObservations(engine, MOST_HOURS, MOST_ODDS, unjudged=True)
     for now, update, _ in steps(engine, history):
         prices.follow(now, update)
     return prices, time.process_time() - began
-
-
-def _beside(openings: pl.DataFrame) -> pl.DataFrame:
-    """Return a board for each book of each game: its own prices, and Pinnacle's."""
-    sharp = openings.filter(sportsbook=PINNACLE)
-    others = openings.filter(pl.col("sportsbook") != PINNACLE).join(sharp, on="event_id", how="semi")
-    others = others.with_columns(board=pl.col("event_id") + _SEPARATOR + pl.col("sportsbook"))
-    boards = others.select("event_id", "board").unique(maintain_order=True)
-    beside = boards.join(sharp, on="event_id", maintain_order="left")
-    whole = pl.concat([others.select(beside.columns), beside])
-    return whole.with_columns(event_id="board").drop("board").sort("last_seen_at", maintain_order=True)
 
 
 # ---- after the close: what the answers were worth ----
@@ -432,14 +447,26 @@ def _judged(played: _Played, after: Outcomes, table: catalog.FairTable) -> pl.Da
     return rows
 
 
-def _compared(rows: pl.DataFrame, answers: list[_Answered], entered: list[str], games: int) -> pl.DataFrame:
+def _cap(max_ev: float | None) -> float:
+    """Return the largest EV of a bet, in percent."""
+    limits = catalog.thresholds()
+    cap = 100.0 * (limits.ev_cap + limits.epsilon)
+    if max_ev is not None and not max_ev > _LEAST_EV:
+        raise ValueError(f"max_ev must be a number of percent above {_LEAST_EV:g}, got {excerpt(max_ev)}")
+    return cap if max_ev is None else min(cap, max_ev)
+
+
+def _compared(
+    rows: pl.DataFrame, answers: list[_Answered], entered: list[str], games: int, cap: float
+) -> pl.DataFrame:  # fmt: skip
     """Return `BENCHMARK_SCHEMA`."""
     names = [name for name in dict.fromkeys(answer.method for answer in answers) if name not in entered]
+    own = {OURS, WITHOUT, BESIDE, AVERAGE, *reference_methods.references()}
     singles = {name for name in names if name.startswith(_SINGLE)}
     quoted = {
         name: sum(answer.answered for answer in answers if answer.method == name) for name in singles
     }  # fmt: skip
-    common = rows.drop_nulls([name for name in names if name not in singles and rows[name].null_count() < rows.height])
+    common = rows.drop_nulls([name for name in names if name in own and rows[name].null_count() < rows.height])
     often = [name for name in singles if quoted[name] >= _LEAST_SHARE * games]
     best = min(often, key=lambda name: (_excess(common, name, "close")[0], name), default=None)
     shown = [name for name in names if name not in singles or name == best]
@@ -454,14 +481,13 @@ def _compared(rows: pl.DataFrame, answers: list[_Answered], entered: list[str], 
         }  # fmt: skip
         book = name.removeprefix(_SINGLE)
         label = f"{BEST}, power: {book}" if name == best else name
-        made.append({"method": label, **counts, **_figures(rows, common, name)})
+        made.append({"method": label, **counts, **_figures(rows, common, name, cap)})
     return pl.DataFrame(made, schema=BENCHMARK_SCHEMA).fill_nan(None)
 
 
-def _figures(rows: pl.DataFrame, common: pl.DataFrame, name: str) -> dict[str, Any]:
+def _figures(rows: pl.DataFrame, common: pl.DataFrame, name: str, cap: float) -> dict[str, Any]:
     """Return the figures of one method: bets of all prices that it judges, and losses on the common ones."""
-    cap = 1.0 + catalog.thresholds().ev_cap + catalog.thresholds().epsilon
-    own = rows.filter(pl.col(name) * pl.col("net") <= cap)
+    own = rows.filter(100.0 * (pl.col(name) * pl.col("net") - 1.0) <= cap)
     figures = cell(bets(own, name, _LEAST_EV))
     out = {figure: figures[figure] for figure in _FIGURES}
     part = common.drop_nulls(name)
@@ -492,7 +518,7 @@ def _lines(table: pl.DataFrame) -> list[str]:
         few = row["shown"] is None
         lines.append(
             (
-                row["method"], f"{row['graded']:,}", "-" if few else f"{row['shown']:.2f}", with_error(row, "worth"),
+                row["method"] + (f" {_MARK}" if row["method"] in (OURS, WITHOUT, BESIDE) else ""), f"{row['graded']:,}", "-" if few else f"{row['shown']:.2f}", with_error(row, "worth"),
                 with_error(row, "bias", sign="+"), *(_loss(row, truth) for truth in _LOSSES), f"{row['seconds']:.1f}",
             )
         )  # fmt: skip
@@ -507,5 +533,5 @@ def _lines(table: pl.DataFrame) -> list[str]:
 
 def _loss(row: Mapping[str, Any], truth: str) -> str:
     if row["method"] == OURS:
-        return "-" if row[f"{truth}_loss"] is None else f"{row[f'{truth}_loss']:.5f}"
-    return with_error(row, f"{truth}_excess", 5, "+")
+        return "-" if row[f"{truth}_loss"] is None else f"{row[f'{truth}_loss']:.6f}"
+    return with_error(row, f"{truth}_excess", 6, "+")

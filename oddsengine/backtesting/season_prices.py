@@ -69,7 +69,12 @@ def season_prices(data: Any) -> SeasonPrices:
             return _Files(files)
     except OddsError as error:
         raise ValueError(str(error)) from None
-    return _Openings(scan_files(path), {file.name: _digest(file.read_bytes()) for file in files})
+    try:
+        return _Openings(scan_files(path), {file.name: _digest(file.read_bytes()) for file in files})
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file or directory") from None
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
 
 
 def _head(file: Path) -> bytes:

@@ -576,6 +576,12 @@ def _add_benchmark(parser: argparse.ArgumentParser) -> None:
         help="compare a method of yours too; repeat for others (docs/benchmark.md has what it gets and returns)",
     )  # fmt: skip
     fair.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
+    fair.add_argument(
+        "--max-ev",
+        type=_percent,
+        metavar="PCT",
+        help="take a larger EV for an error (default: 30, the cap of +EV bets)",
+    )
     fair.add_argument("--cache", metavar="FOLDER", help="folder of the files (default: in the user's cache)")
     fair.add_argument("--refresh", action="store_true", help="fetch files again that are in the cache")
     fair.add_argument("--url", help="address of another copy of the files")
