@@ -516,9 +516,10 @@ def _lines(table: pl.DataFrame) -> list[str]:
     lines = [head]
     for row in table.iter_rows(named=True):
         few = row["shown"] is None
+        label = row["method"] + (f" {_MARK}" if row["method"] in (OURS, WITHOUT, BESIDE) else "")
         lines.append(
             (
-                row["method"] + (f" {_MARK}" if row["method"] in (OURS, WITHOUT, BESIDE) else ""), f"{row['graded']:,}", "-" if few else f"{row['shown']:.2f}", with_error(row, "worth"),
+                label, f"{row['graded']:,}", "-" if few else f"{row['shown']:.2f}", with_error(row, "worth"),
                 with_error(row, "bias", sign="+"), *(_loss(row, truth) for truth in _LOSSES), f"{row['seconds']:.1f}",
             )
         )  # fmt: skip
