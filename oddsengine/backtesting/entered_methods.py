@@ -34,18 +34,40 @@ Method = Callable[["MarketPrices"], Any]
 
 
 class MarketPrices(NamedTuple):
-    """The prices of one market at one moment, before the start.
+    """The prices of one market at one moment, before the start: what a method of `benchmark` gets.
 
     Teams are not among them, since their results are known today.
+
+    Parameters
+    ----------
+    market, outcomes
+        ``moneyline_3way``, and its outcomes: ``home``, ``draw`` and ``away``.
+    league
+        The league's id.
+    at, start
+        The time of the snapshot, and the start of the game.
+    odds
+        Decimal odds by book, in the order of `outcomes`; of books that quote all of them.
+    seen
+        When the prices of each book were seen.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> at, start = datetime(2020, 9, 11, 15, tzinfo=UTC), datetime(2020, 9, 12, 14, tzinfo=UTC)
+    >>> odds, seen = {"pinnacle": (2.7, 3.3, 2.8)}, {"pinnacle": at}
+    >>> prices = MarketPrices("moneyline_3way", OUTCOMES, "england_premier_league", at, start, odds, seen)
+    >>> dict(zip(prices.outcomes, prices.odds["pinnacle"]))
+    {'home': 2.7, 'draw': 3.3, 'away': 2.8}
     """
 
-    market: str  # moneyline_3way
-    outcomes: tuple[str, ...]  # home, draw, away
+    market: str
+    outcomes: tuple[str, ...]
     league: str
-    at: datetime  # of the snapshot
+    at: datetime
     start: datetime
-    odds: Mapping[str, tuple[float, ...]]  # decimal odds by book, in the order of `outcomes`
-    seen: Mapping[str, datetime]  # when the prices of each book were seen
+    odds: Mapping[str, tuple[float, ...]]
+    seen: Mapping[str, datetime]
 
 
 class Answers(NamedTuple):

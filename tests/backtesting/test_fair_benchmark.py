@@ -174,7 +174,9 @@ def test_ours_is_what_an_audit_of_the_same_prices_says(small: Path) -> None:
     rest = 1.0 / pl.col("open_draw") + 1.0 / pl.col("open_away")
     wrong = (pl.col("book") == "bwin") & (pl.col("home").rank("dense") % 3 == 0)
     table = table.with_columns(open_home=pl.when(wrong).then(1.0 / (0.99 - rest)).otherwise("open_home"))
-    assert oe.rejected(opening_prices(table, "open"), guards=["book_sum"]).height > 5
+    early = opening_prices(table, "open")
+    assert early is not None
+    assert oe.rejected(early, guards=["book_sum"]).height > 5
     found = oe.benchmark(table, seasons=[2018, 2019]).table
     audited = oe.audit(table).table.row(0, named=True)
     ours = found.row(by_predicate=pl.col("method") == "ours", named=True)
