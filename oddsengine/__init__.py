@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
     from oddsengine.backtesting.backtest import Backtest, backtest
+    from oddsengine.backtesting.entered_methods import MarketPrices
     from oddsengine.backtesting.estimator import FairPrice
+    from oddsengine.backtesting.fair_benchmark import BENCHMARK_SCHEMA, Benchmark, benchmark
     from oddsengine.backtesting.fills import TRADES_SCHEMA, Trader
     from oddsengine.backtesting.graded import GRADED_SCHEMA, Graded, grade
     from oddsengine.backtesting.history_scan import SCAN_SCHEMA
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARBITRAGE_SCHEMA",
+    "BENCHMARK_SCHEMA",
     "COVER_SCHEMA",
     "DEVIG_ALIASES",
     "DEVIG_METHODS",
@@ -96,6 +99,7 @@ __all__ = [
     "SCAN_SCHEMA",
     "TRADES_SCHEMA",
     "Backtest",
+    "Benchmark",
     "DependentLegs",
     "Engine",
     "Explanation",
@@ -106,6 +110,7 @@ __all__ = [
     "FuturesField",
     "Graded",
     "JointProbabilities",
+    "MarketPrices",
     "NotYetError",
     "OddsError",
     "OddsExpr",
@@ -127,6 +132,7 @@ __all__ = [
     "arbitrage_stakes",
     "audit",
     "backtest",
+    "benchmark",
     "boost",
     "calibrate",
     "check_model",
@@ -188,7 +194,9 @@ __all__ = [
 # Imported on first use: importing all of them takes as long as importing numpy.
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
+    "backtesting.entered_methods": "MarketPrices",
     "backtesting.estimator": "FairPrice",
+    "backtesting.fair_benchmark": "BENCHMARK_SCHEMA Benchmark benchmark",
     "backtesting.graded": "GRADED_SCHEMA Graded grade",
     "backtesting.past_prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.history_scan": "SCAN_SCHEMA",

@@ -90,7 +90,7 @@ def test_an_example_prints_what_its_docstring_shows(name: str) -> None:
 
 
 def test_all_examples_are_listed() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
     index = (ROOT / "examples/README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\]\((\w+\.py)\)", index)) == set(EXAMPLES)
 

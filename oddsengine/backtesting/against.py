@@ -23,6 +23,7 @@ from oddsengine.backtesting.formats import MARKETS, team_or
 from oddsengine.board.facts import Facts
 from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
+from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, Floats
 from oddsengine.history.closing_consensus import Position, closing_logits, votes_at
 from oddsengine.identity.layout import LIVE, ON, SUSPENDED
@@ -137,11 +138,12 @@ def _times(name: str, at: pl.Series) -> pl.Series:
 class PriceObservations:
     """Collects every pre-match price at every snapshot of its event, with our fair probability.
 
-    Of snapshots within a minute, as in tapes of streams, the first counts.
+    Of snapshots within a minute, as in tapes of streams, the first counts. With `unjudged`, also prices that are
+    suspect, as in an audit, and those that have no fair probability (nan).
     """
 
-    def __init__(self, engine: Engine, hours: float, most_odds: float) -> None:
-        self._engine, self._hours, self._most_odds = engine, hours, most_odds
+    def __init__(self, engine: Engine, hours: float, most_odds: float, *, unjudged: bool = False) -> None:
+        self._engine, self._hours, self._most_odds, self._unjudged = engine, hours, most_odds, unjudged
         self._facts: list[Facts] = []
         self._positions: list[Position] = []
         self._observations: list[pl.DataFrame] = []
@@ -171,9 +173,10 @@ class PriceObservations:
             gross = fair_close.gross(traits, traits.fees)
             fair = fair_close.estimate(read.of, g, traits, net, reason, gross, read.times, read.momentum, read.logits)
             left = (gathered.start - now) / 3.6e9
-            pick = (
-                (left > 0.0) & (left < self._hours) & (reason == 0) & ~np.isnan(fair.row) & (g.odds < self._most_odds)
-            )
+            usable = (reason == 0) & ~np.isnan(fair.row)
+            if self._unjudged:
+                usable = (reason == 0) | (reason == CODES["outlier"])
+            pick = (left > 0.0) & (left < self._hours) & usable & (g.odds < self._most_odds)
             pick &= (rows.state[slots] == ON) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
             at = np.flatnonzero(pick)
             if not at.size:
@@ -279,22 +282,32 @@ def _probabilities(rival: Rival, rows: pl.DataFrame, prices: pl.DataFrame, locat
     return out.sort("at_row").select(pl.coalesce("of_book", "of_all")).to_series()
 
 
-def losses(rows: pl.DataFrame, model: str) -> Floats:
-    """Return the log loss of a model's probabilities of each row, the probability at the close being the truth."""
+def losses(rows: pl.DataFrame, model: str, truth: str = "close") -> Floats:
+    """Return the log loss of a model's probabilities of each row, the probability at the close being the truth.
+
+    Or `truth` names the column of another one, such as 1 for what has won and 0 for what has not.
+    """
     p = rows[model].to_numpy()
-    q = 1.0 / (1.0 + np.exp(-rows["close"].to_numpy()))
+    q = rows[truth].to_numpy()
+    if truth == "close":
+        q = 1.0 / (1.0 + np.exp(-q))
     return np.asarray(-q * np.log(p) - (1.0 - q) * np.log1p(-p))
 
 
 def bets(rows: pl.DataFrame, model: str, least: float) -> pl.DataFrame:
-    """Return the first snapshot of each price with an EV of at least `least` percent by a model."""
+    """Return the first snapshot of each price with an EV of at least `least` percent by a model.
+
+    A column `error MODEL` has standard errors of its probabilities, in logits.
+    """
+    p, se = pl.col(model), f"error {model}"
     ev = 100.0 * (pl.col(model) * pl.col("net") - 1.0)
     some = rows.filter(ev >= least - 1e-7).sort("t", maintain_order=True)
     first = some.unique([*_WHERE, "sportsbook"], keep="first", maintain_order=True)
     return first.select(
         "price", "t", "odds", "hours", event="event_id", ev=ev,
         worth=100.0 * (pl.col("net") / (1.0 + (-pl.col("close")).exp()) - 1.0),
-        error=pl.lit(None, pl.Float64), se=pl.lit(None, pl.Float64), won=pl.lit(None, pl.Float64),
+        error=pl.col("close") - (p / (1.0 - p)).log(), won=pl.lit(None, pl.Float64),
+        se=pl.col(se) if se in rows.columns else pl.lit(None, pl.Float64),
     )  # fmt: skip
 
 

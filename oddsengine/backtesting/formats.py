@@ -33,7 +33,7 @@ import polars as pl
 from oddsengine.board.row_links import LINKS
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Bools, Longs, spans
-from oddsengine.feeds.football_data import CLOSE_M, START_H
+from oddsengine.feeds.football_data import CLOSE_M, MARKET_AVERAGE, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import scan_table
@@ -47,7 +47,9 @@ MARKETS = {"spread": "point_spread", "total": "total_points"}
 _SHOWN = 40  # columns, and characters of each, in an error
 _CLOCKS = ("recorded_at", "last_seen_at")  # time at which a row was known; the first that exists
 _GAMES = ("event_id", "sportsbook", "event_start_time")
-_NO_BOOKS = ("market_average", "market_best")
+_NO_BOOKS = (MARKET_AVERAGE, "market_best")
+OPENING_TIMES = {"open": 24 * 60, "close": CLOSE_M}
+"""Minutes before the start at which both prices of openings count as seen."""
 _SIDES = {"home": "Home", "draw": "Draw", "away": "Away"}
 
 
@@ -465,31 +467,24 @@ def _removed(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs,
 
 def openings(table: pl.DataFrame) -> History:
     """Read openings as two snapshots per game: a day before the start, and just before it, as in `football_data`."""
-    d = table.filter(~pl.col("book").is_in(_NO_BOOKS))
-    keyed = d.with_columns(
-        event_id=pl.format("{} {} {} {}", "division", "date", "home", "away"),
-        start=pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC") + pl.duration(hours=START_H),
-    )
-    parts = []
-    for name, minutes in (("open", 24 * 60), ("close", CLOSE_M)):
-        columns = [f"{name}_{side}" for side in _SIDES if f"{name}_{side}" in d.columns]
-        if len(columns) != len(_SIDES):
-            continue
-        parts.append(
-            keyed.select("event_id", "division", "home", "away", "book", "start", *columns)
-            .rename({f"{name}_{side}": side for side in _SIDES if side == "draw"})
-            .rename({f"{name}_home": "odds_home", f"{name}_away": "odds_away"})
-            .drop_nulls(["odds_home", "draw", "odds_away"])
-            .with_columns(now=pl.col("start") - pl.duration(minutes=minutes))
-        )
-    long = pl.concat(parts).unpivot(
-        ["odds_home", "draw", "odds_away"],
-        index=["event_id", "division", "home", "away", "book", "start", "now"],
-        variable_name="side",
+    books = table.filter(~pl.col("book").is_in(_NO_BOOKS))
+    quoted = pl.concat([part for name in OPENING_TIMES if (part := opening_prices(books, name)) is not None])
+    return quotes(quoted, 1_000_000)._replace(results=opening_results(books))
+
+
+def opening_prices(table: pl.DataFrame, name: str) -> pl.DataFrame | None:
+    """Return the prices of openings at one time, of `OPENING_TIMES`, as an odds table; None without their columns."""
+    columns = [f"{name}_{side}" for side in _SIDES]
+    if not set(columns) <= set(table.columns):
+        return None
+    part = _keyed(table).drop_nulls(columns)
+    now = pl.col("start") - pl.duration(minutes=OPENING_TIMES[name])
+    long = part.with_columns(now=now).unpivot(
+        columns, index=["event_id", "division", "home", "away", "book", "start", "now"], variable_name="side",
         value_name="odds_decimal",
-    )
-    side = pl.col("side")
-    quoted = long.filter(pl.col("odds_decimal") > 1.0).select(
+    )  # fmt: skip
+    side = pl.col("side").str.strip_prefix(f"{name}_")
+    return long.filter(pl.col("odds_decimal") > 1.0).select(
         sportsbook="book",
         event_id="event_id",
         sport=pl.lit("soccer"),
@@ -497,8 +492,8 @@ def openings(table: pl.DataFrame) -> History:
         home_team="home",
         away_team="away",
         market_type=pl.lit("moneyline"),
-        selection=pl.when(side == "draw").then(pl.lit("Draw")).when(side == "odds_home").then("home").otherwise("away"),
-        selection_type=side.str.strip_prefix("odds_"),
+        selection=team_or(side, pl.col("home"), pl.col("away"), pl.lit("Draw")),
+        selection_type=side,
         line=pl.lit(None, pl.Float64),
         odds_decimal="odds_decimal",
         event_start_time="start",
@@ -506,10 +501,21 @@ def openings(table: pl.DataFrame) -> History:
         is_active=pl.lit(value=True),
         is_live=pl.lit(value=False),
     )
-    results = None
-    if {"home_goals", "away_goals"} <= set(d.columns):
-        results = keyed.group_by("event_id").agg(pl.col("home_goals").first(), pl.col("away_goals").first())
-    return quotes(quoted, 1_000_000)._replace(results=results)
+
+
+def opening_results(table: pl.DataFrame) -> pl.DataFrame | None:
+    """Return the final scores of openings; None without their columns."""
+    if not {"home_goals", "away_goals"} <= set(table.columns):
+        return None
+    return _keyed(table).group_by("event_id").agg(pl.col("home_goals").first(), pl.col("away_goals").first())
+
+
+def _keyed(table: pl.DataFrame) -> pl.DataFrame:
+    """Add the id and the start of each game."""
+    return table.with_columns(
+        event_id=pl.format("{} {} {} {}", "division", "date", "home", "away"),
+        start=pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC") + pl.duration(hours=START_H),
+    )
 
 
 def quotes(table: pl.DataFrame, width: int) -> History:

@@ -36,7 +36,7 @@ def audit_command(arguments: argparse.Namespace) -> None:
         history = [read_odds(path, columns=arguments.columns) for path in history]
     result = audit(
         history, method=arguments.method, sharp=arguments.sharp, books=arguments.books, include=arguments.include,
-        fair=_table(arguments.fair), hours=arguments.hours, delays=arguments.delay,
+        fair=fair_file(arguments.fair), hours=arguments.hours, delays=arguments.delay,
         against={Path(path).stem: path for path in arguments.against} or None, processes=arguments.processes,
         progress=True,
     )  # fmt: skip
@@ -69,7 +69,7 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             else "give a history, or --data with the data folder of a node"
         )
     result = calibrate(
-        histories, fair=_table(fair), hours=arguments.hours, processes=arguments.processes, progress=True
+        histories, fair=fair_file(fair), hours=arguments.hours, processes=arguments.processes, progress=True
     )
     echo(f"{result.games} games with a close; first showings at EV >= 1 of the last third:\n")
     for row in result.comparison.iter_rows(named=True):
@@ -94,7 +94,7 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
     echo(f"The fitted constants were written to {output}.\n")
 
 
-def _table(path: str | None) -> catalog.FairTable | None:
+def fair_file(path: str | None) -> catalog.FairTable | None:
     """Return the packaged table with the changes of a file; None without one."""
     if path is None:
         return None

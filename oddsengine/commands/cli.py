@@ -19,6 +19,7 @@ from oddsengine.catalog import place
 from oddsengine.commands import (
     audit,
     backup_command,
+    benchmark_command,
     catalog,
     clv_command,
     feed_commands,
@@ -555,6 +556,39 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_benchmark(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compare fair prices on past seasons. Files of football-data.co.uk are fetched once and kept in a cache "
+        "folder, with their checksums."
+    )
+    parser.set_defaults(run=benchmark_command.benchmark_command)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    fair = actions.add_parser("fair", help="what the EV of each method is worth at the other books' close")
+    fair.add_argument(
+        "--data", metavar="PATH",
+        help="files of your own instead: a folder of seasons, or a table of opening and closing prices",
+    )  # fmt: skip
+    fair.add_argument(
+        "--seasons", metavar="YEARS", help="years in which the seasons begin, such as 2012-2018 (default: 2019-2025)"
+    )
+    fair.add_argument(
+        "--method", action="append", default=[], metavar="MODULE:FUNCTION",
+        help="compare a method of yours too; repeat for others (docs/benchmark.md has what it gets and returns)",
+    )  # fmt: skip
+    fair.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
+    fair.add_argument(
+        "--max-ev",
+        type=_percent,
+        metavar="PCT",
+        help="take a larger EV for an error (default: 30, the cap of +EV bets)",
+    )
+    fair.add_argument("--cache", metavar="FOLDER", help="folder of the files (default: in the user's cache)")
+    fair.add_argument("--refresh", action="store_true", help="fetch files again that are in the cache")
+    fair.add_argument("--url", help="address of another copy of the files")
+    fair.add_argument("--output", metavar="FILE", help="write the table to a .csv, .parquet or .ndjson file")
+    fair.add_argument("--json", action="store_true", help="the table as JSON")
+
+
 def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("history", metavar="HISTORY", nargs=nargs, help=_HISTORY)
     parser.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
@@ -733,6 +767,7 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "stakes": _add_stakes, "parlay": _add_parlay, "hedge": _add_hedge, "free-bet": _add_free_bet,
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,
+    "benchmark": _add_benchmark,
     "feeds": _add_feeds,
     "init": _add_init,
     "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "backup": _add_backup,

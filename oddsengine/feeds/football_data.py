@@ -1,10 +1,11 @@
 """football-data.co.uk: seasons of results with opening and closing odds of many books.
 
 Columns are recognised by pattern, since books change between seasons. `Max`, `Avg` and the old `Bb` columns are not
-books. The files have no times of prices. Columns without a `C` were collected on Friday afternoons for weekend games
-and on Tuesday afternoons for others: they count as seen at 15:00 UTC of that day, or three hours before the start if
-that is earlier. Closing prices count as seen a minute before the start, as prices at or after it are not of the close.
-Kick-offs are in London time. Files before 2019/20 have none: `Game.start` is None, and prices assume 15:00 UTC.
+books; the average is read on request, as `market_average`. The files have no times of prices. Columns without a `C`
+were collected on Friday afternoons for weekend games and on Tuesday afternoons for others: they count as seen at 15:00
+UTC of that day, or three hours before the start if that is earlier. Closing prices count as seen a minute before the
+start, as prices at or after it are not of the close. Kick-offs are in London time. Files before 2019/20 have none:
+`Game.start` is None, and prices assume 15:00 UTC.
 """
 
 import csv
@@ -33,7 +34,9 @@ _BOOKS = {
 _RESULT = re.compile(r"(?P<book>[A-Za-z0-9]+?)(?P<side>[HDA])")
 _TOTAL = re.compile(r"(?P<book>[A-Za-z0-9]+?)(?P<side>[<>])(?P<line>\d+\.\d+)")
 _HANDICAP = re.compile(r"(?P<book>[A-Za-z0-9]+?)AH(?P<side>[HA])")
-_NO_BOOKS = frozenset({"Max", "Avg", "BbMx", "BbAv"})
+MARKET_AVERAGE = "market_average"
+_AVERAGES = frozenset({"Avg", "BbAv"})
+_NO_BOOKS = frozenset({"Max", "BbMx", *_AVERAGES})
 _NAMES = {
     "league": ("Div", "League"), "country": ("Country",), "season": ("Season",), "date": ("Date",), "time": ("Time",),
     "home": ("HomeTeam", "Home", "HT"), "away": ("AwayTeam", "Away", "AT"), "home_goals": ("FTHG", "HG"),
@@ -82,14 +85,17 @@ class SeasonFile(NamedTuple):
             yield Payload(about, frame.drop("closing").to_dicts(), moment=seen)
 
 
-def read(data: bytes) -> SeasonFile:
-    """Parse a file of the main or the extra leagues. Raises `FeedError` if the data is not such a file."""
+def read(data: bytes, *, average: bool = False) -> SeasonFile:
+    """Parse a file of the main or the extra leagues, with `average` also the average of its books, which is no book.
+
+    Raises `FeedError` if the data is not such a file.
+    """
     header, lines = _lines(data)
     places = {name: at for at, name in reversed(list(enumerate(header)))}
     where = {field: next((places[name] for name in names if name in places), -1) for field, names in _NAMES.items()}
     if min(where["date"], where["home"], where["away"]) < 0:
         raise FeedError(f"not a file of {_SOURCE}: it has no columns for date, home and away")
-    columns = [(places[column.name], column) for column in price_columns(header)]
+    columns = [(places[column.name], column) for column in price_columns(header, average=average)]
     refused: Counter[str] = Counter()
     games: dict[str, Game] = {}
     quotes: list[dict[str, Any]] = []
@@ -135,8 +141,8 @@ def is_season(data: bytes) -> bool:
     return all(set(names) & set(_NAMES[field]) for field in required) and bool(price_columns(names))
 
 
-def price_columns(header: list[str]) -> list[PriceColumn]:
-    """Return the columns of a header that have prices of books.
+def price_columns(header: list[str], *, average: bool = False) -> list[PriceColumn]:
+    """Return the columns of a header that have prices of books, with `average` also those of the books' average.
 
     Examples
     --------
@@ -170,6 +176,8 @@ def price_columns(header: list[str]) -> list[PriceColumn]:
             continue
         if column.book not in _NO_BOOKS:
             out.append(column)
+        elif average and column.book in _AVERAGES:
+            out.append(column._replace(book=MARKET_AVERAGE))
     return out
 
 

@@ -72,7 +72,7 @@ class FetchedOdds(OddsTable):
         self.sources = dict(sources)
 
 
-class _Reports:
+class Reports:
     """A receiver that keeps what a fetcher reports; what it delivers goes to `take`."""
 
     ages = False
@@ -237,7 +237,7 @@ def fetch(
     secrets = Secrets()
     fetchers = {source_name: _fetcher(source_name, own, secrets) for source_name, own in named.items()}
     with secrets.out_of_logs(), Progress("prices") as bar:
-        read = _run(lambda: _read_all(fetchers, timeout, bar if progress else None))
+        read = run_to_end(lambda: _read_all(fetchers, timeout, bar if progress else None))
     prices = {key: own for key, (own, _) in read.items()}
     reports = {key: report for key, (_, report) in read.items()}
     if len(prices) > 1:
@@ -280,7 +280,7 @@ async def source(name: str, /, **settings: Any) -> AsyncGenerator[Payload, None]
     secrets = Secrets()
     fetcher = _fetcher(name, settings, secrets)
     queue: asyncio.Queue[Payload] = asyncio.Queue(_WAITING)
-    receiver = _Reports(queue.put)
+    receiver = Reports(queue.put)
     running = asyncio.create_task(fetcher.run(receiver))
     waiting: asyncio.Task[Payload] = asyncio.create_task(queue.get())
     try:
@@ -377,7 +377,7 @@ async def _read(
         if progress is not None:
             progress(None, count, name)
 
-    receiver = _Reports(take)
+    receiver = Reports(take)
     running = asyncio.create_task(fetcher.run(receiver))
     try:
         async with asyncio.timeout(timeout):
@@ -437,7 +437,7 @@ def _common(prices: Mapping[str, SourcePrices], reports: Mapping[str, SourceRepo
     return quotes
 
 
-def _run(work: Callable[[], Any]) -> Any:
+def run_to_end(work: Callable[[], Any]) -> Any:
     """Run a coroutine to its end; in a thread of its own where an event loop is running, as in a notebook."""
     try:
         asyncio.get_running_loop()
