@@ -112,13 +112,16 @@ class Held(NamedTuple):
         )
 
     def listing(self) -> pl.DataFrame:
-        """Its games: `event`, `start` and `first` (its first quote), both microseconds, and the number of `quotes`."""
+        """Its games: `event`, `start`, `earliest` and `first`, and the number of `quotes`.
+
+        The times are microseconds: its last and first start, null if a row has none, and its first quote.
+        """
         first = self._first()
         quotes = np.ones(first.size, np.int64) if self.row is None else np.bincount(self.row, minlength=first.size)
         rows = self.table.select(event=_event_of("event_id"), start=_start_of(self.table.columns)).with_columns(
             first=pl.Series(self.when[first]), quotes=pl.Series(quotes)
         )
-        return rows.group_by("event").agg(pl.col("start").max(), pl.col("first").min(), pl.col("quotes").sum())
+        return rows.group_by("event").agg(*_GAME, pl.col("quotes").sum())
 
     def moments(self) -> Longs:
         """All snapshots."""
@@ -126,6 +129,9 @@ class Held(NamedTuple):
 
     def books(self) -> list[str]:
         """Its books in order of appearance, so that they have the same codes in every part of it."""
+        dtype = self.table.schema.get("sportsbook")
+        if dtype not in (pl.String, pl.Categorical, pl.Enum):  # what is wrong is said when its rows are checked
+            return []
         order = pl.Series(np.argsort(self._first(), kind="stable"))
         return self.table["sportsbook"].gather(order).drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
 
@@ -166,7 +172,7 @@ class Stored(NamedTuple):
         return _collected(
             self.query.select(event=_event_of(self.event), start=start, first=self.time(self.first))
             .group_by("event")
-            .agg(pl.col("start").max(), pl.col("first").min(), quotes=pl.len())
+            .agg(*_GAME, quotes=pl.len())
         )
 
     def moments(self) -> Longs:
@@ -197,8 +203,8 @@ class Stored(NamedTuple):
         rows = self.query.filter(_event_of(self.event).is_in(events))
         dtype = self.query.collect_schema().get(self.start)
         if starts is not None and isinstance(dtype, pl.Datetime):  # which row groups of Parquet have statistics of
-            low, high = (pl.lit(pl.Series([each]).cast(TIME).item(), TIME).cast(dtype) for each in starts)
-            rows = rows.filter(pl.col(self.start).is_between(low, high))
+            low, after = (pl.lit(each).cast(TIME).cast(dtype) for each in (starts[0], starts[1] + 1))
+            rows = rows.filter(pl.col(self.start) >= low, pl.col(self.start) < after)
         table = _collected(rows)
         if not self.width:
             return _held_spells(table)
@@ -207,6 +213,12 @@ class Stored(NamedTuple):
     def time(self, name: str) -> pl.Expr:
         """A time in microseconds."""
         return _lazy_time(name, self.query.collect_schema()[name])[0].dt.epoch("us").alias(name)
+
+
+_GAME = (
+    pl.col("start").max(), pl.when(pl.col("start").is_not_null().all()).then(pl.col("start").min()).alias("earliest"),
+    pl.col("first").min(),
+)  # fmt: skip
 
 
 def _collected(query: pl.LazyFrame) -> pl.DataFrame:
@@ -339,10 +351,10 @@ def lazy_spells(table: pl.LazyFrame) -> History:
     )
     count, first, last, missing = _collected(known).row(0)
     if count <= WHOLE or missing:
-        return spells(table.collect(engine="streaming"))
+        return spells(_collected(table))
 
     def pieces() -> Iterator[Piece]:  # for what needs them in order of time
-        yield from _held_spells(table.collect(engine="streaming")).pieces()
+        yield from _held_spells(_collected(table)).pieces()
 
     return History(pieces(), (first, last), None, games=stored)
 
@@ -531,7 +543,7 @@ def _results(table: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | None:
     if came is None:
         return None
     distinct = table.lazy().select("event_id", *came).rename(dict(zip(came, scores, strict=True))).drop_nulls().unique()
-    return distinct.filter(pl.len().over("event_id") == 1).sort("event_id").collect()
+    return _collected(distinct.filter(pl.len().over("event_id") == 1).sort("event_id"))
 
 
 def _ordered(table: pl.DataFrame, width: int, moments: Longs | None = None) -> tuple[pl.DataFrame, Longs]:
@@ -561,7 +573,7 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     time, dtype = _lazy_time(clock, schema[clock])
     minute = width * max(_MINUTE // width, 1)  # whole snapshots
     bucket = time.dt.epoch("us") // minute
-    counts = table.select(at=bucket).group_by("at").len().collect(engine="streaming").sort("at")
+    counts = _collected(table.select(at=bucket).group_by("at").len()).sort("at")
     if counts["at"].null_count():
         missing = counts.filter(pl.col("at").is_null())["len"][0]
         raise ValueError(f"{clock} must be a time in every row; {missing} rows have none")
@@ -575,7 +587,7 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
 
     def pieces() -> Iterator[Piece]:
         for low, high in pairwise(bounds):
-            part = table.filter(time >= moment(low), time < moment(high)).collect(engine="streaming")
+            part = _collected(table.filter(time >= moment(low), time < moment(high)))
             yield Piece(*_ordered(part, width))
 
     span = (bounds[0] * minute, bounds[-1] * minute) if at.size else (0, 0)

@@ -86,7 +86,7 @@ _FIRST, _BEST, _LAST, _PRESTART = range(4)
 _TIMES = ("born_at", "died_at", "best_at", "start")
 _BORN, _DIED, _BEST_AT, _START = range(4)
 _NEVER = 1 << 62
-_FORGET_S = 86_400  # seconds after the start when a price without a close is given up
+_FORGET_S = 7 * 86_400  # seconds after the start for which a game may be moved and close again
 
 
 class _NewOpportunities(NamedTuple):
@@ -177,7 +177,7 @@ class _Scan:
         waiting = waiting.unique("row_id", keep="last", maintain_order=True)
         if closes is not None:
             closed = waiting["event_id"].is_in(closes["event_id"].unique().implode())
-            due, waiting = waiting.filter(closed), waiting.filter(~closed)
+            due = waiting.filter(closed)  # which wait on: a game that is moved closes again
             if due.height:
                 self._graded.append(self._grade(due, closes))
         now = self._engine.now
@@ -374,9 +374,9 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> pl.DataFrame:
     view = engine.view(**wanted.view, keep=True)
     scan = _Scan(engine, view, fair_at or (lambda _: engine.fair))
     for step in steps(engine, history, fair_at):
+        scan.follow(step.now, step.update)
         if step.settles:
             scan.settle()
-        scan.follow(step.now, step.update)
         tick(step.now, step.prices)
     check_books(engine, view)
     scan.settle(everything=True)

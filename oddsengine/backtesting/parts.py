@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
     table: Held | Stored
     events: list[str]
-    starts: tuple[int, int] | None  # of these games: the first and last; None if it is unknown of one
+    starts: tuple[int, int] | None  # of these games: the first and last; None if it is unknown of a row
     moments: Longs  # the snapshots of the whole history, from the first of this part on
     books: list[str]  # all books of the history
     begins: Longs  # when its games start, in order
@@ -190,6 +190,8 @@ def planned(
             raise ValueError(f"with client, its workers play the history; processes must be None, got {processes}")
         why = _why_whole(histories) or _unsent(wanted)
         count = 1 if why else sum(client.nthreads().values())
+        if not count:
+            raise ValueError("the client of Dask has no workers")
     else:
         why = "" if count == 1 else _why_whole(histories) or may_start() or _unsent(wanted)
     if why and (client is not None or processes is not None):
@@ -197,7 +199,7 @@ def planned(
     if why:
         count = 1
     several = len(histories) > 1
-    plans = [_parts(each, 1 if several else count, whole=several) for each in histories]
+    plans = [_parts(each, 1 if several else count, whole=several or client is not None) for each in histories]
     quotes = sum(rows for _, rows, _ in plans)
     if not several and processes is None and client is None and quotes < _WORTH and not _is_large(histories[0]):
         return Plan(1, [])
@@ -233,8 +235,11 @@ def _parts(history: History | Tape, count: int, *, whole: bool) -> tuple[list[Pa
 def _why_whole(histories: Sequence[History | Tape]) -> str:
     if len(histories) == 1 and isinstance(histories[0], Tape):
         return "a tape is played in one piece"
-    cut = all(isinstance(each, Tape) or each.games is not None for each in histories)
-    return "" if cut else "this history is played in one piece"
+    tables = [each.games for each in histories if isinstance(each, History)]
+    if any(each is None for each in tables):
+        return "this history is played in one piece"
+    queries = {f"{number}": each.query for number, each in enumerate(tables) if isinstance(each, Stored)}
+    return "the query of the history cannot be sent to another process" if unsent(queries) else ""
 
 
 def _unsent(wanted: NamedTuple) -> str:
@@ -260,9 +265,8 @@ def _cut(games: Held | Stored, listing: pl.DataFrame, count: int, rows: int) -> 
     out = []
     for (_,), some in order.group_by("part", maintain_order=True):
         since = moments[np.searchsorted(moments, int(some["first"].min())) :]  # type: ignore[arg-type]
-        start = some["start"]
         begins = some["at"].to_numpy().astype(np.int64)
-        starts = None if start.null_count() else (start.min(), start.max())
+        starts = None if some["earliest"].null_count() else (some["earliest"].min(), some["start"].max())
         share = int(some["quotes"].sum()) / rows
         out.append(Part(games, some["event"].to_list(), starts, since, books, begins, share))  # type: ignore[arg-type]
     return out

@@ -3,10 +3,13 @@
 import contextlib
 import math
 import multiprocessing
+import os
 import pickle
 import signal
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -19,7 +22,7 @@ from oddsengine.detection.kinds import KINDS
 from oddsengine.progress import Tick
 
 R = TypeVar("R")
-_MOST = 64
+_MOST = 61  # Windows waits for no more
 _EVERY = 0.2  # seconds between messages of progress
 
 
@@ -41,7 +44,10 @@ def check_processes(processes: Any) -> int:
 
 def may_start() -> str:
     """Why this process cannot start others; empty if it can."""
-    return "" if _compilers.may_start() else "this process cannot start others (a frozen application, or one of a pool)"
+    if not _compilers.may_start():
+        return "this process cannot start others (a frozen application, or one of a pool)"
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return "" if file is None or os.path.exists(file) else f"processes cannot read the main script again ({file})"
 
 
 def unsent(arguments: Mapping[str, Any]) -> str:
@@ -50,8 +56,10 @@ def unsent(arguments: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping) and (inner := unsent(value)):
             return inner
         try:
-            ForkingPickler.dumps(value)
+            sent = bytes(ForkingPickler.dumps(value))
         except Exception:  # whatever its pickling raises
+            return name
+        if b"__main__" in sent and not hasattr(sys.modules["__main__"], "__file__"):  # a function of a notebook
             return name
     return ""
 
@@ -73,9 +81,16 @@ class Settings(NamedTuple):
         Raises
         ------
         ValueError
-            If this process does not have the kinds.
+            If this process does not have the kinds, or has read other entries of the catalog already.
         """
-        data_files.own.changes = self.own
+        own = data_files.own
+        if self.own != own.changes:
+            if late := sorted(own.used & {*self.own, *own.changes}):
+                raise ValueError(
+                    f"another process has read {', '.join(late)} of the catalog without your own file: start it anew, "
+                    "or load the file there first"
+                )
+            own.changes = self.own
         if list(KINDS) != self.kinds:
             missing = ", ".join(sorted({*self.kinds} ^ {*KINDS}))
             raise ValueError(
@@ -147,13 +162,27 @@ def _started(number: int) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_answer, args=(theirs,), daemon=True)
-    process.start()
+    with _without_interrupts():
+        process.start()
     theirs.close()  # so that this process notices when the other one ends
     return _Worker(number, process, ours)
 
 
 @contextlib.contextmanager
-def _living(worker: _Worker) -> Any:
+def _without_interrupts() -> Iterator[None]:
+    """Start a process that ignores Ctrl+C of the terminal: this one ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _living(worker: _Worker) -> Iterator[None]:
     """Raise a sentence if a process ends while it is spoken to."""
     try:
         yield
@@ -176,7 +205,7 @@ def _have_kernels() -> None:
 
 def _answer(connection: Connection) -> None:
     """Play a part in this process, and send the result or the error."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Windows this is not inherited
     said, last = -math.inf, (0, 0)
 
     def tick(now: int, prices: int) -> None:
@@ -195,11 +224,11 @@ def _answer(connection: Connection) -> None:
         except (BrokenPipeError, ConnectionResetError):
             raise
         except Exception as error:
-            message = ForkingPickler.dumps(("error", _sendable(error)))
+            message = ForkingPickler.dumps(("error", _picklable(error)))
         connection.send_bytes(message)
 
 
-def _sendable(error: Exception) -> Exception:
+def _picklable(error: Exception) -> Exception:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -7,6 +7,7 @@ from oddsengine.backtesting.processes import Sent, Settings
 from oddsengine.progress import Tick
 
 R = TypeVar("R")
+_AHEAD = 2  # parts that are sent, for each thread
 
 
 def play_tasks(
@@ -31,17 +32,26 @@ def play_tasks(
     import distributed  # noqa: PLC0415  not a dependency of the library
 
     settings = Settings.of_this_process()
-    sent = [client.scatter(part.alone(), hash=False) for part in parts]
-    futures = [client.submit(_task, play, part, settings, pure=False) for part in sent]
-    number = {future.key: at for at, future in enumerate(futures)}
-    results = dict[int, R]()
+    waiting, number, results = list(range(len(parts)))[::-1], dict[str, int](), dict[int, R]()
+    running = distributed.as_completed([])  # type: ignore[no-untyped-call]
+
+    def submit() -> None:
+        at = waiting.pop()
+        future = client.submit(_task, play, client.scatter(parts[at].alone(), hash=False), settings, pure=False)
+        number[future.key] = at
+        running.add(future)  # type: ignore[no-untyped-call]
+
     try:
-        for future in distributed.as_completed(futures):  # type: ignore[no-untyped-call]
+        while waiting and len(number) < _AHEAD * sum(client.nthreads().values()):
+            submit()
+        for future in running:
             at = number[future.key]
             now, prices, results[at] = future.result()
             progress(at, now, prices)
+            if waiting:
+                submit()
     finally:
-        client.cancel(futures)  # those that are done are no longer needed
+        client.cancel(list(running.futures))  # none, unless one has failed
     return [results[at] for at in range(len(parts))]
 
 

@@ -107,11 +107,15 @@ class FairTable(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle, which does not take read-only mappings."""
-        return FairTable, tuple(map(_writable, self))
+        return _frozen, tuple(map(_writable, self))
 
 
 def _writable(value: Any) -> Any:
     return {key: _writable(of) for key, of in value.items()} if isinstance(value, Mapping) else value
+
+
+def _frozen(*values: Any) -> FairTable:
+    return FairTable._make(MappingProxyType(value) if isinstance(value, dict) else value for value in values)
 
 
 @cache
