@@ -10,6 +10,7 @@ what was found in it. The process that cuts holds the list of games, the times o
 """
 
 import os
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -140,7 +141,12 @@ def play(
             return play_tasks(function, parts, plan.client, so_far.tick)
         if plan.processes > 1:
             return play_parts(function, parts, plan.processes, so_far.tick)
-        return [function(part, partial(so_far.tick, number)) for number, part in enumerate(parts)]
+        # Copied as another process would send them: a few rows can hold the texts of a whole part.
+        return [_copied(function(part, partial(so_far.tick, number))) for number, part in enumerate(parts)]
+
+
+def _copied(found: R) -> R:
+    return pickle.loads(pickle.dumps(found))  # type: ignore[no-any-return]
 
 
 class _SoFar:
