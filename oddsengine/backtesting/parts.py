@@ -105,7 +105,7 @@ class Plan(NamedTuple):
     """How histories are played."""
 
     processes: int
-    parts: Sequence[Part | Taped]  # none: one history, as a whole, in this process
+    parts: Sequence[Part | Taped]  # none: as a whole, in this process
     snapshots: int = 0  # of all histories, if there are parts
     client: Any = None  # of Dask, instead of processes
 
@@ -132,9 +132,11 @@ def play(
     """
     parts, function = plan.parts, partial(_play_part, how, wanted)
     if not parts:
-        (history,) = histories
-        with ticking(span(history), progress=progress) as tick:
-            return [how(wanted, history, tick)]
+        found = []
+        for history in histories:
+            with ticking(span(history), progress=progress) as tick:
+                found.append(how(wanted, history, tick))
+        return found
     with playing(progress=progress) as show:
         so_far = _SoFar(plan, show)
         if plan.client is not None:
@@ -204,11 +206,9 @@ def planned(
         raise ValueError(f"{why}; {'client must be None' if client is not None else 'processes must be 1'}")
     if why:
         count = 1
-    several = len(histories) > 1
-    plans = [_parts(each, 1 if several else count, whole=several or client is not None) for each in histories]
+    several, least = len(histories) > 1, 0 if processes is not None or client is not None else _WORTH
+    plans = [_parts(each, 1 if several else count, least, whole=several or client is not None) for each in histories]
     quotes = sum(rows for _, rows, _ in plans)
-    if not several and processes is None and client is None and quotes < _WORTH and not _is_large(histories[0]):
-        return Plan(1, [])
     parts = [part._replace(share=part.share * rows / max(quotes, 1)) for some, rows, _ in plans for part in some]
     return Plan(count, parts, sum(snapshots for *_, snapshots in plans), client)
 
@@ -218,22 +218,26 @@ def _is_large(history: History | Tape) -> bool:
     return isinstance(history, History) and isinstance(history.games, Stored) and not history.games.width
 
 
-def _parts(history: History | Tape, count: int, *, whole: bool) -> tuple[list[Part] | list[Taped], int, int]:
+def _parts(
+    history: History | Tape, count: int, least: int, *, whole: bool
+) -> tuple[list[Part] | list[Taped], int, int]:  # fmt: skip
     """The parts of a history, and the numbers of its rows and snapshots; no parts if it is played in one piece.
 
-    With `whole`, it is one part at least.
+    That is so with fewer than `least` rows; with `whole`, it is one part at least.
     """
     if isinstance(history, Tape):
         if not whole:
             return [], 0, 0
         return [Taped(os.fspath(history.path), *span(history), 1.0)], history.quotes, history.steps
-    games = history.games
-    if games is None or (count == 1 and not whole and not _is_large(history)):
+    games, must = history.games, whole or _is_large(history)
+    if games is None or (count == 1 and not must):
         return [], 0, 0
     listing = games.listing()
     rows = int(listing["quotes"].sum())
+    if rows < least and not must:
+        return [], 0, 0
     parts = _cut(games, listing, count if isinstance(games, Held) else max(count, -(-rows // MOST)), rows)
-    if len(parts) == 1 and not whole and not _is_large(history):
+    if len(parts) == 1 and not must:
         return [], 0, 0
     return parts, rows, max((part.moments.size for part in parts), default=0)
 

@@ -182,6 +182,7 @@ def test_what_cannot_be_played_side_by_side(tmp_path: Path, monkeypatch: pytest.
                 oe.audit(frame, processes=2)
     empty = frame.clear()
     assert oe.audit(empty, processes=2).observations == oe.scan_history(empty, processes=3).height == 0
+    assert oe.scan_history([empty, empty]).height == 0
 
 
 def test_the_close_of_a_game_is_by_the_constants_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
