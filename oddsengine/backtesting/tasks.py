@@ -1,6 +1,7 @@
 """Tasks of Dask that play parts of a history side by side."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 from oddsengine.backtesting.processes import Sent, Settings
@@ -29,17 +30,17 @@ def play_tasks(
     Exception
         What a task raises; the others are cancelled.
     """
-    import distributed  # noqa: PLC0415  not a dependency of the library
+    distributed: Any = import_module("distributed")  # not a dependency of the library
 
     settings = Settings.of_this_process()
     waiting, number, results = list(range(len(parts)))[::-1], dict[str, int](), dict[int, R]()
-    running = distributed.as_completed([])  # type: ignore[no-untyped-call]
+    running = distributed.as_completed([])
 
     def submit() -> None:
         at = waiting.pop()
         future = client.submit(_task, play, client.scatter(parts[at].alone(), hash=False), settings, pure=False)
         number[future.key] = at
-        running.add(future)  # type: ignore[no-untyped-call]
+        running.add(future)
 
     try:
         while waiting and len(number) < _AHEAD * sum(client.nthreads().values()):
