@@ -8,7 +8,16 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.backtesting import reference_methods
 from oddsengine.backtesting.against import bets, losses
-from oddsengine.backtesting.benchmark_runs import AVERAGE, BESIDE, OURS, SINGLE, WITHOUT, Answered, PlayedSeason
+from oddsengine.backtesting.benchmark_runs import (
+    AVERAGE,
+    BESIDE,
+    ENTERED,
+    OURS,
+    SINGLE,
+    WITHOUT,
+    Answered,
+    PlayedSeason,
+)
 from oddsengine.backtesting.cells import CELLS, cell, weighted_mean
 from oddsengine.backtesting.season_prices import Outcomes
 from oddsengine.history.closing_consensus import closing_logits, votes_at
@@ -60,10 +69,12 @@ def judged_prices(played: PlayedSeason, after: Outcomes, table: catalog.FairTabl
 
 
 def compared(
-    rows: pl.DataFrame, answers: list[Answered], entered: list[str], games: int, cap: float
+    rows: pl.DataFrame, answers: list[Answered], games: int, cap: float
 ) -> pl.DataFrame:  # fmt: skip
     """Return `BENCHMARK_SCHEMA`."""
-    names = [name for name in dict.fromkeys(answer.method for answer in answers) if name not in entered]
+    every = list(dict.fromkeys(answer.method for answer in answers))
+    entered = [name for name in every if name.startswith(ENTERED)]
+    names = [name for name in every if name not in entered]
     own = {OURS, WITHOUT, BESIDE, AVERAGE, *reference_methods.references()}
     singles = {name for name in names if name.startswith(SINGLE)}
     quoted = {
@@ -83,7 +94,7 @@ def compared(
             "seconds": sum(answer.seconds for answer in of),
         }  # fmt: skip
         book = name.removeprefix(SINGLE)
-        label = f"{BEST}, power: {book}" if name == best else name
+        label = f"{BEST}, power: {book}" if name == best else name.removeprefix(ENTERED)
         made.append({"method": label, **counts, **_figures(rows, common, name, cap)})
     return pl.DataFrame(made, schema=BENCHMARK_SCHEMA).fill_nan(None)
 

@@ -19,8 +19,8 @@ from oddsengine.feeds.football_data import MARKET_AVERAGE
 
 OURS, WITHOUT, BESIDE = "ours", "ours, without Pinnacle", "ours, Pinnacle the only other book"
 AVERAGE = "market average, power"
-SINGLE = "single "
-"""Prefix of the books of which the best is shown."""
+SINGLE, ENTERED = "single ", "entered "
+"""Prefixes of the books of which the best is shown, and of methods that enter, whose names may be those of columns."""
 _NOTHING_EV = 1000.0  # %: of a view that shows nothing
 _KEPT = (
     "price", "event_id", "sportsbook", "sport", "league", "outcome", "ladder", "threshold_", "side", "outcomes",
@@ -55,8 +55,9 @@ class SeasonRuns:
     def __init__(
         self, table: catalog.FairTable, entered: Mapping[str, Method], progress: Tick | None, seasons: int
     ) -> None:
-        self._table, self._entered, self._progress = table, entered, progress
-        self._methods = {**reference_methods.references(), **reference_methods.packages(), **entered}
+        self._table, self._progress = table, progress
+        self._entered = {f"{ENTERED}{name}": method for name, method in entered.items()}
+        self._methods = {**reference_methods.references(), **reference_methods.packages(), **self._entered}
         self._parts, self._done, self._count = seasons * (len(self._methods) + 4), 0, 0
         self._unused: dict[tuple[str, str], tuple[int, str]] = {}
 
@@ -83,7 +84,7 @@ class SeasonRuns:
         answers.append(_joined([self._variant(BESIDE, *_beside(openings, book)) for book in books]))
         singles = {f"{SINGLE}{book}": reference_methods.single(book) for book in books}
         for label, method in {**self._methods, **singles}.items():
-            self._tell(f"{name} {label}", 1 if label in self._methods else 0)
+            self._tell(f"{name} {label.removeprefix(ENTERED)}", 1 if label in self._methods else 0)
             answers.append(self._asked(label, method, openings))
         answers.append(self._asked(AVERAGE, reference_methods.average(), averages))
         self._tell(name, 1)
@@ -114,9 +115,13 @@ class SeasonRuns:
 
     def failures(self) -> pl.DataFrame:
         """Return the answers that were not used."""
-        rows = [(method, wrong, *counted) for (method, wrong), counted in self._unused.items()]
+        rows = [
+            (method.removeprefix(ENTERED), wrong, *counted)
+            for (method, wrong), counted in self._unused.items()
+            if not method.startswith(SINGLE)
+        ]
         schema = {"method": pl.String, "wrong": pl.String, "count": pl.Int64, "example": pl.String}
-        return pl.DataFrame(rows, schema=schema, orient="row").filter(~pl.col("method").str.starts_with(SINGLE))
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 _OWN = {"event_id": pl.String, "sportsbook": pl.String, "outcome": pl.String, "prob": pl.Float64}

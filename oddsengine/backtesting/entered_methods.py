@@ -105,8 +105,11 @@ def load_method(name: str) -> Method:
         sys.path.insert(0, folder)
     try:
         method = getattr(importlib.import_module(module), function, None)
-    except ModuleNotFoundError as error:
-        raise ValueError(f"the method {name}: {error}") from None
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        if isinstance(error, ModuleNotFoundError) and error.name and module.startswith(error.name):
+            raise ValueError(f"the method {name}: there is no module {module} here or installed; a file mine.py is "
+                             "mine:function, from its folder") from None  # fmt: skip
+        raise ValueError(f"the method {name}: {type(error).__name__}: {error}") from None
     if not callable(method):
         raise ValueError(f"the method {name}: {module} has no function {function}")
     return method  # type: ignore[no-any-return]

@@ -33,7 +33,7 @@ from oddsengine.backtesting.benchmark_figures import (
     compared,
     judged_prices,
 )
-from oddsengine.backtesting.benchmark_runs import AVERAGE, BESIDE, OURS, SINGLE, WITHOUT, SeasonRuns, Tick
+from oddsengine.backtesting.benchmark_runs import AVERAGE, BESIDE, OURS, WITHOUT, SeasonRuns, Tick
 from oddsengine.backtesting.cells import with_error
 from oddsengine.backtesting.entered_methods import Method, load_method
 from oddsengine.backtesting.season_prices import season_name, season_prices
@@ -170,6 +170,9 @@ def benchmark(
         data, remarks = _fetched(wanted, cache, url, progress, refresh=refresh)
     prices = season_prices(data)
     chosen = _chosen(wanted, prices.seasons)
+    left_out = tuple(season for season in prices.seasons if season not in chosen)
+    if seasons is None and left_out:
+        remarks += (f"left out: {_spans(left_out)}, which are asked for with seasons ({left_out[0]}-{left_out[-1]})",)
     cap = _cap(max_ev)
     run = SeasonRuns(table, entered, progress, len(chosen))
     played = [run.play(season, prices.openings(season)) for season in chosen]
@@ -178,7 +181,7 @@ def benchmark(
     games = sum(each.prices["event_id"].n_unique() for each in played)
     fitted = tuple(season for season in chosen if season in FITTED) if fair is None else None
     return Benchmark(
-        compared(rows, answers, [*entered], games, cap), chosen, games, table.name, fitted, prices.files,
+        compared(rows, answers, games, cap), chosen, games, table.name, fitted, prices.files,
         run.failures(), remarks,
     )  # fmt: skip
 
@@ -208,8 +211,8 @@ def _entered(methods: Any) -> dict[str, Method]:
             raise ValueError("two methods have one name; give them by name, as in {'mine': method}")
     found = {}
     for name, method in named.items():
-        taken = OURS, SINGLE, BEST, AVERAGE, *reference_methods.references(), *reference_methods.packages()
-        if str(name).startswith(taken):
+        taken = {OURS, WITHOUT, BESIDE, AVERAGE, *reference_methods.references(), *reference_methods.packages()}
+        if str(name) in taken or str(name).startswith(f"{BEST}, "):
             raise ValueError(f"a method cannot be named {excerpt(name)}, which is one of the benchmark")
         found[str(name)] = load_method(method) if isinstance(method, str) else method
         if not callable(found[str(name)]):

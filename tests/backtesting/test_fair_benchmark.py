@@ -205,6 +205,23 @@ def test_what_is_printed(result: oe.Benchmark) -> None:
     assert min(result.table["seconds"].to_list()) >= 0.0
 
 
+def test_a_method_can_have_any_other_name(small: Path) -> None:
+    """Its answers are its own, not a column of prices or results."""
+    names = ["mine", "result", "close", "odds", "event_id", "single mine", "ours mine"]
+    table = oe.benchmark(small, seasons="2019", methods=dict.fromkeys(names, mean)).table.tail(len(names))
+    assert table["method"].to_list() == names
+    assert table["answered"].to_list() == [FEW] * len(names)
+    assert table.drop("method", "seconds").n_unique() == 1
+    nobody = oe.benchmark(small, seasons="2019", methods={"result": lambda _: None}).table
+    assert nobody.select("method", "answered", "graded").row(-1) == ("result", 0, 0)
+
+
+def test_seasons_that_are_left_out_are_said(folder: Path) -> None:
+    result = oe.benchmark(folder)
+    assert result.seasons == (2019,)
+    assert str(result).endswith("left out: 2018/19, which are asked for with seasons (2018-2018)")
+
+
 def test_the_best_single_book_is_the_one_with_the_least_loss(folder: Path, result: oe.Benchmark) -> None:
     losses = {}
     for book in set(CODES.values()) - {"pinnacle"}:
@@ -350,7 +367,7 @@ def test_an_error_gives_a_range(result: oe.Benchmark) -> None:
     [
         ("math", r"a method must be module:function, got 'math'"),
         ("math:nothing", r"the method math:nothing: math has no function nothing"),
-        ("no_such_module:fair", r"the method no_such_module:fair: No module named 'no_such_module'"),
+        ("no_such_module:fair", r"the method no_such_module:fair: there is no module no_such_module here or installed"),
         ({"ours": mean}, r"a method cannot be named 'ours', which is one of the benchmark"),
         ({"Pinnacle, power": mean}, r"a method cannot be named 'Pinnacle, power', which is one of the benchmark"),
         ([3], r"a method must be a function or module:function, got 3"),
