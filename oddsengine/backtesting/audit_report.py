@@ -181,7 +181,7 @@ def audit(
         price at the close; see `oddsengine.backtesting.against`.
     processes, client
         How many processes play the history side by side (None: one per core for half a million rows or more), or a
-        client of Dask, whose workers do; see docs/scale.md. The result is the same. Not for tapes.
+        client of Dask, whose workers do; see docs/scale.md. The result is the same. One tape is played by one.
     progress
         True: a bar on standard error, in terminals and notebooks. A function: called with the number of snapshots.
 
@@ -266,8 +266,10 @@ class _Played(NamedTuple):
         closes = [part.closes for part in parts if part.closes is not None]
         last = pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id")  # of tapes that share a game
         closed = pl.concat(closes).filter(last) if closes else None
-        prices = [part.prices if "who" in part.prices.columns else with_closes(part.prices, closed, table)
-                  for part in parts]  # fmt: skip
+        prices = [part.prices for part in parts if "who" in part.prices.columns]
+        if len(prices) < len(parts):
+            taped = [part.prices for part in parts if "who" not in part.prices.columns]
+            prices.append(with_closes(pl.concat([each for each in taped if each.height] or taped[:1]), closed, table))
         some = pl.concat([each for each in prices if each.height] or prices[:1]).sort("t", "ident", "threshold")
         return cls(
             some.unique(["ident", "threshold"], keep="first", maintain_order=True),

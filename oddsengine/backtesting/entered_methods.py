@@ -28,6 +28,7 @@ LIMIT_S = 1.0  # of one call
 MOST_SLOW = 20  # calls over the limit, after which a method is not called any more
 _ROUNDING = 1e-6  # tolerance of probabilities that sum to 1
 _LONGEST = 120  # characters of an example
+_OF_A_FILE = "a file mine.py is mine:function, from its folder"
 OUTCOMES = ("home", "draw", "away")
 
 Method = Callable[["MarketPrices"], Any]
@@ -100,6 +101,8 @@ def load_method(name: str) -> Method:
     module, colon, function = name.partition(":")
     if not (module and colon and function):
         raise ValueError(f"a method must be module:function, got {excerpt(name)}")
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(f"the method {name}: a module has no path; {_OF_A_FILE}")
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -107,8 +110,9 @@ def load_method(name: str) -> Method:
         method = getattr(importlib.import_module(module), function, None)
     except (Exception, SystemExit) as error:  # whatever the module does when it is imported
         if isinstance(error, ModuleNotFoundError) and error.name and module.startswith(error.name):
-            raise ValueError(f"the method {name}: there is no module {module} here or installed; a file mine.py is "
-                             "mine:function, from its folder") from None  # fmt: skip
+            raise ValueError(
+                f"the method {name}: there is no module {module} here or installed; {_OF_A_FILE}"
+            ) from None
         raise ValueError(f"the method {name}: {type(error).__name__}: {error}") from None
     if not callable(method):
         raise ValueError(f"the method {name}: {module} has no function {function}")

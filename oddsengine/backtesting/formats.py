@@ -75,15 +75,26 @@ class Piece(NamedTuple):
     moments: Longs | None = None  # all snapshots, also those without quotes; None: those of the quotes
 
 
+class Seen(NamedTuple):
+    """How rows of a table are quoted."""
+
+    row: Longs  # per quote: the row
+    seen: Longs  # per quote: the time of the source
+    active: Bools  # per quote
+    start: Longs  # per row
+
+    def only(self, rows: Bools, quotes: Bools) -> "Seen":
+        """Some rows and their quotes."""
+        place = np.cumsum(rows) - 1
+        return Seen(place[self.row[quotes]], self.seen[quotes], self.active[quotes], self.start[rows])
+
+
 class Held(NamedTuple):
     """Quotes in memory, in order of time: rows of a table, which may be quoted more than once."""
 
     table: pl.DataFrame
     when: Longs  # per quote: its snapshot
-    row: Longs | None = None  # per quote: the row; None: there is one quote per row. The others are None then, too
-    seen: Longs | None = None  # per quote: the time of the source
-    active: Bools | None = None  # per quote
-    start: Longs | None = None  # per row
+    seen: Seen | None = None  # None: each row is one quote
 
     def pieces(self, moments: Longs | None = None) -> Iterator[Piece]:
         """Pieces of whole snapshots; `moments` are those of a longer history, from the first of these on."""
@@ -102,13 +113,13 @@ class Held(NamedTuple):
             yield Piece(self._quotes(slice(0, 0)), self.when[:0], moments[at:])
 
     def _quotes(self, cut: slice) -> pl.DataFrame:
-        if self.row is None or self.seen is None or self.active is None or self.start is None:
+        if self.seen is None:
             return self.table[cut]
-        row = self.row[cut]
-        return self.table[row].with_columns(
-            pl.Series("last_seen_at", self.seen[cut]).cast(TIME),
-            pl.Series("is_active", self.active[cut]),
-            pl.Series("is_live", self.start[row] <= self.when[cut]),
+        row, seen, active, start = self.seen
+        return self.table[row[cut]].with_columns(
+            pl.Series("last_seen_at", seen[cut]).cast(TIME),
+            pl.Series("is_active", active[cut]),
+            pl.Series("is_live", start[row[cut]] <= self.when[cut]),
         )
 
     def listing(self) -> pl.DataFrame:
@@ -117,7 +128,9 @@ class Held(NamedTuple):
         The times are microseconds: its last and first start, null if a row has none, and its first quote.
         """
         first = self._first()
-        quotes = np.ones(first.size, np.int64) if self.row is None else np.bincount(self.row, minlength=first.size)
+        quotes = (
+            np.ones(first.size, np.int64) if self.seen is None else np.bincount(self.seen.row, minlength=first.size)
+        )
         rows = self.table.select(event=_event_of("event_id"), start=_start_of(self.table.columns)).with_columns(
             first=pl.Series(self.when[first]), quotes=pl.Series(quotes)
         )
@@ -132,26 +145,24 @@ class Held(NamedTuple):
         dtype = self.table.schema.get("sportsbook")
         if dtype not in (pl.String, pl.Categorical, pl.Enum):  # what is wrong is said when its rows are checked
             return []
-        order = pl.Series(np.argsort(self._first(), kind="stable"))
-        return self.table["sportsbook"].gather(order).drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
+        books = self.table["sportsbook"]
+        if self.seen is not None:
+            books = books.gather(pl.Series(np.argsort(self._first(), kind="stable")))
+        return books.drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
 
     def only(self, events: list[str], starts: tuple[int, int] | None = None, moments: Longs | None = None) -> "Held":
         """The quotes of some games."""
         rows = self.table.select(_event_of("event_id").is_in(events)).to_series().to_numpy()
-        table = self.table.filter(rows)
-        if self.row is None or self.seen is None or self.active is None or self.start is None:
-            return Held(table, self.when[rows])
-        place, keep = np.cumsum(rows) - 1, rows[self.row]
-        return Held(
-            table, self.when[keep], place[self.row[keep]], self.seen[keep], self.active[keep], self.start[rows]
-        )  # fmt: skip
+        quotes = rows if self.seen is None else rows[self.seen.row]
+        seen = None if self.seen is None else self.seen.only(rows, quotes)
+        return Held(self.table.filter(rows), self.when[quotes], seen)
 
     def _first(self) -> Longs:
         """Per row: its first quote."""
-        if self.row is None:
+        if self.seen is None:
             return np.arange(self.when.size)
         first = np.full(self.table.height, self.when.size, np.int64)
-        np.minimum.at(first, self.row, np.arange(self.row.size))
+        np.minimum.at(first, self.seen.row, np.arange(self.when.size))
         return first
 
 
@@ -414,7 +425,7 @@ def _held_spells(table: pl.DataFrame) -> Held:
         event_start_time=pl.col("start").cast(TIME),
         odds_changed_at=pl.Series(begin).cast(TIME),
     )
-    return Held(facts, when, row, seen, active, start)
+    return Held(facts, when, Seen(row, seen, active, start))
 
 
 def props(table: pl.DataFrame) -> History:

@@ -51,12 +51,28 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of the graded prices of an audit."""
 
 
+_TO_GRADE = (
+    "ident", "t", "threshold", "ev", "fair", "net_odds", "odds", "flag", "ev_low", "ev_high", "ev_error", "still_there",
+    "event_id", "sport", "league", "sportsbook", "market_type", "player_name", "event_start_time", "is_live", "family",
+    "market", "period", "subject", "outcome", "threshold_", "side", "lined",
+)  # fmt: skip
+
+
 def with_closes(shown: pl.DataFrame, closes: pl.DataFrame | None, table: catalog.FairTable) -> pl.DataFrame:
-    """Add what the closes say of prices that were shown: `closing`, in logits, and `who`, as of `closing_by_flag`."""
+    """Return of prices that were shown what `grade_shown` reads, with what the closes say.
+
+    That is `closing`, in logits, and `who`, as of `closing_by_flag`.
+    """
     if not shown.height:
         return shown.with_columns(closing=pl.lit(None, pl.Float64), who=pl.lit(None, pl.String))
     closing = closing_by_flag(shown, closes, table, shown["flag"] & int(ONE_SIDED) != 0)
-    return shown.with_columns(closing=closing["x"], who=closing["who"])
+    read = shown.select(*_TO_GRADE, *_later(shown))
+    return read.with_columns(closing=closing["x"], who=closing["who"])
+
+
+def _later(shown: pl.DataFrame) -> list[str]:
+    """The columns of delays."""
+    return [name for name in shown.columns if name.startswith(("there_", "shown_"))]
 
 
 def grade_shown(
@@ -66,7 +82,7 @@ def grade_shown(
 
     `shown` has the columns of `with_closes`; `results` and `stats` are the history's final scores and players' numbers.
     """
-    later = [name for name in shown.columns if name.startswith(("there_", "shown_"))]
+    later = _later(shown)
     schema = SHOWN_SCHEMA | dict.fromkeys(later, pl.Boolean())
     if not shown.height:
         return pl.DataFrame(schema=schema)

@@ -49,8 +49,8 @@ class _Opened(NamedTuple):
 
 
 def collect_shown(
-    history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], delays: tuple[Delay, ...] = (),
-    observations: PriceObservations | None = None, tick: Tick = lambda *_: None,
+    history: History | Tape, engine: Engine, view: View, thresholds: tuple[float, ...], delays: tuple[Delay, ...],
+    observations: PriceObservations | None, tick: Tick,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:  # fmt: skip
     """Replay a history: when each price first reached each threshold, the closing boards, and the number of steps.
 
