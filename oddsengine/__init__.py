@@ -33,15 +33,16 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarn
 if TYPE_CHECKING:
     from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
+    from oddsengine.backtesting.accounts import TRADES_SCHEMA
     from oddsengine.backtesting.backtest import Backtest, backtest
     from oddsengine.backtesting.entered_methods import MarketPrices
     from oddsengine.backtesting.estimator import FairPrice
     from oddsengine.backtesting.fair_benchmark import BENCHMARK_SCHEMA, Benchmark, benchmark
-    from oddsengine.backtesting.fills import TRADES_SCHEMA, Trader
     from oddsengine.backtesting.graded import GRADED_SCHEMA, Graded, grade
     from oddsengine.backtesting.history_scan import SCAN_SCHEMA
     from oddsengine.backtesting.past_prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.strategy import Strategy
+    from oddsengine.backtesting.trader import Trader
     from oddsengine.commands.show import show
     from oddsengine.compiling.compilation import compile_kernels
     from oddsengine.compiling.loading import load_kernels
@@ -201,7 +202,8 @@ _MODULES = {
     "backtesting.past_prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.history_scan": "SCAN_SCHEMA",
     "backtesting.backtest": "Backtest backtest",
-    "backtesting.fills": "TRADES_SCHEMA Trader",
+    "backtesting.accounts": "TRADES_SCHEMA",
+    "backtesting.trader": "Trader",
     "backtesting.strategy": "Strategy",
     "commands.show": "show",
     "compiling.compilation": "compile_kernels",

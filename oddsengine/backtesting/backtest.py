@@ -1,8 +1,10 @@
-"""Backtests of betting strategies: a history is played through an engine with a trader.
+"""Backtests of betting strategies.
 
-A `Strategy` decides which +EV prices to bet on, and the stakes. A `Trader` applies it to an engine with paper money: it
-reads the view after each step, and places orders (`backtesting.fills`). `backtest` replays a history through an engine
-with a trader, so both share one implementation, and decisions only see the board at that time.
+A `Strategy` decides which +EV prices to bet on, and the stakes. A history is played through an engine, whole or in
+parts side by side: `Choices` collects what the strategy chooses at each step, and what stands of these prices when the
+book would have answered. Then an `Account` decides on the stakes in order of time, since a bankroll ties all bets
+together. A `Trader` does the same step by step, so paper trading and backtests share one implementation, and decisions
+only see the board at that time.
 
 **Results.** By the final score, if known and decisive (`staking.outcomes.settled`); else by the closing line, the
 mean profit at the fair price of the other books' close (`backtesting.grading`), less the share of stakes that a push on
@@ -11,26 +13,31 @@ a whole or quarter line returns; else there is none. Standard errors are cluster
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
+from oddsengine.backtesting.accounts import ANSWER_S, UNOBSERVED, Account, Delays, Offer, Order
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
+from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.closes import Closes
-from oddsengine.backtesting.fills import ANSWER_S, UNOBSERVED, Trader
 from oddsengine.backtesting.formats import History, is_own_format
 from oddsengine.backtesting.grading import bet_gains, closing_evs, final_scores, why_no_close
-from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, span, steps
+from oddsengine.backtesting.parts import planned, play
+from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, steps
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
+from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.model_input import read_model
+from oddsengine.detection.question import empty
+from oddsengine.detection.result_columns import EV_SCHEMA
 from oddsengine.history.clv import means
 from oddsengine.maths import scoring
-from oddsengine.progress import ticking
+from oddsengine.progress import Tick
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
 from oddsengine.tables.schema import with_games
@@ -159,6 +166,8 @@ def backtest(
     columns: Columns | None = None,
     fair: Fair = None,
     every: float = 1.0,
+    processes: int | None = 1,
+    client: Any = None,
     progress: bool | Callable[[int], None] = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Backtest:
@@ -180,6 +189,9 @@ def backtest(
         Names of the history's columns, as for `check_odds`: ``{"seen": "last_seen_at"}``.
     fair, every, progress, storage_options
         As for `scan_history`. Grades by the close use the constants in force at the end.
+    processes, client
+        As for `audit`: games are played side by side, then stakes are decided in order of time. The result is the same,
+        if what the strategy chooses of a game does not depend on other games or earlier choices.
 
     Returns
     -------
@@ -198,28 +210,101 @@ def backtest(
     >>> summary.placed, summary.filled, summary.no_result
     (2, 2, {'no score; no snapshot in the 30 minutes before the start': 2})
     """
-    fair_at = None if fair is None else fair_by_time(fair)
     if strategy.model is not None:
         strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
     past, cadence_s = cadence(source(history, every, storage_options, columns))
-    engine = engine_of(past)
-    trader = Trader(
-        engine, strategy, bankroll=bankroll, latency_s=latency_s, tolerance=tolerance, settle_hours=settle_hours,
+    account = Account(
+        strategy, bankroll=bankroll, delays=Delays.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
         sparse=cadence_s > ANSWER_S,
     )  # fmt: skip
     scores = final_scores(results if results is not None else getattr(past, "results", None))
     for event, (home, away) in scores.items():
-        trader.settle(event, home, away)
-    closes = Closes(engine)
-    with ticking(span(past), progress=progress) as tick:
-        for now, update, prices, _ in steps(engine, past, fair_at):
-            trader.follow(update)
-            closes.follow(now)
-            tick(now, prices)
-    trader.finish()
-    check_books(engine, trader.view)
-    graded = _graded(trader.trades(), closes.take_closed(everything=True), scores, engine.fair)
+        account.settle(event, home, away)
+    wanted = _Wanted(strategy, Delays.of(latency_s), fair)
+    parts = play(_play, wanted, [past], planned([past], wanted, processes, client), progress=progress)
+    _stake(account, parts)
+    closes = [part.closes for part in parts if part.closes is not None]
+    table = max(parts, key=lambda part: part.now).fair
+    graded = _graded(account.trades(), pl.concat(closes) if closes else None, scores, table)
     return Backtest(graded, bankroll, strategy, cadence_s)
+
+
+class _Wanted(NamedTuple):
+    """What a backtest plays a history with; see `backtest`."""
+
+    strategy: Strategy
+    delays: Delays
+    fair: Fair
+
+
+class _Chosen(NamedTuple):
+    """What a strategy chose in a history or a part of it."""
+
+    rows: pl.DataFrame
+    decided: Longs  # per row
+    offers: dict[tuple[str, int], Offer | None]  # by price and decision: what stood when an order for it was due
+    steps: Longs  # their times
+    closes: pl.DataFrame | None  # of the games of the rows
+    fair: catalog.FairTable  # in force at the end
+
+    @property
+    def now(self) -> int:
+        """Time of the last step."""
+        return int(self.steps[-1]) if self.steps.size else NO_TIME
+
+
+def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
+    fair_at = None if wanted.fair is None else fair_by_time(wanted.fair)
+    engine = engine_of(history)
+    choices, closes = Choices(engine, wanted.strategy), Closes(engine)
+    found, decided, times = list[pl.DataFrame](), list[int](), list[int]()
+    waiting, offers = list[tuple[int, str, int]](), dict[tuple[str, int], Offer | None]()
+
+    def answer(now: int) -> None:
+        nonlocal waiting
+        due = [(price, placed) for at, price, placed in waiting if at <= now]
+        if due:
+            waiting = [each for each in waiting if each[0] > now]
+            offers.update(zip(due, choices.offers([price for price, _ in due]), strict=True))
+
+    for now, update, prices, _ in steps(engine, history, fair_at):
+        times.append(now)
+        answer(now)
+        rows = choices.after(update)
+        if rows is not None:
+            found.append(rows)
+            decided += [now] * rows.height
+            for row in rows.iter_rows(named=True):
+                waiting.append((wanted.delays.due(now, row), row["odds_id"], now))
+            answer(now)
+        closes.follow(now)
+        tick(now, prices)
+    check_books(engine, choices.view)
+    rows = pl.concat(found, how="diagonal") if found else empty(EV_SCHEMA)
+    closed = closes.take_closed(everything=True)
+    if closed is not None:
+        closed = closed.filter(pl.col("event_id").is_in(rows["event_id"].unique().implode()))
+    return _Chosen(rows, np.array(decided, np.int64), offers, np.array(times, np.int64), closed, engine.fair)
+
+
+def _stake(account: Account, parts: Sequence[_Chosen]) -> None:
+    """Decide on the stakes of everything that was chosen, in order of time, and answer the orders."""
+    times = np.unique(np.concatenate([part.steps for part in parts]))
+    some = [part for part in parts if part.rows.height]
+    offers = {key: offer for part in some for key, offer in part.offers.items()}
+    decided = np.concatenate([part.decided for part in some]) if some else times[:0]
+    rows = pl.concat([part.rows for part in some], how="diagonal") if some else empty(EV_SCHEMA)
+    by = rows.select("ev_percentage", "id", decided=pl.Series(decided))
+    order = by.select(pl.arg_sort_by("decided", "ev_percentage", "id", descending=[False, True, False])).to_series()
+    rows, decided = rows[order], decided[order.to_numpy()]
+    begin, end = (np.searchsorted(decided, times, side=side).tolist() for side in ("left", "right"))
+
+    def stands(due: list[Order]) -> list[Offer | None]:
+        return [offers.get((order.row["odds_id"], order.placed)) for order in due]  # none: its board was empty by then
+
+    for now, a, b in zip(times.tolist(), begin, end, strict=True):
+        account.follow(now, rows[a:b] if a < b else None, stands)
+    account.finish()
 
 
 def _events(history: Any, columns: Columns | None) -> pl.DataFrame:

@@ -32,7 +32,7 @@ import polars as pl
 
 from oddsengine.board.row_links import LINKS
 from oddsengine.bounds import excerpt
-from oddsengine.columns import Bools, Longs, spans
+from oddsengine.columns import Bools, Longs, Words, spans
 from oddsengine.feeds.football_data import CLOSE_M, MARKET_AVERAGE, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
@@ -221,6 +221,12 @@ class Stored(NamedTuple):
             return _held_spells(table)
         return Held(*_ordered(table, self.width, moments))
 
+    def earliest(self) -> Held:
+        """Some games of price intervals that are quoted first, for what is measured on a sample."""
+        games = self.listing().sort("first", "event")
+        some = games.head(max(int((games["quotes"].cum_sum() <= _HELD).sum()), 1))
+        return self.only(some["event"].to_list(), None, self.moments())
+
     def time(self, name: str) -> pl.Expr:
         """A time in microseconds."""
         return _lazy_time(name, self.query.collect_schema()[name])[0].dt.epoch("us").alias(name)
@@ -394,8 +400,9 @@ def _held_spells(table: pl.DataFrame) -> Held:
     )
     code = d["event"].rank("dense").to_numpy().astype(np.int64) - 1
     key = d.select(pl.struct("event", "book", "market", "player", "selection", "line").hash()).to_series().to_numpy()
-    spell, moment = _seen(code, begin, end)
-    removed, left = _removed(code, key, begin, end)
+    until = end - _replaced(key, begin, end)
+    spell, moment = _seen(code, begin, end, until)
+    removed, left = _removed(code, key, begin, end, until)
     width = np.maximum(end - begin, 1)
     # In between, the source's own time is interpolated, up to the time seen.
     seen = np.minimum(moment, up[spell] + (moment - begin[spell]) * ((last - up)[spell] / width[spell])).astype(
@@ -464,21 +471,30 @@ def _by_event(event: Longs, begin: Longs, end: Longs) -> Iterator[tuple[Longs, L
         yield of, np.unique(np.concatenate((begin[of], end[of])))
 
 
-def _seen(event: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
-    """Expand spells to every snapshot of their event: spell, time."""
+def _replaced(key: Words, begin: Longs, end: Longs) -> Bools:
+    """Which spells end at the very time at which another of the same price begins: then it counts."""
+    order = np.lexsort((begin, key))
+    later, earlier = order[1:], order[:-1]
+    out = np.zeros(order.size, bool)
+    out[earlier] = (key[later] == key[earlier]) & (begin[later] == end[earlier])
+    return out
+
+
+def _seen(event: Longs, begin: Longs, end: Longs, until: Longs) -> tuple[Longs, Longs]:
+    """Expand spells to every snapshot of their event up to a time each: spell, time."""
     spells_, moments = [], []
     for of, snapshots in _by_event(event, begin, end):
-        first, last = np.searchsorted(snapshots, begin[of]), np.searchsorted(snapshots, end[of], side="right")
+        first, last = np.searchsorted(snapshots, begin[of]), np.searchsorted(snapshots, until[of], side="right")
         spells_.append(np.repeat(of, last - first))
         moments.append(snapshots[spans(first, last)])
     return np.concatenate(spells_), np.concatenate(moments)
 
 
-def _removed(event: Longs, key: Longs, begin: Longs, end: Longs) -> tuple[Longs, Longs]:
+def _removed(event: Longs, key: Words, begin: Longs, end: Longs, until: Longs) -> tuple[Longs, Longs]:
     """Find spells without a successor of the same price, and the event's next snapshot."""
     spells_, moments = [], []
     for of, snapshots in _by_event(event, begin, end):
-        after = np.searchsorted(snapshots, end[of], side="right")
+        after = np.searchsorted(snapshots, until[of], side="right")
         early = after < snapshots.size
         ending, then = of[early], snapshots[after[early]]
         begins = set(zip(key[of].tolist(), begin[of].tolist(), strict=True))

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import (
     TOO_FEW,
     bet_shares,
@@ -28,16 +30,27 @@ from oddsengine.backtesting.grading import (
     placed_before,
     why_no_close,
 )
-from oddsengine.backtesting.placed_bets import RESULTS, UNKNOWN, Bets, HistoryEvents, find_events, on_events, read_bets
-from oddsengine.backtesting.replay import engine_of, source, span, steps
+from oddsengine.backtesting.parts import planned, play
+from oddsengine.backtesting.placed_bets import (
+    RESULTS,
+    UNKNOWN,
+    Bets,
+    Event,
+    HistoryEvents,
+    find_events,
+    on_events,
+    read_bets,
+)
+from oddsengine.backtesting.replay import engine_of, source, steps
 from oddsengine.backtesting.summary import aligned, counts, event_codes, percent, returned
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats
 from oddsengine.history.clv import means
-from oddsengine.progress import ticking
+from oddsengine.progress import Tick
 from oddsengine.staking.outcomes import profits
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame
+from oddsengine.tape import Tape
 
 GRADED_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "history_event_id": pl.String,  # null: not in the history
@@ -160,6 +173,8 @@ def grade(
     columns: Columns | None = None,
     closing_odds: Literal["history", "bets"] = "history",
     every: float = 1.0,
+    processes: int | None = 1,
+    client: Any = None,
     progress: bool | Callable[[int], None] = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Graded:
@@ -180,7 +195,7 @@ def grade(
         Names of the bets' columns and what they are: ``{"Bet": "selection"}``. Common names need none.
     closing_odds
         "history", or "bets": the bets' own `closing_odds` where they have any, and the history's elsewhere.
-    every, progress, storage_options
+    every, processes, client, progress, storage_options
         As for `scan_history`.
 
     Returns
@@ -215,14 +230,9 @@ def grade(
     past = source(history, every, storage_options)
     if results is None:
         scores = final_scores(getattr(past, "results", None))
-    engine = engine_of(past)
-    closes, events = Closes(engine), HistoryEvents(engine)
-    with ticking(span(past), progress=progress) as tick:
-        for now, _, prices, _ in steps(engine, past):
-            closes.follow(now)
-            events.follow()
-            tick(now, prices)
-    found = find_events(given.table, events.take())
+    wanted = _Wanted(given.table)
+    parts = play(_play, wanted, [past], planned([past], wanted, processes, client), progress=progress)
+    found = find_events(given.table, sorted((event for part in parts for event in part.events), key=attrgetter("id")))
     table = on_events(given.table, found)
     before = pl.col("event_start_time") - pl.duration(microseconds=1)
     table = table.with_columns(
@@ -230,12 +240,41 @@ def grade(
         history_event_id=pl.Series([of.event and of.event.id for of in found], dtype=pl.String),
         missing=pl.Series([of.missing for of in found], dtype=pl.String),
     )
-    closed = closes.take_closed(everything=True)
+    closes = [part.closes for part in parts if part.closes is not None]
     own = given.closing_odds if closing_odds == "bets" else np.full(table.height, np.nan)
-    table = _with_results(_with_closes(table, closed, own, engine.fair), given, scores)
+    closed = pl.concat(closes) if closes else None
+    table = _with_results(_with_closes(table, closed, own, parts[0].fair), given, scores)
     day = pl.coalesce("event_date", "event_start_time").dt.date().cast(pl.String).fill_null("")
     games = table.select(pl.coalesce("history_event_id", pl.format("{} {}", "event_id", day))).to_series()
     return Graded(_joined(given.given, table.select(*GRADED_SCHEMA)), table["stake"].to_numpy(), games)
+
+
+class _Wanted(NamedTuple):
+    """What a history is played with."""
+
+    bets: pl.DataFrame
+
+
+class _Past(NamedTuple):
+    """What grading needs of a history or a part of it."""
+
+    events: list[Event]
+    closes: pl.DataFrame | None  # of the games that a bet may be on
+    fair: catalog.FairTable  # in force at the end
+
+
+def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Past:
+    engine = engine_of(history)
+    closes, listed = Closes(engine), HistoryEvents(engine)
+    for now, _, prices, _ in steps(engine, history):
+        closes.follow(now)
+        listed.follow()
+        tick(now, prices)
+    events, closed = listed.take(), closes.take_closed(everything=True)
+    if closed is not None:
+        theirs = {of.event.id for of in find_events(wanted.bets, events) if of.event}
+        closed = closed.filter(pl.col("event_id").is_in(theirs))
+    return _Past(events, closed, engine.fair)
 
 
 def _with_closes(

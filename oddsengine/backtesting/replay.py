@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.formats import PIECE, History, Piece, cuts, read_history, scan_files
+from oddsengine.backtesting.formats import PIECE, History, Piece, Stored, cuts, read_history, scan_files
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
@@ -134,13 +134,19 @@ def cadence(history: History | Tape) -> tuple[History | Tape, float]:
     """
     if isinstance(history, Tape):
         return history, float("nan")
+    if isinstance(history.games, Stored) and not history.games.width:  # its pieces would read all of it
+        return history, _cadence(next(history.games.earliest().pieces(), None))
     first = next(history.pieces, None)
-    if first is None:
-        return history, float("nan")
-    seen = pl.DataFrame({"event": first.quotes["event_id"], "now": first.now}).unique().sort("event", "now")
+    rest = history.pieces if first is None else chain([first], history.pieces)
+    return history._replace(pieces=rest), _cadence(first)
+
+
+def _cadence(piece: Piece | None) -> float:
+    if piece is None:
+        return float("nan")
+    seen = pl.DataFrame({"event": piece.quotes["event_id"], "now": piece.now}).unique().sort("event", "now")
     gap = seen.select(pl.col("now").diff().over("event")).to_series().median()
-    seconds = float("nan") if gap is None else float(gap) / SECOND  # type: ignore[arg-type]
-    return history._replace(pieces=chain([first], history.pieces)), seconds
+    return float("nan") if gap is None else float(gap) / SECOND  # type: ignore[arg-type]
 
 
 def span(history: History | Tape) -> tuple[int, int]:

@@ -99,7 +99,11 @@ class Strategy:
                 raise ValueError(f"sports must be among {', '.join(catalog.sports())}, got {excerpt(name)}")
 
     def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of a frame of +EV prices (`EV_SCHEMA`) to bet on."""
+        """Return the rows of a frame of +EV prices (`EV_SCHEMA`) to bet on.
+
+        These are all +EV prices of the games in which one is new or has changed. Bets of one moment are staked by EV,
+        whatever the order of the rows.
+        """
         keep = (pl.col("net_odds") >= self.min_odds) & ~pl.col("unconfirmed")
         if not self.live:
             keep &= ~pl.col("is_live")

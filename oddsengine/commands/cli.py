@@ -507,6 +507,7 @@ def _add_grade(parser: argparse.ArgumentParser) -> None:
         "--closing-odds", choices=("history", "bets"), default="history",
         help="CLV by the closing odds of the history, or by those of the bets where they have any (default: history)",
     )  # fmt: skip
+    _add_processes(parser)
     parser.add_argument("--output", metavar="FILE", help="write the graded bets to this .csv, .parquet or .ndjson file")
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
     _add_shared(parser, "--option")
@@ -595,6 +596,10 @@ def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> N
     parser.add_argument(
         "--hours", type=_positive, default=72.0, metavar="H", help="maximum hours before the start (default 72)"
     )
+    _add_processes(parser)
+
+
+def _add_processes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes", type=int, metavar="N",
         help="how many play the games of a table side by side (default: one per core for half a million rows or more; "

@@ -16,6 +16,7 @@ def grade_command(arguments: argparse.Namespace) -> None:
         arguments.history,
         columns=arguments.columns,
         closing_odds=arguments.closing_odds,
+        processes=arguments.processes,
         progress=True,
         storage_options=storage_options(arguments) or None,
     )

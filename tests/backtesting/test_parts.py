@@ -29,6 +29,10 @@ SHARP = ("pinnacle", "circa", "betonline", "draftkings", "fanduel")
 SOFT = ("betmgm", "caesars", "bet365", "betrivers", "draftkings", "fanduel")
 
 
+TEAMS = ("Mets", "Cubs", "Reds", "Padres", "Astros", "Rays", "Twins", "Royals", "Angels", "Braves", "Tigers", "Yankees",
+         "Dodgers", "Giants", "Rockies", "Marlins", "Phillies", "Brewers", "Pirates", "Cardinals")  # fmt: skip
+
+
 def spells(seed: int, games: int = 7, books: tuple[str, ...] = SHARP) -> pl.DataFrame:
     """Games one after the other, each quoted by five books from some hours before its start."""
     rng = np.random.default_rng(seed)
@@ -42,8 +46,8 @@ def spells(seed: int, games: int = 7, books: tuple[str, ...] = SHARP) -> pl.Data
                 for at, until in zip(looks[:-1].tolist(), looks[1:].tolist(), strict=True):
                     chance = float(np.clip(chance + rng.normal(0.0, 0.012), 0.2, 0.8))
                     rows += [
-                        {"event": f"g{game}", "sport": "baseball", "league": "mlb", "home": f"H{game}", "book": book,
-                         "away": f"A{game}", "market": market, "selection": side, "line": line, "odds": 0.96 / part,
+                        {"event": f"g{game}", "sport": "baseball", "league": "mlb", "home": TEAMS[game], "book": book,
+                         "away": TEAMS[~game], "market": market, "selection": side, "line": line, "odds": 0.96 / part,
                          "seen_from": at, "seen_to": until, "start": start}
                         for side, part in zip(sides, (chance, 1.0 - chance), strict=True)
                     ]  # fmt: skip
@@ -356,3 +360,43 @@ def test_a_client_of_dask(tmp_path: Path) -> None:
         same(oe.audit(tapes, client=client), oe.audit(tapes))
         with pytest.raises(ValueError, match=r"^unknown sportsbook|parlaypete"):
             oe.audit(frame, books=["parlaypete"], client=client)
+
+
+class Best(oe.Strategy):
+    """The best price of each game that a step changes."""
+
+    def choose(self, ev: pl.DataFrame) -> pl.DataFrame:
+        return super().choose(ev).unique("event_id", keep="first", maintain_order=True)
+
+
+@pytest.mark.parametrize(
+    "rule", [oe.Strategy(min_ev=1.0, size=0.5), Best(min_ev=0.5, staking="portfolio", max_bet=9.0)]
+)
+def test_bets_are_chosen_in_parts_and_staked_in_order_of_time(small: Any, tmp_path: Path, rule: oe.Strategy) -> None:
+    frame = spells(6)
+    small.setattr(parts, "MOST", frame.height // 5)
+    scores = pl.DataFrame({"event_id": ["g0", "g3"], "home_score": [5, 2], "away_score": [3, 4]})
+    # Money is short, so that stakes depend on what became of earlier bets, also in other games.
+    asked: dict[str, Any] = {"results": scores, "bankroll": 60.0, "latency_s": 1_200.0, "settle_hours": 0.5}
+    one, other = (oe.backtest(some, rule, **asked) for some in (frame, stored(frame, tmp_path)))
+    assert one.trades["event_id"].n_unique() > 4
+    assert one.trades["status"].n_unique() > 1
+    assert one.trades["graded_by"].drop_nulls().n_unique() == 2
+    assert one.trades.sort("placed_at", "ev", descending=[False, True], maintain_order=True).equals(one.trades)
+    assert isinstance(rule, Best) or one.trades["placed_at"].n_unique() < one.trades.height
+    assert other.trades.equals(one.trades)
+    assert other.cadence_s == pytest.approx(one.cadence_s)
+
+
+def test_bets_are_graded_in_parts(small: Any, tmp_path: Path) -> None:
+    frame = spells(8)
+    small.setattr(parts, "MOST", frame.height // 4)
+    bets = [
+        {"event_id": f"g{game}", "market": "moneyline", "selection": TEAMS[game], "sportsbook": "fanduel",
+         "odds": 2.05, "stake": 10, "placed_at": datetime.fromtimestamp(1_760_000_000 + 9_000 * game - 9_000, UTC)}
+        for game in (0, 2, 3, 6, 9)
+    ]  # fmt: skip
+    one, other = (oe.grade(bets, some) for some in (frame, stored(frame, tmp_path)))
+    assert one.bets["no_clv"][-1] == "event not in the history"
+    assert one.bets["closing_odds"].null_count() == one.bets["ev_at_close"].null_count() == 2  # and one that is old
+    assert other.bets.equals(one.bets)

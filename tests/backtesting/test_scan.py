@@ -359,3 +359,26 @@ def test_progress_is_reported_of_every_snapshot(monkeypatch: pytest.MonkeyPatch)
     assert " 50 % " in text
     assert "3 of 8 games  1,234 prices" in text
     assert text.endswith("\r\x1b[K")
+
+
+def test_an_interval_that_ends_where_the_next_begins_does_not_take_its_price_away() -> None:
+    """Whatever the order of the rows."""
+    common = {"event": "e", "market": "moneyline", "selection": "home", "start": 10_000}
+    rows = [
+        common | {"book": book, "odds": odds, "seen_from": begin, "seen_to": end}
+        for book, odds, begin, end in (("a", 2.0, 0, 60), ("a", 2.1, 60, 180), ("b", 2.0, 0, 60), ("b", 2.2, 120, 180))
+    ]
+    times = pl.from_epoch(pl.col("start", "seen_from", "seen_to")).dt.replace_time_zone("UTC")
+    for some in (rows, rows[::-1]):
+        past = replay.source(pl.DataFrame(some).with_columns(times))
+        assert isinstance(past, formats.History)
+        seen = [
+            sorted(snapshot.quotes.select("sportsbook", "odds_decimal", "is_active").rows())
+            for snapshot in past.snapshots
+        ]
+        assert seen == [
+            [("a", 2.0, True), ("b", 2.0, True)],
+            [("a", 2.1, True), ("b", 2.0, True)],
+            [("a", 2.1, True), ("b", 2.2, True)],
+            [("a", 2.1, True), ("b", 2.2, True)],
+        ]

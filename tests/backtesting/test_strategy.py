@@ -13,10 +13,10 @@ from support.effort import less
 
 import oddsengine as oe
 from oddsengine.backtesting.backtest import Backtest, backtest
-from oddsengine.backtesting.fills import Trader
 from oddsengine.backtesting.replay import source, steps
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.backtesting.summary import lines
+from oddsengine.backtesting.trader import Trader
 from oddsengine.feeds import football_data
 from oddsengine.simulate.football_seasons import seasons
 from oddsengine.staking.outcomes import settled
