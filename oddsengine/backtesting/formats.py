@@ -209,8 +209,10 @@ class Stored(NamedTuple):
         found = found.join(begun, on=["book", "first"], how="semi").drop_nulls("book").sort(order)
         return found["book"].unique(maintain_order=True).to_list()
 
-    def only(self, events: list[str], starts: tuple[int, int] | None, moments: Longs) -> Held:
-        """The quotes of some games, which start between two times."""
+    def only(
+        self, events: list[str], starts: tuple[int, int] | None = None, moments: Longs | None = None
+    ) -> Held:  # fmt: skip
+        """The quotes of some games, which start between two times; `moments` are all snapshots of an odds table."""
         rows = self.query.filter(_event_of(self.event).is_in(events))
         dtype = self.query.collect_schema().get(self.start)
         if starts is not None and isinstance(dtype, pl.Datetime):  # which row groups of Parquet have statistics of
@@ -221,11 +223,18 @@ class Stored(NamedTuple):
             return _held_spells(table)
         return Held(*_ordered(table, self.width, moments))
 
+    def about(self) -> pl.DataFrame:
+        """What games of price intervals are called: `event_id`, `sport`, `league`, `home_team`, `away_team`."""
+        known = self.query.collect_schema()
+        names = {"sport": "sport", "league": "league", "home_team": "home", "away_team": "away"}
+        texts = {to: pl.col(name) if name in known else pl.lit(None, pl.String) for to, name in names.items()}
+        return _collected(self.query.select(event_id=_event_of(self.event), **texts).unique())
+
     def earliest(self) -> Held:
         """Some games of price intervals that are quoted first, for what is measured on a sample."""
         games = self.listing().sort("first", "event")
         some = games.head(max(int((games["quotes"].cum_sum() <= _HELD).sum()), 1))
-        return self.only(some["event"].to_list(), None, self.moments())
+        return self.only(some["event"].to_list())
 
     def time(self, name: str) -> pl.Expr:
         """A time in microseconds."""

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.formats import Piece
+from oddsengine.backtesting.formats import Piece, Stored
 from oddsengine.backtesting.replay import source
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import NO_PRICE
@@ -143,7 +143,12 @@ def _pieces(history: Any, events: "_Events") -> Iterator[pl.DataFrame]:
         for rows in price_rows(past, engine_for(past)):
             yield rows.filter(events.may_mean(rows))
         return
-    for quotes, now, _ in past.pieces:
+    pieces = past.pieces
+    if isinstance(past.games, Stored) and not past.games.width:  # whose pieces would read all of it
+        about = past.games.about()
+        named = about.filter(events.may_mean(about))["event_id"].unique().to_list()
+        pieces = past.games.only(named).pieces()
+    for quotes, now, _ in pieces:
         may = events.may_mean(quotes)
         yield _checked(Piece(quotes.filter(may), now[may.to_numpy()]))
 

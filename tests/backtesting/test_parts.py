@@ -400,3 +400,22 @@ def test_bets_are_graded_in_parts(small: Any, tmp_path: Path) -> None:
     assert one.bets["no_clv"][-1] == "event not in the history"
     assert one.bets["closing_odds"].null_count() == one.bets["ev_at_close"].null_count() == 2  # and one that is old
     assert other.bets.equals(one.bets)
+
+
+def test_the_prices_of_a_game_are_read_alone(small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = spells(9, games=4)
+    read: list[int] = []
+    only = formats.Stored.only
+
+    def counted(*arguments: Any) -> formats.Held:
+        held = only(*arguments)
+        read.append(held.table.height)
+        return held
+
+    monkeypatch.setattr(formats.Stored, "only", counted)
+    one, other = (oe.price_history(some, event=TEAMS[2].lower()) for some in (frame, stored(frame, tmp_path)))
+    assert set(one["event_id"]) == {"g2"}
+    assert other.equals(one)
+    assert read == [frame.filter(event="g2").height]
+    with pytest.raises(ValueError, match=rf"no event 'nobody'.*{TEAMS[1]}"):
+        oe.price_history(stored(frame, tmp_path), event="nobody")
