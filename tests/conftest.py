@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ if settings().derandomize:
 TIMES = times.read()
 RECORDER = times.Recorder()
 PASSED = "oddsengine/passed"  # in pytest's cache: the tests that passed in the last run of `make test`
+DONE = "oddsengine/done"  # and the files that have no others
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -102,12 +104,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in gone]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of which `make test` has run everything are not imported again by `make test-slow`."""
+    return True if LEVEL == "rest" and os.path.relpath(collection_path, config.rootpath) in _done(config) else None
+
+
+@cache
+def _done(config: pytest.Config) -> frozenset[str]:
+    return frozenset(config.cache.get(DONE, []) if config.cache is not None else ())
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" and report.passed:
         RAN.append(report.nodeid)
+    elif not report.passed:
+        LEFT.add(report.nodeid.partition("::")[0])
 
 
 RAN: list[str] = []
+LEFT = {test.partition("::")[0] for test, seconds in TIMES.items() if times.slow(test, seconds)}
+"""Files of which something is left: tests that are slow, were skipped or have failed."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -120,6 +137,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         times.write(RECORDER.times(), Path(path))
     if LEVEL == "quick" and config.cache is not None:
         config.cache.set(PASSED, sorted(RAN))
+        chosen = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+        done = set() if chosen or session.exitstatus else {test.partition("::")[0] for test in RAN} - LEFT
+        config.cache.set(DONE, sorted(done))
     if folder := config.stash.get(COMPILED, ""):
         made = {path.name.partition("-")[0] for path in Path(folder).glob("oddsengine.*.nbc")}
         named = {each.kernel for each in listed(*USES)}  # those that Python calls in tests only are not
