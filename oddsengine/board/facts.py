@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from oddsengine.board.names import Names
-from oddsengine.board.row_links import LINKS, SEPARATOR, depth_columns, link_column, own_parts, typed
+from oddsengine.board.row_links import LINKS, SEPARATOR, depth_columns, link_columns, own_parts, typed
 from oddsengine.board.rows import REJECTED, Rows
 from oddsengine.columns import NO_TIME, Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.opportunity_ids import hexadecimal
@@ -120,7 +120,7 @@ class Facts(NamedTuple):
         """The rows as an odds table (`ODDS_SCHEMA`), `id` being the source's own."""
         columns = Columns(self)
         own = depth_columns(reduce(or_, map(own_parts, self.links), 0))
-        return pl.DataFrame([columns.whole(name).alias(name) for name in (*ODDS_SCHEMA, *own)])
+        return columns.table([*ODDS_SCHEMA, *own])
 
 
 def joined(
@@ -191,10 +191,13 @@ class Columns:
             return typed(name, pl.Series(texts, dtype=pl.String))
         return self._column(name)[self._terms[1][at] if name in _WORDED else at]
 
-    def whole(self, name: str) -> pl.Series:
-        """One column; `id` is the source's own."""
-        column = self._column(name)
-        return column[self._terms[1]] if name in _WORDED else column
+    def table(self, names: list[str]) -> pl.DataFrame:
+        """Some columns of all rows; `id` is the source's own."""
+        links = [name for name in names if name in LINKS] if self._facts.links else []
+        self._made |= zip(links, link_columns(self._facts.links, links), strict=True)
+        columns = {name: self._column(name).alias(name) for name in names}
+        worded = pl.DataFrame([column for name, column in columns.items() if name in _WORDED])[self._terms[1]]
+        return pl.DataFrame(list((columns | {column.name: column for column in worded}).values()))
 
     def _column(self, name: str) -> pl.Series:
         column = self._made.get(name)
@@ -208,7 +211,7 @@ class Columns:
             at = _WORDED[name]
             return pl.Series([raw_label[at] for raw_label in self._terms[0]], dtype=ODDS_SCHEMA[name])
         if name in LINKS and self._facts.links:
-            return link_column(self._facts.links, name)
+            return link_columns(self._facts.links, [name])[0]
         if name in _MADE:
             return pl.Series(_MADE[name](self._facts)).cast(ODDS_SCHEMA[name])
         return pl.Series([None], dtype=ODDS_SCHEMA[name]).new_from_index(0, self._facts.slot.size)

@@ -90,10 +90,13 @@ def depth_columns(parts: int) -> tuple[str, ...]:
     return ((LEVELS,) if parts & LADDER else ()) + fees + rules
 
 
-def link_column(links: list[str | None], name: str) -> pl.Series:
-    """One of the columns `LINKS` of rows."""
-    parts = pl.Series(name, links, dtype=pl.String).str.split(SEPARATOR)
-    return typed(name, parts.list.get(LINKS.index(name), null_on_oob=True).replace("", None))
+def link_columns(links: list[str | None], names: Sequence[str]) -> list[pl.Series]:
+    """Some of the columns `LINKS` of rows."""
+    parts = pl.DataFrame({"parts": pl.Series(links, dtype=pl.String).str.split(SEPARATOR)})
+    texts = parts.select(
+        pl.col("parts").list.get(LINKS.index(name), null_on_oob=True).replace("", None).alias(name) for name in names
+    )
+    return [typed(name, texts[name]) for name in names]
 
 
 def typed(name: str, texts: pl.Series) -> pl.Series:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine.board.facts import moments_of
-from oddsengine.board.row_links import link_column
+from oddsengine.board.row_links import link_columns
 from oddsengine.board.rows import NO_PRICE, REJECTED
 from oddsengine.board.state import Batch
 from oddsengine.columns import NO_TIME
@@ -82,7 +82,7 @@ class QuoteBuffer:
             rows = _rows([batch for _, batch in batches], self._words, self._books)
             if self._limits:
                 links = [link for _, batch in batches for link in batch.links]
-                rows = rows.with_columns(link_column(links, "max_bet"))
+                rows = rows.with_columns(link_columns(links, ["max_bet"]))
             self._frames.append(rows.with_columns(step=pl.Series(steps, dtype=pl.Int64)))
 
 

@@ -369,8 +369,8 @@ def test_an_interval_that_ends_where_the_next_begins_does_not_take_its_price_awa
         for book, odds, begin, end in (("a", 2.0, 0, 60), ("a", 2.1, 60, 180), ("b", 2.0, 0, 60), ("b", 2.2, 120, 180))
     ]
     times = pl.from_epoch(pl.col("start", "seen_from", "seen_to")).dt.replace_time_zone("UTC")
-    for some in (rows, rows[::-1]):
-        past = replay.source(pl.DataFrame(some).with_columns(times))
+    for listed in (rows, rows[::-1]):
+        past = replay.source(pl.DataFrame(listed).with_columns(times))
         assert isinstance(past, formats.History)
         seen = [
             sorted(snapshot.quotes.select("sportsbook", "odds_decimal", "is_active").rows())
