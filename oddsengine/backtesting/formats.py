@@ -178,12 +178,22 @@ class Stored(NamedTuple):
     width: int  # microseconds that are one snapshot of an odds table; 0: spells
 
     def listing(self) -> pl.DataFrame:
-        """As `Held.listing`, but `quotes` counts rows."""
+        """As `Held.listing`, and the number of `rows`; the `quotes` of price intervals are estimated.
+
+        They are so many as if prices were seen at all snapshots of their games alike, of which each begins or ends one.
+        """
+        first, last = pl.col("first"), pl.col("last")
+        quotes = pl.len()
+        if not self.width:
+            span = (last.max() - first.min()).clip(1)
+            looks = pl.max_horizontal(first.n_unique(), last.n_unique())
+            quotes += ((last - first).sum() / span * looks).cast(pl.Int64)
         start = self.time(self.start) if self.start in self.query.collect_schema() else pl.lit(None, pl.Int64)
+        times = {"first": self.time(self.first), "last": self.time(self.last)}
         return _collected(
-            self.query.select(event=_event_of(self.event), start=start, first=self.time(self.first))
+            self.query.select(event=_event_of(self.event), start=start, **times)
             .group_by("event")
-            .agg(*_GAME, quotes=pl.len())
+            .agg(*_GAME, quotes=quotes, rows=pl.len())
         )
 
     def moments(self) -> Longs:

@@ -5,7 +5,7 @@ sees every snapshot of the history from its first quote until it is empty, so it
 shows, to the last digit. Games that start one after the other are quoted at about the same time: so a part has few
 snapshots in which only time passes. A tape is a part: each begins with an empty board.
 
-**Memory.** A part of a table in files has at most about `MOST` rows, and each process holds one part, its board and
+**Memory.** A part of a table in files takes at most about `MOST` bytes, and each process holds one part, its board and
 what was found in it. The process that cuts holds the list of games, the times of all snapshots and the results.
 """
 
@@ -28,8 +28,9 @@ from oddsengine.tape import Tape
 
 W = TypeVar("W", bound=NamedTuple)
 R = TypeVar("R")
-MOST = 400_000  # rows of a part that is read from files
-_WORTH = 500_000  # rows: fewer take less time than processes to start
+MOST = 180_000_000  # bytes of a part that is read from files
+_ROW, _QUOTE = 350, 25  # bytes of a row, and of each time at which it was seen
+_WORTH = 500_000  # quotes: fewer take less time than processes to start
 
 
 class Part(NamedTuple):
@@ -41,7 +42,7 @@ class Part(NamedTuple):
     moments: Longs  # the snapshots of the whole history, from the first of this part on
     books: list[str]  # all books of the history
     begins: Longs  # when its games start, in order
-    share: float  # of the history's rows
+    share: float  # of the history's quotes
 
     def history(self) -> History:
         """These games alone, without their results."""
@@ -208,8 +209,8 @@ def planned(
         count = 1
     several, least = len(histories) > 1, 0 if processes is not None or client is not None else _WORTH
     plans = [_parts(each, 1 if several else count, least, whole=several or client is not None) for each in histories]
-    quotes = sum(rows for _, rows, _ in plans)
-    parts = [part._replace(share=part.share * rows / max(quotes, 1)) for some, rows, _ in plans for part in some]
+    quotes = sum(each for _, each, _ in plans)
+    parts = [part._replace(share=part.share * each / max(quotes, 1)) for some, each, _ in plans for part in some]
     return Plan(count, parts, sum(snapshots for *_, snapshots in plans), client)
 
 
@@ -221,9 +222,9 @@ def _is_large(history: History | Tape) -> bool:
 def _parts(
     history: History | Tape, count: int, least: int, *, whole: bool
 ) -> tuple[list[Part] | list[Taped], int, int]:  # fmt: skip
-    """The parts of a history, and the numbers of its rows and snapshots; no parts if it is played in one piece.
+    """The parts of a history, and the numbers of its quotes and snapshots; no parts if it is played in one piece.
 
-    That is so with fewer than `least` rows; with `whole`, it is one part at least.
+    That is so with fewer than `least` quotes; with `whole`, it is one part at least.
     """
     if isinstance(history, Tape):
         if not whole:
@@ -233,13 +234,15 @@ def _parts(
     if games is None or (count == 1 and not must):
         return [], 0, 0
     listing = games.listing()
-    rows = int(listing["quotes"].sum())
-    if rows < least and not must:
+    quotes = int(listing["quotes"].sum())
+    if quotes < least and not must:
         return [], 0, 0
-    parts = _cut(games, listing, count if isinstance(games, Held) else max(count, -(-rows // MOST)), rows)
+    if isinstance(games, Stored):
+        count = max(count, -(-(_ROW * int(listing["rows"].sum()) + _QUOTE * quotes) // MOST))
+    parts = _cut(games, listing, count, quotes)
     if len(parts) == 1 and not must:
         return [], 0, 0
-    return parts, rows, max((part.moments.size for part in parts), default=0)
+    return parts, quotes, max((part.moments.size for part in parts), default=0)
 
 
 def _why_whole(histories: Sequence[History | Tape]) -> str:
@@ -264,20 +267,20 @@ def sendable(some: Any) -> Any:
     return list(some) if hasattr(some, "__iter__") and not isinstance(some, str) else some
 
 
-def _cut(games: Held | Stored, listing: pl.DataFrame, count: int, rows: int) -> list[Part]:
-    """At most so many parts with about as many rows each."""
-    if not rows:
+def _cut(games: Held | Stored, listing: pl.DataFrame, count: int, quotes: int) -> list[Part]:
+    """At most so many parts with about as many quotes each."""
+    if not quotes:
         return []
     order = listing.with_columns(at=pl.coalesce("start", "first")).sort("at", "first", "event")
     upto = order["quotes"].cum_sum().to_numpy().astype(np.int64)
-    order = order.with_columns(part=pl.Series((upto - 1) * count // rows))
+    order = order.with_columns(part=pl.Series((upto - 1) * count // quotes))
     moments, books = games.moments(), games.books()
     out = []
     for (_,), some in order.group_by("part", maintain_order=True):
         since = moments[np.searchsorted(moments, int(some["first"].min())) :]  # type: ignore[arg-type]
         begins = some["at"].to_numpy().astype(np.int64)
         starts = None if some["earliest"].null_count() else (some["earliest"].min(), some["start"].max())
-        share = int(some["quotes"].sum()) / rows
+        share = int(some["quotes"].sum()) / quotes
         out.append(Part(games, some["event"].to_list(), starts, since, books, begins, share))  # type: ignore[arg-type]
     return out
 
