@@ -2,15 +2,23 @@
 
 import argparse
 import json
+import os
 import re
+import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
+from oddsengine.backtesting.delays import Delay
+from oddsengine.backtesting.live_audit import follow_tapes
+from oddsengine.backtesting.truth_report import report_text
 from oddsengine.bounds import excerpt
-from oddsengine.commands.output import echo
+from oddsengine.commands.output import echo, service_needed
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.plot import calibration
 from oddsengine.plot.figure import library
@@ -18,10 +26,18 @@ from oddsengine.tables.files import write_table
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
 _PICTURES = (".svg", ".png", ".pdf")
+_NICE = 10
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def audit_command(arguments: argparse.Namespace) -> None:
+    if arguments.live is not None:
+        _live_audit(arguments)
+        return
+    if arguments.every is not None:
+        raise ValueError("--every repeats an audit of the tapes of a node: give --live too")
+    if not arguments.history:
+        raise ValueError("give a history, or --live with the data folder of a node")
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
         raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {excerpt(arguments.shown)}")
     if arguments.plot is not None:  # before the audit, which takes long
@@ -52,6 +68,49 @@ def audit_command(arguments: argparse.Namespace) -> None:
         echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         echo(f"{result}\n")
+
+
+def _live_audit(arguments: argparse.Namespace) -> None:
+    """Follow the tapes of a node, once or until the process is stopped."""
+    if arguments.history:
+        raise ValueError("give either a history or --live, got both")
+    every = None if arguments.every is None else _seconds(arguments.every)
+    folder = _data_folder(arguments.live)
+    if hasattr(os, "nice"):
+        os.nice(_NICE)  # the node on this machine comes first
+    while True:
+        begun = time.monotonic()
+        try:
+            report = follow_tapes(folder, progress=True)
+            echo(f"{json.dumps(to_builtins(report), indent=2) if arguments.json else report_text(report)}\n")
+            sys.stdout.flush()
+        except (ValueError, OSError) as error:
+            if every is None:
+                raise
+            print(f"oddsengine audit: {error}", file=sys.stderr, flush=True)  # the next time may succeed
+        if every is None:
+            return
+        time.sleep(max(0.0, begun + every - time.monotonic()))
+
+
+def _seconds(text: str) -> int:
+    try:
+        return Delay.read(text).seconds
+    except ValueError:
+        raise ValueError(
+            f"--every must be a time from 1 second to 7 days, such as 15m or 1h, got {excerpt(text)}"
+        ) from None
+
+
+def _data_folder(path: str) -> Path:
+    """The data folder that a path is, or that a file of settings names; its own catalog is applied."""
+    if Path(path).is_dir():
+        return Path(path)
+    with service_needed():
+        from oddsengine_service.settings import learn, load  # noqa: PLC0415  only with a file
+    settings = load(path, os.environ)
+    learn(settings)
+    return Path(settings.data.folder)
 
 
 def calibrate_command(arguments: argparse.Namespace) -> None:
