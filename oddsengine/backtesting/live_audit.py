@@ -1,10 +1,11 @@
 """An audit of the tapes of a node that goes on: each step is read once, and each game graded once.
 
 `follow_tapes` reads what the tapes in a data folder have had since the last call, also of one that is being written,
-and writes three things to the folder `truth`, each atomically:
+and writes to the folder `truth`, each file atomically:
 
 - `state`: where it has ended, as a snapshot of the engine; prices shown whose games are not graded yet; and closes.
 - `weeks/2026-W48.parquet`: the graded prices of the games that began in that week; the last `WEEKS` are kept.
+- `references/2026-W48.parquet`: how good each book's prices were as a reference (`reference_samples.SUMS`).
 - `report.json`: what is served (`truth_report`).
 
 **What is shown.** The prices are those that a node lists by default, so none that are suspect. Tapes are played with
@@ -31,6 +32,7 @@ import polars as pl
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.delays import Later
 from oddsengine.backtesting.grading import BEFORE_START, SHOWN_SCHEMA, THRESHOLDS, grade_shown, with_closes
+from oddsengine.backtesting.reference_samples import ReferenceSamples, sums_at_close
 from oddsengine.backtesting.replay import span
 from oddsengine.backtesting.shown import SHOWN_COLUMNS, ShownPrices
 from oddsengine.backtesting.truth_report import truth_report, week_of
@@ -51,7 +53,7 @@ WEEKS = 26
 SETTLE_S = 6 * 3600
 _FORMAT = 1
 _SAVED_EVERY = 86_400 * SECOND  # of a tape's time
-_KEY = ["ident", "threshold"]
+_KEY, _REFERENCE = ["ident", "threshold"], ["event", "book", "market"]
 
 
 class _State(msgspec.Struct):
@@ -65,16 +67,43 @@ class _State(msgspec.Struct):
     engine: dict[str, Any] | None = None  # a snapshot
     pending: bytes = b""  # prices shown, and what the board said of them
     closes: bytes = b""
+    samples: bytes = b""  # of what books said some hours before
     left_out: dict[str, str] = {}  # tapes that could not be read
+
+
+class _Weeks:
+    """A folder with a Parquet file for each ISO week, in which each row of a key is kept as it came first."""
+
+    def __init__(self, folder: Path, key: list[str]) -> None:
+        self._folder, self._key = folder, key
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, columns: list[str] | None = None, newest: int = WEEKS) -> pl.DataFrame:
+        """The rows of the newest weeks; no columns if there are none."""
+        parts = sorted(self._folder.glob("*.parquet"))[-newest:]
+        return pl.concat([pl.read_parquet(part, columns=columns) for part in parts]) if parts else pl.DataFrame()
+
+    def add(self, rows: pl.DataFrame, start: pl.Expr) -> None:
+        """Add rows to the weeks of their starts, in unix seconds."""
+        for (week,), part in rows.with_columns(week=week_of(start)).partition_by("week", as_dict=True).items():
+            path = self._folder / f"{week}.parquet"
+            all_rows = part.drop("week")
+            if path.exists():
+                all_rows = pl.concat([pl.read_parquet(path), all_rows])
+            buffer = io.BytesIO()
+            all_rows.unique(self._key, keep="first", maintain_order=True).write_parquet(buffer)
+            write_whole(path, buffer.getvalue())
+        for old in sorted(self._folder.glob("*.parquet"))[:-WEEKS]:
+            old.unlink()
 
 
 class _Files:
     """The files of an audit in a data folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.report = report_file(folder)
-        self.home, self.weeks = folder / TRUTH, folder / TRUTH / "weeks"
-        self.weeks.mkdir(parents=True, exist_ok=True)
+        self.home, self.report = folder / TRUTH, report_file(folder)
+        self.graded = _Weeks(self.home / "weeks", _KEY)
+        self.references = _Weeks(self.home / "references", _REFERENCE)
 
     def state(self) -> _State:
         """The state of the last call; an empty one if there is none that can be used."""
@@ -87,24 +116,11 @@ class _Files:
     def put_state(self, state: _State) -> None:
         write_whole(self.home / "state", zlib.compress(msgspec.msgpack.encode(state), 1))
 
-    def graded(self, columns: list[str] | None = None, newest: int = WEEKS) -> pl.DataFrame:
-        """The graded prices of the newest weeks; no columns if there are none."""
-        parts = sorted(self.weeks.glob("*.parquet"))[-newest:]
-        return pl.concat([pl.read_parquet(part, columns=columns) for part in parts]) if parts else pl.DataFrame()
 
-    def add(self, graded: pl.DataFrame) -> None:
-        """Add graded prices to their weeks; those that are there stay as they are."""
-        started = (pl.col("t") + pl.col("hours") * 3600.0).cast(pl.Int64)
-        for (week,), part in graded.with_columns(week=week_of(started)).partition_by("week", as_dict=True).items():
-            path = self.weeks / f"{week}.parquet"
-            rows = part.drop("week")
-            if path.exists():
-                rows = pl.concat([pl.read_parquet(path), rows])
-            buffer = io.BytesIO()
-            rows.unique(_KEY, keep="first", maintain_order=True).write_parquet(buffer)
-            write_whole(path, buffer.getvalue())
-        for old in sorted(self.weeks.glob("*.parquet"))[:-WEEKS]:
-            old.unlink()
+def reference_sums(folder: str | os.PathLike[str]) -> pl.DataFrame:
+    """What the record in a data folder says of books as references (`reference_samples.SUMS`); maybe no rows."""
+    home = Path(folder) / TRUTH / "references"
+    return _Weeks(home, _REFERENCE).read() if home.is_dir() else pl.DataFrame()
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -212,12 +228,15 @@ class _Collected:
         self._engine, self._state, self._files = engine, state, files
         self._pending, self._closes = _read_frame(state.pending), _read_frame(state.closes)
         reached: dict[int, int] = {}
-        for frame in (self._pending, files.graded(_KEY, newest=3)):  # a game may be put off by days
+        for frame in (self._pending, files.graded.read(_KEY, newest=3)):  # a game may be put off by days
             for (ident,) in frame.select("ident").iter_rows() if frame.height else ():
                 reached[ident] = reached.get(ident, 0) + 1
         view = engine.view(kinds=("ev",), min_ev=0.0, keep=True)
         self._shown = ShownPrices(engine, view, THRESHOLDS, Later(engine, (), every_step=True), reached)
         self._closing = Closes(engine)
+        self._samples = _read_frame(state.samples)
+        done = self._samples.group_by("event_id").agg(pl.col("done").max()) if self._samples.height else self._samples
+        self._sampling = ReferenceSamples(engine, dict(done.iter_rows()))
         self._now = 0
 
     def follow(self, now: int, update: Update) -> None:
@@ -225,10 +244,12 @@ class _Collected:
         self._now = now
         self._shown.follow(now, update)
         self._closing.follow(now)
+        self._sampling.follow(now)
 
     def save(self, tape: str) -> None:
         """Grade the games that are over, and save the rest with where the tape was read to."""
         self._pending = _with_facts(pl.concat([self._pending, self._shown.take()], how="diagonal_relaxed"))
+        self._samples = pl.concat([self._samples, *self._sampling.take()], how="diagonal_relaxed")
         closes = [self._closes, self._closing.take_closed(everything=True)]
         self._closes = _newest(pl.concat([each for each in closes if each is not None], how="diagonal_relaxed"))
         self._grade()
@@ -236,30 +257,32 @@ class _Collected:
         state.tape, state.step, state.now = tape, engine.number, self._now
         state.fair, state.engine = fair_content(engine.fair), dump(engine)
         state.pending, state.closes = _frame_bytes(self._pending), _frame_bytes(self._closes)
+        state.samples = _frame_bytes(self._samples)
         self._files.put_state(state)
 
     def _grade(self) -> None:
         """Grade games whose close, or start without one, is long ago, and drop their rows."""
         over = pl.col("at") + SETTLE_S * SECOND <= self._now
-        start = pl.col("event_start_time").to_physical().max()
-        begins = [
-            frame.group_by("event_id").agg(at=at)
-            for frame, at in ((self._pending, start), (self._closes, pl.col("snapshot_at").max()))
-            if frame.height
-        ]
+        times = [
+            (self._pending, pl.col("event_start_time").to_physical().max()), (self._samples, pl.col("start").max()),
+            (self._closes, pl.col("snapshot_at").max()),
+        ]  # fmt: skip
+        begins = [frame.group_by("event_id").agg(at=at) for frame, at in times if frame.height]
         if not begins:
             return
         ended = pl.concat(begins).group_by("event_id").agg(pl.col("at").max()).filter(over)["event_id"].implode()
         ends, table = pl.col("event_id").is_in(ended), self._engine.fair
-        if self._pending.height:
-            shown = self._pending.filter(ends)
-            closes = self._closes.filter(ends) if self._closes.height else None
+        (shown, self._pending), (samples, self._samples), (closed, self._closes) = (
+            (frame.filter(ends), frame.filter(~ends)) if frame.height else (frame, frame)
+            for frame in (self._pending, self._samples, self._closes)
+        )
+        closes = closed if closed.height else None
+        if shown.height:
             graded = grade_shown(with_closes(shown, closes, table), None, None, table)
-            if graded.height:
-                self._files.add(graded.with_columns(shown["ident"]))
-            self._pending = self._pending.filter(~ends)
-        if self._closes.height:
-            self._closes = self._closes.filter(~ends)
+            started = (pl.col("t") + pl.col("hours") * 3600.0).cast(pl.Int64)
+            self._files.graded.add(graded.with_columns(shown["ident"]), started)
+        if samples.height:
+            self._files.references.add(sums_at_close(samples, closes, table), pl.col("start") // SECOND)
 
 
 def _with_facts(shown: pl.DataFrame) -> pl.DataFrame:
@@ -297,12 +320,12 @@ def _read_frame(content: bytes) -> pl.DataFrame:
 
 def _report(state: _State, files: _Files) -> TruthReport:
     """Write the report of what is graded."""
-    graded = files.graded()
+    graded, sums = files.graded.read(), files.references.read()
     shown = graded if graded.height else pl.DataFrame(schema=SHOWN_SCHEMA)
     pending = _read_frame(state.pending)
     waiting = pending["event_id"].n_unique() if pending.height else 0
     name = str(state.fair.get("name", ""))
     left_out = [f"{tape}: {why}" for tape, why in sorted(state.left_out.items())]
-    report = truth_report(shown, state.now, name, waiting, left_out)
+    report = truth_report(shown, sums, state.now, name, waiting, left_out)
     write_whole(files.report, encoded_report(report))
     return report

@@ -12,6 +12,7 @@ import polars as pl
 from oddsengine.backtesting.audit_report import selected_prices
 from oddsengine.backtesting.cells import cell, with_error
 from oddsengine.backtesting.fitting import LEAST_GAMES
+from oddsengine.backtesting.reference_rights import references, rights_text
 from oddsengine.history.truth_file import GROUPS, Figures, Group, TruthReport, Week
 from oddsengine.tables.timestamps import timestamp
 
@@ -21,9 +22,12 @@ _DIGITS = 4
 
 
 def truth_report(
-    shown: pl.DataFrame, now: int | None, fair: str, waiting: int, left_out: list[str]
+    shown: pl.DataFrame, sums: pl.DataFrame, now: int | None, fair: str, waiting: int, left_out: list[str]
 ) -> TruthReport:  # fmt: skip
-    """Make the report of graded prices (`SHOWN_SCHEMA`); `now` is the time of the last step, microseconds."""
+    """Make the report of graded prices (`SHOWN_SCHEMA`) and of books as references (`reference_samples.SUMS`).
+
+    `now` is the time of the last step, microseconds.
+    """
     prices = selected_prices(shown).filter(pl.col("threshold") == THRESHOLD)
     games = prices.drop_nulls("worth")["event"].n_unique()
     missing = max(0, LEAST_GAMES - games)
@@ -42,7 +46,7 @@ def truth_report(
     until = None if now is None else timestamp(now)
     return TruthReport(
         read_until=until, fair=fair, games_missing=missing, games_waiting=waiting, summary=_summary(total, missing),
-        total=total, weeks=weeks, groups=groups, left_out=left_out,
+        total=total, weeks=weeks, groups=groups, references=references(sums), left_out=left_out,
     )  # fmt: skip
 
 
@@ -109,6 +113,8 @@ def report_text(report: TruthReport) -> str:
         lines.append(f"{name:<28} n {of.graded:>5}  games {of.games:>4}{figures}".rstrip())
     if any(group.biased for group in report.groups):
         lines.append("the bias of these groups is more than two standard errors: oddsengine calibrate would help")
+    if any(each.alone is not None for each in report.references):
+        lines += ["books as the only reference:", rights_text(report.references)]
     if report.games_waiting:
         lines.append(f"{report.games_waiting} games are not graded yet")
     return "\n".join([*lines, *(f"left out: {why}" for why in report.left_out)])

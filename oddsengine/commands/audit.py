@@ -10,12 +10,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from msgspec import to_builtins
 
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
 from oddsengine.backtesting.delays import Delay
-from oddsengine.backtesting.live_audit import follow_tapes
+from oddsengine.backtesting.fitting import Fit
+from oddsengine.backtesting.live_audit import follow_tapes, reference_sums
+from oddsengine.backtesting.reference_rights import references, rights_text, with_rights
+from oddsengine.backtesting.replay import opened, recorded_fair
 from oddsengine.backtesting.truth_report import report_text
 from oddsengine.bounds import excerpt
 from oddsengine.commands.output import echo, service_needed
@@ -127,11 +131,39 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             if arguments.data
             else "give a history, or --data with the data folder of a node"
         )
-    result = calibrate(
-        histories, fair=fair_file(fair), hours=arguments.hours, processes=arguments.processes, progress=True
-    )
-    echo(f"{result.games} games with a close; first showings at EV >= 1 of the last third:\n")
-    for row in result.comparison.iter_rows(named=True):
+    in_force = fair_file(fair)
+    sums = pl.DataFrame() if arguments.data is None else reference_sums(arguments.data)
+    found = references(sums)
+    before = in_force or recorded_fair(opened(histories)) or catalog.fair_table()
+    table, written = before, "rights and weights"
+    try:
+        fit = calibrate(histories, fair=in_force, hours=arguments.hours, processes=arguments.processes, progress=True)
+    except ValueError as error:
+        if not any(each.alone is not None for each in found):
+            raise
+        echo(f"The constants stay in use: {error}.\n")
+    else:
+        _show_fit(fit)
+        if not fit.kept:
+            table, written = fit.table, "fitted constants"
+    if found:
+        echo(f"books as the only reference, by the record of audit --live:\n{rights_text(found)}\n")
+    table = with_rights(table, sums)
+    if table == before:
+        return
+    text = toml(catalog.fair_changes(table._replace(name="calibrated")))
+    if output is None:
+        echo(text)
+        return
+    new = Path(f"{output}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(output)  # a node may read it at any time
+    echo(f"The {written} were written to {output}.\n")
+
+
+def _show_fit(fit: Fit) -> None:
+    echo(f"{fit.games} games with a close; first showings at EV >= 1 of the last third:\n")
+    for row in fit.comparison.iter_rows(named=True):
         if row["shown"] is None:
             echo(f"  {row['table']:<9} n {row['graded']}\n")
             continue
@@ -140,17 +172,8 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
             f"+-{row['worth_se']:.2f}  bias {row['bias']:+.2f} +-{row['bias_se']:.2f}  ratio {row['ratio']:.2f}  "
             f"90 % range holds {row['inside_90']:.0f} %\n"
         )
-    if result.kept:
+    if fit.kept:
         echo("The fitted constants are no better on unseen games, so the current ones stay in use.\n")
-        return
-    text = toml(result.changes)
-    if output is None:
-        echo(text)
-        return
-    new = Path(f"{output}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(output)  # a node may read it at any time
-    echo(f"The fitted constants were written to {output}.\n")
 
 
 def fair_file(path: str | None) -> catalog.FairTable | None:
@@ -172,14 +195,27 @@ def toml(content: dict[str, Any], path: str = "") -> str:
     [books.own]
     fanduel = 1.2
     <BLANKLINE>
+    >>> print(toml({"alone": [{"book": "circa", "props": ["hockey"]}]}))
+    [[alone]]
+    book = "circa"
+    props = ["hockey"]
+    <BLANKLINE>
     """
-    plain = {name: value for name, value in content.items() if not isinstance(value, dict)}
+    lists = {name: value for name, value in content.items() if isinstance(value, list) and _are_tables(value)}
+    plain = {name: value for name, value in content.items() if not isinstance(value, dict) and name not in lists}
     keys = {name: name if _BARE.fullmatch(name) else json.dumps(name) for name in content}
     lines = [f"{keys[name]} = {json.dumps(value)}" for name, value in plain.items()]
     if path and lines:
         lines.insert(0, f"[{path}]")
     out = "".join(f"{line}\n" for line in lines)
+    for name, tables in lists.items():
+        at = f"{path}.{keys[name]}" if path else keys[name]
+        out += "".join(f"[[{at}]]\n{toml(table)}" for table in tables)
     for name, value in content.items():
         if isinstance(value, dict):
             out += toml(value, f"{path}.{keys[name]}" if path else keys[name])
     return out
+
+
+def _are_tables(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(each, dict) for each in values)

@@ -47,6 +47,27 @@ class Group(Figures, kw_only=True):
     ]
 
 
+class Reference(msgspec.Struct, kw_only=True):
+    """How good the prices of a book are as a reference for a kind of market, against the close of the other books."""
+
+    sportsbook: str
+    market: Annotated[str, Meta(description="Of a full game; `player_props` of a sport are one kind.")]
+    sport: Annotated[str | None, Meta(description="Of player props; null: all sports.")]
+    games: int
+    games_missing: Annotated[int, Meta(description="Games that are missing before figures are given.")]
+    prices: Annotated[int, Meta(description="Outcomes, six hours and one hour before the start.")]
+    log_loss: Annotated[
+        float | None,
+        Meta(description="Of its prices without their margin, the close of the other books being the truth."),
+    ] = None
+    log_loss_error: float | None = None
+    excess: Annotated[float | None, Meta(description="Log loss above that of our fair price from the other books.")] = (
+        None
+    )
+    excess_error: float | None = None
+    alone: Annotated[bool | None, Meta(description="Whether it is good enough to be the only reference.")] = None
+
+
 class TruthReport(msgspec.Struct, kw_only=True):
     """What a node showed and what it was worth."""
 
@@ -58,6 +79,7 @@ class TruthReport(msgspec.Struct, kw_only=True):
     total: Figures
     weeks: list[Week]
     groups: list[Group]
+    references: list[Reference]
     left_out: Annotated[list[str], Meta(description="Tapes that could not be read, and why.")]
 
 

@@ -26,6 +26,7 @@ from oddsengine.history.truth_file import Figures, encoded_report, read_report, 
 
 CUTS = (0, 9, 20)  # snapshots at which the node starts
 OVER = timedelta(hours=7)
+NO_SUMS = pl.DataFrame()
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,7 @@ def prices(games: int, bias: float = 0.0) -> pl.DataFrame:
 
 def test_figures_are_those_of_plain_loops() -> None:
     table = prices(60, bias=4.0)
-    report = truth_report(table, 1_770_000_000_000_000, "mine", 2, [])
+    report = truth_report(table, NO_SUMS, 1_770_000_000_000_000, "mine", 2, [])
     rows = [row for row in table.filter(threshold=1.0, odds=2.1).to_dicts() if row["worth"] is not None]
 
     def expected(some: list[dict[str, Any]]) -> tuple[float, float]:
@@ -210,14 +211,14 @@ def test_figures_are_those_of_plain_loops() -> None:
 
 
 def test_figures_of_too_few_games_are_withheld() -> None:
-    report = truth_report(prices(49), None, "mine", 0, [])
+    report = truth_report(prices(49), NO_SUMS, None, "mine", 0, [])
     assert report.summary.startswith("1 of 50 games is missing: 49 have been graded")
     assert report.games_missing == 1
     figures = Figures(prices=148, graded=147, games=49)
     assert report.total == figures
     assert not any(each.avg_ev or each.avg_worth or each.bias for each in (*report.weeks, *report.groups))
-    assert truth_report(prices(50), None, "mine", 0, []).total.avg_ev == pytest.approx(2.0, abs=1e-3)
-    assert truth_report(prices(1).clear(), None, "mine", 0, []).games_missing == 50
+    assert truth_report(prices(50), NO_SUMS, None, "mine", 0, []).total.avg_ev == pytest.approx(2.0, abs=1e-3)
+    assert truth_report(prices(1).clear(), NO_SUMS, None, "mine", 0, []).games_missing == 50
 
 
 @pytest.mark.parametrize(
