@@ -81,7 +81,7 @@ class _Weeks:
     def read(self, columns: list[str] | None = None, newest: int = WEEKS) -> pl.DataFrame:
         """The rows of the newest weeks; no columns if there are none."""
         parts = sorted(self._folder.glob("*.parquet"))[-newest:]
-        return pl.concat([pl.read_parquet(part, columns=columns) for part in parts]) if parts else pl.DataFrame()
+        return pl.concat([_week(part, columns) for part in parts], how="diagonal_relaxed") if parts else pl.DataFrame()
 
     def add(self, rows: pl.DataFrame, start: pl.Expr) -> None:
         """Add rows to the weeks of their starts, in unix seconds."""
@@ -89,12 +89,20 @@ class _Weeks:
             path = self._folder / f"{week}.parquet"
             all_rows = part.drop("week")
             if path.exists():
-                all_rows = pl.concat([pl.read_parquet(path), all_rows])
+                all_rows = pl.concat([_week(path), all_rows], how="diagonal_relaxed")
             buffer = io.BytesIO()
             all_rows.unique(self._key, keep="first", maintain_order=True).write_parquet(buffer)
             write_whole(path, buffer.getvalue())
         for old in sorted(self._folder.glob("*.parquet"))[:-WEEKS]:
             old.unlink()
+
+
+def _week(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path, columns=columns)
+    except pl.exceptions.PolarsError as error:
+        why = str(error).splitlines()[0]
+        raise ValueError(f"{path} cannot be read: {why}; delete it to go on without its games") from None
 
 
 class _Files:
@@ -195,19 +203,24 @@ def _follow(path: Path, state: _State, files: _Files, *, progress: bool) -> None
     engine = _engine(tape, state)
     collected = _Collected(engine, state, files)
     prices, saved = 0, None
-    with ticking(span(tape), progress=progress) as tick:
-        for step in tape.between(after=engine.number):
-            for kind, value in step.notes:
-                if kind == "fair":
-                    engine.fair = read_fair_table(value)
-            now = step.batch.now
-            collected.follow(now, engine.feed(step.batch))
-            prices += step.batch.quoted.key.size
-            tick(now, prices)
-            saved = now if saved is None else saved
-            if now - saved >= _SAVED_EVERY:
-                collected.save(path.name)
-                saved = now
+    try:
+        with ticking(span(tape), progress=progress) as tick:
+            for step in tape.between(after=engine.number):
+                for kind, value in step.notes:
+                    if kind == "fair":
+                        engine.fair = read_fair_table(value)
+                now = step.batch.now
+                collected.follow(now, engine.feed(step.batch))
+                prices += step.batch.quoted.key.size
+                tick(now, prices)
+                saved = now if saved is None else saved
+                if now - saved >= _SAVED_EVERY:
+                    collected.save(path.name)
+                    saved = now
+    except TapeError:
+        if saved is not None:  # what is before the damage counts
+            collected.save(path.name)
+        raise
     collected.save(path.name)
 
 

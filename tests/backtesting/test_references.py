@@ -89,6 +89,8 @@ def test_figures_tell_the_sharp_book_from_the_one_that_errs(node: Path) -> None:
     assert noisy.excess_error is not None
     assert noisy.excess > 4 * noisy.excess_error > 0.0
     assert noisy.excess == pytest.approx(0.5 * 0.25 * 0.1**2, rel=0.4)  # p (1 - p) / 2 times the variance of its errors
+    (part,) = reference_sums(node).filter(book="circa", market="total").select(pl.sum("apart") / pl.sum("n")).row(0)
+    assert part == pytest.approx(0.1**2, rel=0.4)  # it has no part in what it is compared with
     for one in by.values():
         assert one.log_loss is not None
         assert 0.6 < one.log_loss < 0.7
@@ -132,6 +134,17 @@ def test_nothing_is_noted_twice(node: Path, tmp_path: Path) -> None:
     assert reference_sums(tmp_path).select("event", "book", "market", "n").sort(pl.all()).equals(
         expected.select("event", "book", "market", "n").sort(pl.all())
     )  # fmt: skip
+
+
+def test_without_a_close_of_four_other_books_there_is_nothing_to_compare_with(tmp_path: Path) -> None:
+    """The close of Pinnacle alone grades prices, but not references."""
+    engine, writer = oe.resume(tmp_path / "tapes" / "start")
+    with writer:
+        for now, rows in market([0]):
+            engine.step([row for row in rows if row["sportsbook"] in ("pinnacle", "fanduel", "betmgm")], now)
+        engine.step([], START + timedelta(hours=7))
+    assert follow_tapes(tmp_path).references == []
+    assert oe.audit(writer.path).shown.filter(close="sharp").height > 0
 
 
 # ---- rights and weights ----
@@ -180,6 +193,7 @@ def test_calibrate_lets_the_first_stand_alone_and_not_the_second(
     assert "circa, total: 110 games" in said
     assert "circa, moneyline: 110 games" in said
     table = catalog.amended_fair_table(tomllib.loads((node / "fair.toml").read_text()))
+    assert table.sharps["pinnacle"] > 0.9
     now = START - timedelta(minutes=30)
 
     def shown(reference: str, kind: str, fair: catalog.FairTable) -> int:
