@@ -125,7 +125,7 @@ def rights_text(found: list[Reference]) -> str:
     few = [each for each in found if each.alone is None]
     if few:
         near = max(few, key=lambda each: each.games)
-        more = f"{len(few)} others have" if lines else "no book has"
+        more = ("1 other has" if len(few) == 1 else f"{len(few)} others have") if lines else "no book has"
         lines.append(
             f"  {more} {'fewer than ' if lines else ''}{LEAST_GAMES} games; {near.sportsbook}, {kind_name(near)} has "
             f"{near.games}, {near.games_missing} missing"

@@ -15,6 +15,7 @@ from msgspec import to_builtins
 
 from oddsengine import catalog
 from oddsengine.backtesting import audit, calibrate
+from oddsengine.backtesting.audit_report import MOST_HOURS
 from oddsengine.backtesting.delays import Delay
 from oddsengine.backtesting.fitting import Fit
 from oddsengine.backtesting.live_audit import follow_tapes, reference_sums
@@ -31,6 +32,9 @@ from oddsengine.tables.files import write_table
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
 _PICTURES = (".svg", ".png", ".pdf")
 _NICE = 10
+_OF_HISTORY = (
+    "columns", "method", "sharp", "books", "include", "fair", "processes", "delay", "against", "shown", "plot"
+)  # fmt: skip
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -78,6 +82,9 @@ def _live_audit(arguments: argparse.Namespace) -> None:
     """Follow the tapes of a node, once or until the process is stopped."""
     if arguments.history:
         raise ValueError("give either a history or --live, got both")
+    others = [name for name in _OF_HISTORY if getattr(arguments, name)] + ["hours"] * (arguments.hours != MOST_HOURS)
+    if others:
+        raise ValueError(f"--live is about what the node showed, and takes --every and --json; got --{others[0]} too")
     every = None if arguments.every is None else _seconds(arguments.every)
     folder = _data_folder(arguments.live)
     if hasattr(os, "nice"):

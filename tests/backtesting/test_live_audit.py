@@ -272,6 +272,8 @@ def test_the_command(
     for words, said in (
         (["--live", str(tmp_path)], "has no tapes"),
         (["--live", str(folder), "x.parquet"], "give either a history or --live, got both"),
+        (["--live", str(folder), "--sharp", "pinnacle"], "takes --every and --json; got --sharp too"),
+        (["--live", str(folder), "--hours", "24"], "got --hours too"),
         (["--every", "1h", "x.parquet"], "give --live too"),
         (["--live", str(folder), "--every", "soon"], "such as 15m or 1h, got 'soon'"),
         ([], "give a history, or --live"),
