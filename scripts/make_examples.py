@@ -17,6 +17,7 @@ import msgspec
 import polars as pl
 
 from oddsengine.feeds.the_odds_api_names import sport_key
+from oddsengine.history.truth_file import Figures, Group, Reference, TruthReport, Week, encoded_report, report_file
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine.sources.failure import Failure
@@ -29,6 +30,7 @@ from oddsengine_service.demo import add_futures, add_splits, teams_of
 from oddsengine_service.errors import Problem
 from oddsengine_service.feeds.status import BookStatus, SourceStatus, Track
 from oddsengine_service.history.past import Past
+from oddsengine_service.history.truth import TruthFile
 from oddsengine_service.http.endpoints import Context, Endpoint
 from oddsengine_service.http.openapi import is_v4
 from oddsengine_service.http.params import parse
@@ -106,13 +108,36 @@ def examples(endpoints: Iterable[Endpoint] = ENDPOINTS) -> dict[str, Any]:
         closing(KeyStore(Path(folder) / "keys", Path(folder) / "pepper")) as keys,
         closing(Past(engine := Engine())) as past,
     ):
-        node = Node(engine, keys, Limits(), past=past)
+        node = Node(engine, keys, Limits(), past=past, truth=_truth(Path(folder)))
         closed = _play(node, past)
         add_splits(node.splits, node.engine, node.clock.now(), hours=1)
         node.use_feeds(_Feeds(node.clock.now()))
         node.wait_for("")
         node.changed_at = node.clock.time()
         return _answers(endpoints, node, keys, closed)
+
+
+def _truth(folder: Path) -> TruthFile:
+    """The report of one week."""
+    figures: dict[str, Any] = {
+        "prices": 212, "graded": 188, "games": 61, "avg_ev": 1.94, "avg_worth": 1.72, "worth_error": 0.41, "bias": 0.22,
+        "bias_error": 0.4,
+    }  # fmt: skip
+    reference = Reference(
+        sportsbook="pinnacle", market="total", sport=None, games=131, games_missing=0, prices=802, log_loss=0.691402,
+        log_loss_error=0.000214, excess=0.000041, excess_error=0.000037, alone=True,
+    )  # fmt: skip
+    report = TruthReport(
+        read_until="2026-02-07T18:00:00.000000Z", fair="us-2026-11", games_missing=0, games_waiting=9,
+        summary="shown at 1.94 %, worth 1.72 +-0.41 %: no difference beyond the error", total=Figures(**figures),
+        weeks=[Week(week="2026-W05", begins="2026-01-26", **figures)],
+        groups=[Group(by="league", value="nba", biased=False, **figures)], left_out=[],
+        references=[reference],
+    )  # fmt: skip
+    path = report_file(folder)
+    path.parent.mkdir()
+    path.write_bytes(encoded_report(report))
+    return TruthFile(path)
 
 
 class _Feeds:

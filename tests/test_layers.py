@@ -187,6 +187,7 @@ PUBLIC = {
     "futures",
     "feeds.merged_scores",
     "history.movements",
+    "history.truth_file",
     "maths.kelly",
     "matching",
     "maths.odds",

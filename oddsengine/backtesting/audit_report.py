@@ -295,7 +295,8 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
     return _Played(prices, closes, count, now, Observed.joined([] if every is None else [every.observed()]))
 
 
-def _selected(shown: pl.DataFrame, hours: float) -> pl.DataFrame:
+def selected_prices(shown: pl.DataFrame, hours: float = MOST_HOURS) -> pl.DataFrame:
+    """Return the prices of `SHOWN_SCHEMA` that the tables of an audit are about."""
     return shown.filter((pl.col("odds") < MOST_ODDS) & (pl.col("hours") < hours))
 
 
@@ -303,7 +304,7 @@ def _later(shown: pl.DataFrame, hours: float, delays: tuple[Delay, ...]) -> pl.D
     """Summarise what became of the prices after each delay."""
     rows = []
     for threshold in (1.0, 2.0):
-        part = _selected(shown, hours).filter(threshold=threshold)
+        part = selected_prices(shown, hours).filter(threshold=threshold)
         for delay in delays:
             there, still = delay.columns
             looked = part.drop_nulls(there)
@@ -319,7 +320,7 @@ def _later(shown: pl.DataFrame, hours: float, delays: tuple[Delay, ...]) -> pl.D
 
 def calibration(shown: pl.DataFrame, hours: float = MOST_HOURS, table: catalog.FairTable | None = None) -> pl.DataFrame:
     """Return the calibration table: total, and by league, market, book, hours left, EV and flag."""
-    selected = _selected(shown, hours)
+    selected = selected_prices(shown, hours)
     bands = {
         "hours": _band("hours", {"0-3": 3.0, "3-24": 24.0}, "24-72"),
         "EV": _band("ev", {"1-2": 2.0, "2-3": 3.0, "3-5": 5.0}, "5-"),

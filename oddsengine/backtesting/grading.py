@@ -50,6 +50,8 @@ SHOWN_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """Columns of the graded prices of an audit."""
 
+BEFORE_START = ~pl.col("is_live") & (pl.col("event_start_time").to_physical() > pl.col("t"))
+"""Whether a price was first shown before the start of its game; only those are graded."""
 
 _TO_GRADE = (
     "ident", "t", "threshold", "ev", "fair", "net_odds", "odds", "flag", "ev_low", "ev_high", "ev_error", "still_there",
@@ -86,8 +88,7 @@ def grade_shown(
     schema = SHOWN_SCHEMA | dict.fromkeys(later, pl.Boolean())
     if not shown.height:
         return pl.DataFrame(schema=schema)
-    start = pl.col("event_start_time").to_physical()
-    early = shown.filter(~pl.col("is_live") & (start > pl.col("t")))
+    early = shown.filter(BEFORE_START)
     if not early.height:
         return pl.DataFrame(schema=schema)
     one_sided = early["flag"] & int(ONE_SIDED) != 0

@@ -515,7 +515,7 @@ def _add_grade(parser: argparse.ArgumentParser) -> None:
 
 def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=audit.audit_command)
-    _add_history(parser, nargs="+")
+    _add_history(parser, nargs="*")
     _add_shared(parser, "--columns")
     parser.add_argument(
         "--method",
@@ -530,6 +530,14 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--books", type=_names, metavar="BOOKS", help="only bet at these books (default: all)")
     _add_shared(parser, "--include")
+    parser.add_argument(
+        "--live", metavar="PATH",
+        help="instead of HISTORY: grade what a node has recorded since the last time, and write the report that it "
+        "serves at /truth; its data folder or its file of settings",
+    )  # fmt: skip
+    parser.add_argument(
+        "--every", metavar="TIME", help="with --live: do so again and again, such as every 1h, until stopped"
+    )
     parser.add_argument(
         "--delay", action="append", default=[], metavar="TIME",
         help="how many prices still stood so much later, such as 10m, and what they were worth; repeat for others",

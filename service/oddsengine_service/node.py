@@ -35,6 +35,7 @@ from oddsengine_service.history import recording
 from oddsengine_service.history.archiving import NodeArchive
 from oddsengine_service.history.past import Past
 from oddsengine_service.history.recording import NodeTape
+from oddsengine_service.history.truth import TruthFile
 from oddsengine_service.monitoring import log
 from oddsengine_service.replication import ALONE, Replication
 from oddsengine_service.settings import Settings, SettingsError, secret
@@ -90,6 +91,8 @@ class Node(Writer):
         What API keys store: filters, alerts, bets; None keeps them in memory.
     past
         The history; None keeps none.
+    truth
+        The report of what the EV shown was worth; None is none.
     replication
         How the node shares its state with other processes.
     splits_token
@@ -106,7 +109,7 @@ class Node(Writer):
         self, engine: Engine, keys: KeyStore, limits: Limits, *, demo: bool = False, simulated: bool = False,
         clock: Clock | None = None, reference: str = "close", failures: Failures | None = None,
         records: Records | None = None,
-        past: Past | None = None, replication: Replication = ALONE,
+        past: Past | None = None, truth: TruthFile | None = None, replication: Replication = ALONE,
         splits_token: str = "", rates: Mapping[str, float] = MappingProxyType({}),
         stream_settings: Mapping[str, Any] = MappingProxyType({}),
         on_compile: Callable[[str], None] | None = None,
@@ -127,6 +130,7 @@ class Node(Writer):
         self.boards = Boards(engine, _method(reference), encodings(rates))
         self.freshness = Freshness(engine, self.clock.time)
         self.past = past
+        self.truth = TruthFile() if truth is None else truth
         self.feeds: Feeds | None = None
         self.records = Records() if records is None else records
         self.stream_settings = stream_settings
@@ -236,7 +240,8 @@ def open_node(
         engine, store, Limits(usage, clock.rough_time, lambda: clock.ahead, replication=replication.counts),
         demo=demonstration, simulated=demonstration and not settings.feeds, clock=clock,
         reference=settings.fair.reference, failures=failures, records=records,
-        past=past, replication=replication, splits_token=secret(settings, "service.splits_token_env", environ),
+        past=past, truth=TruthFile.of_settings(settings),
+        replication=replication, splits_token=secret(settings, "service.splits_token_env", environ),
         rates=settings.rates.table,
         stream_settings={
             "heartbeat": options.heartbeat, "stalled": options.stalled, "send_buffer": options.send_buffer,

@@ -32,6 +32,7 @@ from oddsengine_service.routes import (
     screen_routes,
     split_routes,
     stream,
+    truth_routes,
 )
 from oddsengine_service.v4 import v4_endpoints as v4
 from oddsengine_service.ws import session
@@ -44,7 +45,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *backup_routes.endpoints,
     *alert_routes.endpoints, *bet_routes.endpoints, *calculator_routes.endpoints, *filter_routes.endpoints,
     *marks.endpoints,
-    *history_routes.endpoints, *deeplinks.endpoints, *futures_routes.endpoints, *gamestate_routes.endpoints,
+    *history_routes.endpoints, *truth_routes.endpoints, *deeplinks.endpoints, *futures_routes.endpoints,
+    *gamestate_routes.endpoints,
     *stream.endpoints,
     *session.endpoints, MCP, *v4.endpoints,
 )  # fmt: skip

@@ -76,6 +76,7 @@ class DataSettings(msgspec.Struct, frozen=True, kw_only=True):
     kept_bytes: Count = 20_000_000
     tape: Switch = False  # record every step
     tape_days: Days = 7.0  # older tapes are deleted at the next start
+    truth: str = ""  # a report of `audit --live`; empty: truth/report.json in the folder
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):

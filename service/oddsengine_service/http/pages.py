@@ -20,8 +20,8 @@ from oddsengine_service.tiers import TIERS, required
 _PARTS = Path(__file__).parents[1] / "page"
 _SCRIPTS = (  # one module, in this order
     "settings.js", "text.js", "stream.js", "poller.js", "games.js", "stakes.js", "legend.js", "filters.js", "lists.js",
-    "places.js", "board.js", "screen.js", "details.js", "movers.js", "bet_form.js", "bet_report.js", "tracker.js",
-    "alerts.js", "sources.js", "page.js", "markets.js", "controls.js",
+    "places.js", "board.js", "screen.js", "details.js", "movers.js", "bet_form.js", "track_record.js", "bet_report.js",
+    "tracker.js", "alerts.js", "sources.js", "page.js", "markets.js", "controls.js",
 )  # fmt: skip
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --dim: #7778; --code: #8882; }

@@ -31,22 +31,8 @@ function clvChart(months, wide) {
   const shown = months.filter((each) => each.clv_percent !== null);
   const all = months.reduce((sum, each) => sum + each.count, 0);
   if (!shown.length) return el("p", { class: "dim" }, `No settled bet has a closing price yet. ${counted(all, "bet")} recorded.`);
-  const [width, height, left, bottom] = [Math.max(300, wide), 150, 62, 22];
-  const ends = (each) => [each.clv_percent - (each.clv_error ?? 0), each.clv_percent + (each.clv_error ?? 0)];
-  const values = [0, ...shown.flatMap(ends)];
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const x = (i) => left + ((i + 0.5) / shown.length) * (width - left - 8);
-  const y = (value) => 8 + ((high - value) / Math.max(high - low, 0.1)) * (height - bottom - 16);
-  return svg(
-    "svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": `CLV by month: ${shown.map((each) => `${each.group} ${percent(each.clv_percent, 1)}`).join(", ")}` },
-    svg("line", { class: "grid", x1: left, x2: width - 8, y1: y(0), y2: y(0) }), svg("text", { x: left - 6, y: y(0) + 4, "text-anchor": "end" }, "0 %"),
-    ...[high, low].filter((value) => Math.abs(y(value) - y(0)) > 14).map((value) => svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, percent(value, 1))),
-    ...shown.flatMap((each, i) => [
-      svg("line", { class: "error-bar", x1: x(i), x2: x(i), y1: y(ends(each)[0]), y2: y(ends(each)[1]) }),
-      svg("circle", { class: "point", cx: x(i), cy: y(each.clv_percent), r: 4 }, svg("title", {}, `${each.group}: ${percent(each.clv_percent)}, ${counted(each.with_close, "bet")}`)),
-      ...(i % Math.ceil((shown.length * 60) / (width - left)) ? [] : [svg("text", { x: x(i), y: height - 6, "text-anchor": "middle" }, each.group)]),
-    ]),
-  );
+  const points = shown.map((each) => ({ group: each.group, value: each.clv_percent, error: each.clv_error, title: `${each.group}: ${percent(each.clv_percent)}, ${counted(each.with_close, "bet")}` }));
+  return meansChart(points, wide, `CLV by month: ${shown.map((each) => `${each.group} ${percent(each.clv_percent, 1)}`).join(", ")}`);
 }
 
 class BetReport {

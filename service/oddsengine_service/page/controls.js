@@ -149,6 +149,7 @@ let finding = 0;
 on("bets-find", "input", () => { clearTimeout(finding); finding = setTimeout(() => { tracker.page = 0; tracker.read(); }, 300); });
 on("bets-filter", "submit", (event) => event.preventDefault());
 on("bets-by", "change", () => report.render());
+on("record-by", "change", () => trackRecord.render());
 on("bets-add", "click", () => betForm.open());
 on("bets-table", "click", (event) => event.target.dataset.edit && betForm.open(tracker.bets.find((bet) => bet.id === event.target.dataset.edit)));
 on("bet-form", "submit", (event) => { event.preventDefault(); betForm.save(); });

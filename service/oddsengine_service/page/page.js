@@ -32,6 +32,7 @@ const details = new Details();
 const movers = new Movers();
 const tracker = new Tracker();
 const report = new BetReport();
+const trackRecord = new TrackRecord();
 const betForm = new BetForm();
 const betFile = new BetFile();
 const sources = new Sources();
@@ -214,6 +215,7 @@ function leave(why = "") {
   $("key").focus();
   for (const id of ["alert-targets", "details-note"]) $(id).value = "";
   report.clear();
+  trackRecord.clear();
   tracker.render(); // nothing of this key stays for the next one to read
   alerts.render();
   drawFilters();
@@ -333,7 +335,7 @@ async function learnEvents() {
 
 // ---- tabs ----
 
-const OTHERS = { board: ["Odds ", ""], movers: ["Movers ", ""], bets: ["Bets ", ""], alerts: ["Alerts ", ""] };
+const OTHERS = { board: ["Odds ", ""], movers: ["Movers ", ""], bets: ["Bets ", ""], alerts: ["Alerts ", ""], record: ["Track record ", ""] };
 const TABS = [...Object.keys(KINDS), ...Object.keys(OTHERS)];
 const panelOf = (id) => (id in KINDS ? "panel-list" : `panel-${id}`);
 
@@ -387,6 +389,7 @@ function show(id) {
     if (id === "movers") movers.read();
     if (id === "bets") tracker.read();
     if (id === "alerts") alerts.read();
+    if (id === "record") trackRecord.read();
     if (id in KINDS) {
       lists.kind = id;
       write($("least-label"), KINDS[id].threshold);

@@ -10,8 +10,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 from support.service_running import Running, running
 
+from oddsengine_service.site import description
+
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="`make page` installs it")
 
+EXAMPLE = description()["paths"]["/truth"]["get"]["responses"]["200"]["content"]["application/json"]["example"]
 ROWS = "#list tbody tr:not(.empty)"
 # The rows after the first ones are like them, and each takes axe a tenth of a second.
 _LOOKED_AT = {"exclude": [["tbody tr:nth-child(n+7)"]]}
@@ -89,6 +92,9 @@ def views(page: Page) -> Iterator[str]:
     yield "import"
     tab("alerts", "#alert-list li")
     yield "alerts"
+    page.route("**/truth", lambda route: route.fulfill(json=EXAMPLE))
+    tab("record", "#record-weeks svg")
+    yield "track record"
     tab("ev", ROWS)
     page.locator(f"{ROWS} [data-open]").first.click()
     page.wait_for_selector("#details-prices tbody tr")

@@ -2113,6 +2113,45 @@ def test_calculators_take_odds_as_the_page_shows_them(visit: Visiting, kind: str
     expect(page.locator("#calculator-out dd").first).to_have_text("35 · 63")  # 105 either way
 
 
+# ---- the track record ----
+
+
+def test_the_track_record_by_week_and_book(visit: Visiting) -> None:
+    v = visit()
+    figures = {
+        "prices": 70,
+        "graded": 62,
+        "games": 60,
+        "avg_ev": 2.0,
+        "avg_worth": 1.5,
+        "worth_error": 0.3,
+        "bias": 0.5,
+    }
+    weeks = [{**figures, "bias_error": 0.29, "week": f"2026-W0{at}", "begins": "2026-01-05"} for at in (2, 3)]
+    few = {**weeks[0], "week": "2026-W04", "graded": 1, "avg_ev": None, "avg_worth": None, "bias": None}
+    group = {**figures, "bias_error": 0.1, "by": "book", "value": "bovada", "biased": True}
+    record = {
+        "read_until": "2026-01-24T18:00:00Z", "fair": "mine", "games_missing": 0, "games_waiting": 1,
+        "left_out": ["a: b"], "summary": "shown at 2.00 %, worth 1.50 +-0.30 %", "total": group,
+        "weeks": [*weeks, few], "groups": [group],
+    }  # fmt: skip
+    v.page.route("**/api/v1/truth", lambda route: route.fulfill(json={"success": True, "data": record}))
+    page = v.enter()
+    page.click("#tab-record")
+    expect(page.locator("#record-said")).to_contain_text("Shown at 2.00 %, worth 1.50 ±0.30 %. 1 game not graded yet.")
+    expect(page.locator("#record-said")).to_contain_text("Left out: a: b.")
+    expect(page.locator("#record-weeks circle")).to_have_count(2)
+    expect(page.locator("#record-groups tbody tr")).to_have_count(4)
+    expect(page.locator("#record-groups tbody tr").nth(2)).to_have_text(re.compile("2026-W04.*–.*–.*–"))
+    page.select_option("#record-by", "book")
+    expect(page.locator("#record-groups tbody tr").first).to_contain_text("0.50 % ± 0.10calibrate would help")
+    page.unroute("**/api/v1/truth")
+    page.click("#tab-bets")
+    page.click("#tab-record")
+    expect(page.locator("#record-said")).to_have_text(re.compile("Nothing is recorded yet"))
+    expect(page.locator("#record-found")).to_be_hidden()
+
+
 # ---- any screen ----
 
 PHONE: Mapping[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
