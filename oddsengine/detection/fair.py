@@ -118,6 +118,7 @@ def columns(question: Question) -> pl.DataFrame:
     estimates = estimate(question)
     edge = np.full(g.row.size, np.nan)
     edge[estimates.judged] = estimates.prob[estimates.judged] * v.columns.net[estimates.judged] - 1.0
+    edge[v.traits.mid[g.book] != 0] = np.nan  # no offers, also where the guard that says so is disabled
     verdict = np.asarray(prepared.identity.verdict).copy()
     verdict[g.row] = prepared.guarded.reason
     verdict[g.row[estimates.capped]] = CODES["ev_cap"]
