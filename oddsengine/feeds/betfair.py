@@ -9,8 +9,8 @@ offer is removed.
 The live stream has no names of teams or runners: they come from the market catalogue (`name`). Prices count as seen
 while the stream is alive, see `tracking`.
 
-With `last_trades`, for BASIC history, which has nothing else, the rows are prices of the last trades: of a book of their
-own, which the catalog says makes no offers, and seen when they were traded.
+With `last_trades`, for BASIC history, which has nothing else, the rows are prices of the last trades: of a book of
+their own, which the catalog says makes no offers, and seen when they were traded.
 """
 
 from collections import Counter
@@ -60,6 +60,10 @@ class _MarketState(NamedTuple):
     ladders: dict[RunnerKey, dict[str, Levels]]
     matched: dict[RunnerKey, float]
     traded: dict[RunnerKey, tuple[float, datetime | None]]
+
+    def copied(self) -> "_MarketState":
+        """A copy that can be changed."""
+        return _MarketState(self.definition, dict(self.ladders), dict(self.matched), dict(self.traded))
 
 
 class BetfairMarkets:
@@ -177,7 +181,7 @@ class BetfairMarkets:
             before = staged.get(market_id) or (nothing if fresh else self._markets.get(market_id, nothing))
             whole = bool(change.img) or change.marketDefinition is not None or market_id not in self._markets or fresh
             definition = change.marketDefinition or (None if change.img else before.definition)
-            ladders, matched, traded = ({}, {}, {}) if change.img else map(dict, before[1:])
+            _, ladders, matched, traded = nothing.copied() if change.img else before.copied()
             keys: set[RunnerKey] = set()
             for runner in change.rc or ():
                 key = (runner.id, runner.hc or 0.0)

@@ -9,7 +9,7 @@ is as old as its trade.
 import heapq
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from oddsengine.feeds.betfair import LAST_TRADED, BetfairMarkets
 from oddsengine.feeds.betfair_format import SPORTS, Definition, meaning, message_decoder
 from oddsengine.feeds.payload import FeedError, Payload
 from oddsengine.history.import_files import OpenFile, RecordedFile
-from oddsengine.history.import_step import ImportStep, StandingPrices
+from oddsengine.history.import_step import ImportStep, StandingPrices, is_compared
 
 RENEWED_S = 240.0  # before the start prices are stale after 600, and those of one opportunity 300 apart
 _OFFERS = re.compile(rb'"b?d?at[bl]"\s*:\s*\[\s*\[')
@@ -103,7 +103,7 @@ def _why_not(market: Definition) -> str:
     if not sport:
         return f"a market of another sport (event type {market.eventTypeId or 'unknown'})"
     draw = any(runner.id == _DRAW for runner in market.runners)
-    if not meaning(market.marketType, market.bettingType, sport, draw).market.in_catalog:
+    if not is_compared(meaning(market.marketType, market.bettingType, sport, draw).market.name, sport):
         return f"a market of the type {market.marketType or 'unknown'}, which is not compared"
     return ""
 
@@ -142,10 +142,8 @@ def _timed(file: OpenFile) -> Iterator[tuple[int, bytes, str]]:
     last = 0
     for number, line in enumerate(file.lines(), 1):
         if line.strip():
-            try:
+            with suppress(msgspec.MsgspecError):  # said when it is read
                 last = max(last, _time.decode(line).pt)
-            except msgspec.MsgspecError:
-                pass  # said when it is read
             yield last, line, f"{file.of.name}, line {number:,}"
     file.close()
 

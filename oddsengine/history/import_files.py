@@ -4,15 +4,15 @@ import bz2
 import gzip
 import re
 import tarfile
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from oddsengine.feeds.football_data import is_season
 
 HEAD = 16_384  # bytes of a file that say what it is
-_MAGIC = ((b"\x1f\x8b", gzip.GzipFile), (b"BZh", bz2.BZ2File))
+_MAGIC: tuple[tuple[bytes, Callable[[BinaryIO], Any]], ...] = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open))
 _TAR = ".tar"
 _ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".zip", ".7z", ".rar")
 _DAMAGED = (OSError, EOFError, tarfile.TarError)
@@ -39,7 +39,7 @@ _HISTORIES = {
 }
 
 
-class ImportProblem(ValueError):
+class HistoryFileError(ValueError):
     """Files that cannot be imported; the message is for the user."""
 
 
@@ -68,13 +68,13 @@ class RecordedFile(NamedTuple):
         return Path(path.stem).suffix if path.suffix in (".gz", ".bz2") else path.suffix
 
     def open(self) -> "OpenFile":
-        """Open it; raises `ImportProblem` if it cannot be read."""
+        """Open it; raises `HistoryFileError` if it cannot be read."""
         try:
             if self.member is not None and self.archive is not None:
                 return OpenFile(self, cast("BinaryIO", self.archive.extractfile(self.member)))
             return OpenFile(self, self.path.open("rb"))
         except _DAMAGED as error:
-            raise ImportProblem(f"{self.name} cannot be read: {error}") from None
+            raise HistoryFileError(f"{self.name} cannot be read: {error}") from None
 
     def head(self) -> bytes:
         """Its first bytes, decompressed."""
@@ -83,14 +83,14 @@ class RecordedFile(NamedTuple):
 
 
 class OpenFile(AbstractContextManager["OpenFile"]):
-    """A file that is being read, decompressed; damage raises `ImportProblem`."""
+    """A file that is being read, decompressed; damage raises `HistoryFileError`."""
 
     def __init__(self, of: RecordedFile, stored: BinaryIO) -> None:
         self.of, self._stored = of, stored
         magic = stored.read(3)
         stored.seek(0)
         opener = next((opener for start, opener in _MAGIC if magic.startswith(start)), None)
-        self._data = stored if opener is None else cast("BinaryIO", opener(stored))
+        self._data: BinaryIO = stored if opener is None else opener(stored)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -124,26 +124,26 @@ class OpenFile(AbstractContextManager["OpenFile"]):
         except _DAMAGED as error:
             raise self._damaged(error) from None
 
-    def _damaged(self, error: Exception) -> ImportProblem:
-        return ImportProblem(f"{self.of.name} is damaged, or not complete: {error}")
+    def _damaged(self, error: Exception) -> HistoryFileError:
+        return HistoryFileError(f"{self.of.name} is damaged, or not complete: {error}")
 
 
-def recorded_files(paths: Iterable[Path], source: str) -> list[RecordedFile]:
-    """List the files of some paths: files, folders with all that is in them, and tar archives.
+def recorded_files(paths: Iterable[Path], source: str, stack: ExitStack) -> list[RecordedFile]:
+    """List the files of some paths: files, folders with all that is in them, and tar archives, which `stack` closes.
 
-    Raises `ImportProblem` if a path does not exist, or is a history that needs no import.
+    Raises `HistoryFileError` if a path does not exist, or is a history that needs no import.
     """
     found: list[RecordedFile] = []
     for path in paths:
         if not path.exists():
-            raise ImportProblem(f"{path} does not exist")
+            raise HistoryFileError(f"{path} does not exist")
         if what := _history_folder(path):
-            raise ImportProblem(_not_of(str(path), what, source))
+            raise HistoryFileError(_not_of(str(path), what, source))
         inside = sorted(each for each in path.rglob("*") if _is_visible(each, path)) if path.is_dir() else [path]
         for file in inside:
-            found += _members(file, given=file == path)
+            found += _members(file, stack, given=file == path)
     if not found:
-        raise ImportProblem("there is no file to import")
+        raise HistoryFileError("there is no file to import")
     return found
 
 
@@ -151,21 +151,21 @@ def _is_visible(path: Path, root: Path) -> bool:
     return path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
-def _members(path: Path, *, given: bool) -> list[RecordedFile]:
+def _members(path: Path, stack: ExitStack, *, given: bool) -> list[RecordedFile]:
     name = path.name.lower()
     if name.endswith(_ARCHIVES):
-        raise ImportProblem(f"{path} is a compressed archive: unpack it, and give the folder or the .tar file")
+        raise HistoryFileError(f"{path} is a compressed archive: unpack it, and give the folder or the .tar file")
     if not name.endswith(_TAR):
         return [RecordedFile(path, given=given)]
     try:
-        archive = tarfile.open(path, "r:")  # noqa: SIM115  its members are read later
+        archive = stack.enter_context(tarfile.open(path, "r:"))  # noqa: SIM115  the stack closes it
         return [
             RecordedFile(path, member, archive, given=False)
             for member in sorted(archive.getmembers(), key=lambda member: member.name)
             if member.isfile() and not Path(member.name).name.startswith(".")
         ]
     except _DAMAGED as error:
-        raise ImportProblem(f"{path} is damaged, or no tar archive: {error}") from None
+        raise HistoryFileError(f"{path} is damaged, or no tar archive: {error}") from None
 
 
 def looks_like(head: bytes) -> str:
@@ -185,14 +185,16 @@ def looks_like(head: bytes) -> str:
 
 
 def check_source(name: str, head: bytes, source: str) -> None:
-    """Raise `ImportProblem` for a file of another source, or of none that is known."""
+    """Raise `HistoryFileError` for a file of another source, or of none that is known."""
     what = looks_like(head)
     if what == source or (not what and head.strip() in (b"[]", b"{}", b"")):
         return
     if what:
-        raise ImportProblem(_not_of(name, what, source))
+        raise HistoryFileError(_not_of(name, what, source))
     start = head.decode("utf-8", "replace").strip()[:60]
-    raise ImportProblem(f"{name} is not of {SOURCES[source]}, and of no other source that is known; it begins {start!r}")
+    raise HistoryFileError(
+        f"{name} is not of {SOURCES[source]}, and of no other source that is known; it begins {start!r}"
+    )
 
 
 def _history_folder(path: Path) -> str:

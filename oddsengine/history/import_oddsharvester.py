@@ -2,9 +2,9 @@
 
 A row that was collected before its game has prices of that time. One that was collected long after it has the last
 prices before the start, which count as the close, and the final score. What was collected in between may be in play,
-and is left out, and so is a link under which a file has two games. Odds histories (`--odds-history`) have the time of each
-change in the time zone of the browser and with the year in which it ran: the year is that nearest to the game. The
-prices that stood are written every `SAMPLED`.
+and is left out, and so is a link under which a file has two games. Odds histories (`--odds-history`) have the time of
+each change in the time zone of the browser, and with the year in which it ran: the year is that nearest to the game.
+The prices that stood are written every `SAMPLED`.
 """
 
 import re
@@ -20,8 +20,9 @@ from oddsengine import catalog
 from oddsengine.bounds import excerpt
 from oddsengine.feeds.feed_names import league
 from oddsengine.feeds.football_data import CLOSE_M
-from oddsengine.history.import_files import HEAD, ImportProblem, RecordedFile
+from oddsengine.history.import_files import HistoryFileError, RecordedFile
 from oddsengine.history.import_step import ImportStep
+from oddsengine.matching.price_ids import Price, price_of
 from oddsengine.tables.files import Rows, odds_table, read_rows
 from oddsengine.tables.nested import HISTORY
 from oddsengine.tables.schema import OddsError, OddsTable
@@ -57,6 +58,13 @@ class _Game(NamedTuple):
     why: str  # it is left out; empty if it is not
 
 
+class _Change(NamedTuple):
+    """A price from an odds history."""
+
+    at: datetime
+    row: dict[str, Any]
+
+
 def read(files: list[RecordedFile], step: ImportStep, timezone: str | None) -> None:
     """Read all files, one after the other."""
     zone = None if timezone is None else _zone(timezone)
@@ -75,7 +83,7 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ImportProblem(f"timezone must be a name such as Europe/Paris or UTC, got {excerpt(name)}") from None
+        raise HistoryFileError(f"timezone must be a name such as Europe/Paris or UTC, got {excerpt(name)}") from None
 
 
 def _parsed(file: RecordedFile, step: ImportStep | None) -> tuple[Rows, dict[int, _Game]]:
@@ -87,7 +95,7 @@ def _parsed(file: RecordedFile, step: ImportStep | None) -> tuple[Rows, dict[int
     try:
         rows = read_rows(data, file.suffix)
     except OddsError as error:
-        raise ImportProblem(f"{file.name}: {error}") from None
+        raise HistoryFileError(f"{file.name}: {error}") from None
     return rows, {at: _game(row) for at, row in enumerate(rows.frame.iter_rows(named=True))}
 
 
@@ -98,7 +106,7 @@ def _read(file: RecordedFile, step: ImportStep, zone: ZoneInfo | None, twice: se
     try:
         table = odds_table(_named(rows, games), None)
     except (OddsError, pl.exceptions.PolarsError) as error:
-        raise ImportProblem(f"{name}: {error}") from None
+        raise HistoryFileError(f"{name}: {error}") from None
     for reason, n in table.rejected.group_by("reason").len().iter_rows():
         step.left_out.add(reason, name, n)
     for at, game in games.items():
@@ -122,7 +130,7 @@ def _named(rows: Rows, games: Mapping[int, _Game]) -> Rows:
 def _by_game(table: OddsTable) -> Iterator[tuple[int, Iterable[dict[str, Any]]]]:
     if table.height:
         for (number,), prices in pl.DataFrame(table).group_by("source_row", maintain_order=True):
-            yield int(number), prices.iter_rows(named=True)  # type: ignore[call-overload]
+            yield int(number), prices.iter_rows(named=True)
 
 
 # ---- games ----
@@ -186,15 +194,16 @@ def _write(game: _Game, prices: list[dict[str, Any]], step: ImportStep, zone: Zo
     """Write the prices of a game, and those of their histories."""
     is_close = game.collected >= game.start
     at = game.start - timedelta(minutes=CLOSE_M) if is_close else game.collected
-    rows, changes = [], []
+    rows: list[dict[str, Any]] = []
+    changes: list[_Change] = []
     for price in prices:
         if why := _with_period(price, game.sport):
             step.left_out.add(why, f"{where}: {price['market_type']}, {price['market_segment']}")
             continue
         row = price | {"last_seen_at": at, "is_live": False}
         if earlier := price.get(HISTORY):
-            found, why = _dated(earlier, row, game, zone, at)
-            changes += [(when, len(changes), row | {"odds_decimal": odds, "odds_american": None}) for when, odds in found]
+            found, why = _dated(earlier, row, zone, at)
+            changes += [_Change(when, row | {"odds_decimal": odds, "odds_american": None}) for when, odds in found]
             if why:
                 step.left_out.add(why, where, len(earlier))
         if is_close and not price["is_active"]:
@@ -222,7 +231,7 @@ def _with_period(price: dict[str, Any], sport: str) -> str:
 
 
 def _dated(
-    earlier: Iterable[Mapping[str, Any]], row: Mapping[str, Any], game: _Game, zone: ZoneInfo | None, last: datetime
+    earlier: Iterable[Mapping[str, Any]], row: Mapping[str, Any], zone: ZoneInfo | None, last: datetime
 ) -> tuple[list[tuple[datetime, float]], str]:  # fmt: skip
     """The changes of a history with their times, oldest first; or why it is left out."""
     if zone is None:
@@ -251,18 +260,16 @@ def _in_year(text: str, zone: ZoneInfo, last: datetime) -> datetime | None:
     return min(years, key=lambda when: abs(when - last))
 
 
-def _sampled(
-    changes: list[tuple[datetime, int, dict[str, Any]]], last: datetime
-) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:  # fmt: skip
+def _sampled(changes: list[_Change], last: datetime) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:
     """The prices that stood every `SAMPLED` before a time."""
-    changes.sort(key=lambda change: change[:2])
-    standing: dict[tuple[Any, ...], dict[str, Any]] = {}
+    changes = sorted(changes, key=lambda change: change.at)
+    standing: dict[Price, dict[str, Any]] = {}
     place = 0
-    begin = last - SAMPLED * ((last - changes[0][0]) // SAMPLED) if changes else last
+    begin = last - SAMPLED * ((last - changes[0].at) // SAMPLED) if changes else last
     while begin < last:
-        while place < len(changes) and changes[place][0] <= begin:
-            row = changes[place][2]
-            standing[row["sportsbook"], row["market_type"], row["market_segment"], row["selection"], row["line"]] = row
+        while place < len(changes) and changes[place].at <= begin:
+            row = changes[place].row
+            standing[price_of(row)] = row
             place += 1
         yield begin, [row | {"last_seen_at": begin, "is_active": True} for row in standing.values()]
         begin += SAMPLED

@@ -2,17 +2,24 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from oddsengine.feeds.feed_names import market
+from oddsengine import catalog
 from oddsengine.feeds.payload import Payload
-from oddsengine.history.import_files import ImportProblem, OpenFile, RecordedFile, check_source
+from oddsengine.history.import_files import HistoryFileError, OpenFile, RecordedFile, check_source
 from oddsengine.history.import_report import LeftOut
 from oddsengine.history.import_writer import HistoryWriter, Row
 from oddsengine.matching.price_ids import Price, PriceIds, price_of
 
 Show = Callable[[float | None, int], None]
 """Called with the fraction done, None if unknown, and the number of prices so far."""
+
+
+@lru_cache(maxsize=4096)
+def is_compared(market_type: str, sport: str, stat: str = "") -> bool:
+    """Whether prices of a market are compared with those of other books."""
+    return catalog.market_type(market_type, sport, stat).usable
 
 
 class ImportStep:
@@ -27,10 +34,10 @@ class ImportStep:
         self._done = 0
 
     def belongs(self, file: RecordedFile, head: bytes) -> bool:
-        """Whether a file is of the source; one that the user named, and is not, raises `ImportProblem`."""
+        """Whether a file is of the source; one that the user named, and is not, raises `HistoryFileError`."""
         try:
             check_source(file.name, head, self.source)
-        except ImportProblem as problem:
+        except HistoryFileError as problem:
             if file.given:
                 raise
             self.left_out.add("a file of something else", str(problem))
@@ -51,10 +58,10 @@ class ImportStep:
         """Write quotes that were known at a time, if a market of the catalog compares them."""
         kept: list[Row] = []
         for row in rows:
-            if market(row["market_type"], row.get("sport") or "", row.get("stat_category") or "").in_catalog:
+            if is_compared(row["market_type"], row.get("sport") or "", row.get("stat_category") or ""):
                 kept.append(row)
             else:
-                self.left_out.add("a price of a market that the catalog does not have", f"{where}: {row['market_type']}")
+                self.left_out.add("a price of a market that is not compared", f"{where}: {row['market_type']}")
         self.writer.add(kept, at)
         self._show(self.progress(), self.writer.prices)
 

@@ -108,13 +108,11 @@ def _in_order(files: list[RecordedFile], step: ImportStep) -> Iterator[_Response
         while waiting or running:
             while waiting and (not running or waiting[-1] <= running[0][0][:2]):
                 number = waiting.pop()[1]
-                file = stack.enter_context(files[number].open())
-                step.reading(file)
-                responses = _responses(file, number)
+                opened = stack.enter_context(files[number].open())
+                step.reading(opened)
+                responses = _responses(opened, number)
                 if (response := next(responses, None)) is not None:
                     heapq.heappush(running, (response, responses))
-                else:
-                    file.close()
             if not running:
                 continue
             response, responses = running[0]

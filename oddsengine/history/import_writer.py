@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import polars as pl
 
-from oddsengine.history.import_files import ImportProblem
+from oddsengine.history.import_files import HistoryFileError
 from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.maths.odds import american_to_decimal
 from oddsengine.tables.files import reason_of
@@ -66,7 +66,7 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
         try:
             self._folder = TemporaryDirectory(prefix=f".{self._output.name}.", dir=self._output.parent)
         except OSError as error:
-            raise ImportProblem(f"{self._output} cannot be written: {reason_of(error)}") from None
+            raise HistoryFileError(f"{self._output} cannot be written: {reason_of(error)}") from None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -92,7 +92,7 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
         return True
 
     def finish(self, progress: Callable[[float | None, int], None] = lambda *_: None) -> Written:
-        """Write the file. Raises `ImportProblem` if it cannot be written."""
+        """Write the file. Raises `HistoryFileError` if it cannot be written."""
         self._batch()
         self._run()
         try:
@@ -105,11 +105,9 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
             pl.scan_parquet(parts).sink_parquet(whole, compression="zstd", row_group_size=STRETCH, statistics=True)
             whole.replace(self._output)
         except OSError as error:
-            raise ImportProblem(f"{self._output} cannot be written: {reason_of(error)}") from None
+            raise HistoryFileError(f"{self._output} cannot be written: {reason_of(error)}") from None
         known = sum(self._results.get(game) is not None for game in self._games)
-        return Written(
-            self.prices, len(self._games), tuple(sorted(self._books)), known, self._first, self._last
-        )
+        return Written(self.prices, len(self._games), tuple(sorted(self._books)), known, self._first, self._last)
 
     def _path(self, name: str) -> Path:
         return Path(self._folder.name, f"{name}.parquet")

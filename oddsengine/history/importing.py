@@ -6,16 +6,19 @@ sorts and writes, and `import_report` counts what was left out.
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 from oddsengine.bounds import excerpt
 from oddsengine.feeds.price_files import ODDS_FORMATS
 from oddsengine.history import import_betfair, import_oddsharvester, import_the_odds_api
-from oddsengine.history.import_files import SOURCES, ImportProblem, RecordedFile, recorded_files
+from oddsengine.history.import_files import SOURCES, HistoryFileError, RecordedFile, recorded_files
 from oddsengine.history.import_report import ImportedHistory
 from oddsengine.history.import_step import ImportStep
 from oddsengine.history.import_writer import HistoryWriter
 from oddsengine.progress import Progress
+
+__all__ = ["ImportedHistory", "import_history"]
 
 _NODE = {
     "tape": "a tape is a history as it is: audit, backtest and scan_history take its folder; `oddsengine archive` "
@@ -55,7 +58,7 @@ def import_history(
 
     Raises
     ------
-    ImportProblem
+    HistoryFileError
         If a file is of another source, damaged or without prices. Nothing is written then.
 
     Examples
@@ -74,22 +77,22 @@ def import_history(
     source = _source(source)
     path = Path(output)
     if path.suffix.lower() != ".parquet":
-        raise ImportProblem(f"the output must be a .parquet file, got {excerpt(str(output))}")
+        raise HistoryFileError(f"the output must be a .parquet file, got {excerpt(str(output))}")
     if odds_format not in (None, *ODDS_FORMATS):
-        raise ImportProblem(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {excerpt(odds_format)}")
+        raise HistoryFileError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {excerpt(odds_format)}")
     given = [files] if isinstance(files, str | os.PathLike) else list(files)
-    found = recorded_files(map(Path, given), source)
     read: dict[str, Callable[[list[RecordedFile], ImportStep], None]] = {
         "the_odds_api": lambda some, step: import_the_odds_api.read(some, step, odds_format),
         "oddsharvester": lambda some, step: import_oddsharvester.read(some, step, timezone),
         "betfair": import_betfair.read,
     }
-    with HistoryWriter(path) as writer, Progress("prices") as bar:
+    with ExitStack() as stack, HistoryWriter(path) as writer, Progress("prices") as bar:
+        found = recorded_files(map(Path, given), source, stack)
         step = ImportStep(source, writer, found, bar if progress else lambda *_: None)
         read[source](found, step)
         if not writer.prices:
             reasons = "; ".join(f"{reason} ({example})" for reason, _, example in step.left_out.table().head(3).rows())
-            raise ImportProblem(f"there is no price in {len(found):,} files: {reasons or 'they are empty'}")
+            raise HistoryFileError(f"there is no price in {len(found):,} files: {reasons or 'they are empty'}")
         written = writer.finish(lambda done, prices: bar(done, prices, "writing") if progress else None)
     return ImportedHistory.of(str(output), source, step.files, written, step.left_out, tuple(step.remarks))
 
@@ -98,5 +101,5 @@ def _source(name: str) -> str:
     if name in SOURCES:
         return name
     if name in _NODE:
-        raise ImportProblem(_NODE[name])
-    raise ImportProblem(f"source must be one of {', '.join(SOURCES)}, got {excerpt(name)}")
+        raise HistoryFileError(_NODE[name])
+    raise HistoryFileError(f"source must be one of {', '.join(SOURCES)}, got {excerpt(name)}")

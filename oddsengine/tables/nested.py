@@ -23,7 +23,7 @@ _LINED = re.compile(
     r"^(over_under|asian_handicap|handicap)_((?:games|sets|points)_)?(-?\+?\d+(?:_\d+)?)(?:_(games|sets|points))?$"
 )
 HISTORY = "odds_history"
-"""Column of the earlier prices of a row, as the file has them: lists of `timestamp` and `odds`, oldest or newest first."""
+"""Column of the earlier prices of a row, as the file has them: lists of `timestamp` and `odds`."""
 _OF_LABEL = {
     "1": "home", "x": "draw", "2": "away", "odds_over": "over", "odds_under": "under", "btts_yes": "yes",
     "btts_no": "no", "dnb_team1": "home", "dnb_team2": "away", "team1_handicap": "home", "team2_handicap": "away",
@@ -99,7 +99,7 @@ def _quoted(market: str, entry: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     blocked, histories = entry.get("blocked_outcomes") or (), entry.get("odds_history_data") or ()
     for at, label in enumerate(labels):
         side, price = _OF_LABEL.get(str(label).casefold()), entry[label]
-        row = {"is_active": label not in blocked} if blocked else {}
+        row: dict[str, Any] = {"is_active": label not in blocked} if blocked else {}
         if len(histories) == len(labels):  # with fewer it is not known whose they are
             row[HISTORY] = histories[at].get("odds_history") if isinstance(histories[at], Mapping) else None
         yield row | {

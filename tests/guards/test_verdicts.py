@@ -363,7 +363,7 @@ def test_a_mid_price_or_a_last_trade_is_no_offer_whatever_guards_run(book: str) 
     others = [*total("b", 220.5, 1.8, 1.95), *total("c", 220.5, 1.82, 1.96), *total("d", 222.5, 1.97, 1.8)]
     board = table(total(book, 220.5, 2.1, 2.2), others)
     rest = [name for name in GUARDS if name != "mid_price_source"]
-    anything = {"min_ev": -90.0, "min_profit": -90.0, "max_hold": 90.0, "min_middle_ev": -90.0}
+    anything: dict[str, Any] = {"min_ev": -90.0, "min_profit": -90.0, "max_hold": 90.0, "min_middle_ev": -90.0}
     with whatever_is_found():
         for guards, sharp in itertools.product((None, [], rest), (None, book, "b")):
             found = find_all(board, now=MOMENT, sharp=sharp, guards=guards, **anything)
