@@ -176,7 +176,6 @@ class PriceObservations:
             usable = (reason == 0) & ~np.isnan(fair.row)
             if self._unjudged:
                 usable = (reason == 0) | (reason == CODES["outlier"])
-            usable &= traits.mid[g.book] == 0  # what is no offer is not graded
             pick = (left > 0.0) & (left < self._hours) & usable & (g.odds < self._most_odds)
             pick &= (rows.state[slots] == ON) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
             at = np.flatnonzero(pick)

@@ -131,7 +131,7 @@ def _is_wanted(question: Question, names: Iterable[str] | None) -> Any:
     naming.check(books, wanted, None, None)
     ids = None if wanted is None else {catalog.book(name).id for name in wanted}
     entries = [catalog.book(name) for name in books]
-    return np.array([(ids is None or book.id in ids) and not book.mid_price for book in entries], bool)
+    return np.array([(ids is None or book.id in ids) and not book.last_traded for book in entries], bool)
 
 
 def _rows(

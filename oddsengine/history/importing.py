@@ -4,7 +4,6 @@ Each source has an importer, which parses with the parser of its feed. `import_f
 sorts and writes, and `import_report` counts what was left out.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,11 +24,11 @@ _NODE = {
     "writes tapes as Parquet",
     "archive": "an archive is a history as it is: audit, backtest and scan_history take its folder or URL",
 }
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+File = str | Path
 
 
 def import_history(
-    source: str, files: Paths, output: str | os.PathLike[str], *, odds_format: str | None = None,
+    source: str, files: File | Iterable[File], output: File, *, odds_format: str | None = None,
     timezone: str | None = None, progress: bool = False,
 ) -> ImportedHistory:  # fmt: skip
     """Read what others have recorded, and write it as a history for `audit`, `backtest` and `scan_history`.
@@ -80,7 +79,7 @@ def import_history(
         raise HistoryFileError(f"the output must be a .parquet file, got {excerpt(str(output))}")
     if odds_format not in (None, *ODDS_FORMATS):
         raise HistoryFileError(f"odds_format must be one of {', '.join(ODDS_FORMATS)}, got {excerpt(odds_format)}")
-    given = [files] if isinstance(files, str | os.PathLike) else list(files)
+    given = [files] if isinstance(files, str | Path) else list(files)
     read: dict[str, Callable[[list[RecordedFile], ImportStep], None]] = {
         "the_odds_api": lambda some, step: import_the_odds_api.read(some, step, odds_format),
         "oddsharvester": lambda some, step: import_oddsharvester.read(some, step, timezone),

@@ -357,9 +357,16 @@ def test_pre_match_after_the_start() -> None:
 # -- one book --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("book", ["polymarket_mid", "betfair_last_traded"])
-def test_a_mid_price_or_a_last_trade_is_no_offer_whatever_guards_run(book: str) -> None:
+def test_a_mid_price_is_no_offer() -> None:
+    board = table(total("polymarket_mid", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95))
+    keeps_away("mid_price_source", board, [0])
+    assert "mid prices" in reason(board, 0)
+    leaves_alone(table(total("novig", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95)))
+
+
+def test_a_last_traded_price_is_no_offer_whatever_guards_run() -> None:
     """The best price of both sides. Its guard rejects it; without the guard it can be a reference, and still no leg."""
+    book = "betfair_last_traded"
     others = [*total("b", 220.5, 1.8, 1.95), *total("c", 220.5, 1.82, 1.96), *total("d", 222.5, 1.97, 1.8)]
     board = table(total(book, 220.5, 2.1, 2.2), others)
     rest = [name for name in GUARDS if name != "mid_price_source"]
@@ -374,7 +381,6 @@ def test_a_mid_price_or_a_last_trade_is_no_offer_whatever_guards_run(book: str) 
         assert fair(board, now=MOMENT, guards=[], sharp="b").filter(sportsbook=book)["ev"].to_list() == [None, None]
     assert aside(board) == {0: "mid_price_source", 1: "mid_price_source"}
     assert reason(board, 0) == "the source publishes mid prices or last trades, not offers"
-    leaves_alone(table(total("novig", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95)))
 
 
 @pytest.mark.parametrize("book", ["Underdog", "prizepicks", "sleeper", "betr_us_dfs", "DraftKings Pick6", "dabble"])
