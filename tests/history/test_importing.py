@@ -43,8 +43,8 @@ START = datetime(2026, 2, 8, 20, tzinfo=UTC)
 def write(path: Path, *documents: Any) -> Path:
     """A file of JSON, a document per line, compressed as its suffix says."""
     data = b"".join(json.dumps(document).encode() + b"\n" for document in documents)
-    packed = {".gz": gzip.compress, ".bz2": bz2.compress}
-    path.write_bytes(packed[path.suffix](data) if path.suffix in packed else data)
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix)
+    path.write_bytes(data if compress is None else compress(data))  # type: ignore[operator]
     return path
 
 
