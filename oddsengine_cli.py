@@ -34,6 +34,7 @@ COMMANDS = {
     "audit": "compare the EV shown over a history with the close of the other books",
     "calibrate": "fit the constants of the fair price to a history of at least 50 games",
     "benchmark": "compare fair prices on past seasons: what their EV was worth at the close",
+    "history": "import what others have recorded into a history that audit and others take",
     "feeds": "test the configured feeds, or list unknown market names",
     "init": "write a settings file with comments, and make the first API key",
     "serve": "serve prices and opportunities over HTTP",

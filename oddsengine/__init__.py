@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from oddsengine.detection.windows import middle_probability
     from oddsengine.feeds.price_files import columns_of, read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
+    from oddsengine.history.importing import ImportedHistory, import_history
     from oddsengine.live.delayed import NotYetError
     from oddsengine.live.engine import Engine
     from oddsengine.live.update import Update
@@ -110,6 +111,7 @@ __all__ = [
     "FuturesBoard",
     "FuturesField",
     "Graded",
+    "ImportedHistory",
     "JointProbabilities",
     "MarketPrices",
     "NotYetError",
@@ -163,6 +165,7 @@ __all__ = [
     "grade",
     "hedge",
     "hold",
+    "import_history",
     "joint_probabilities",
     "kelly",
     "kelly_exclusive",
@@ -221,6 +224,7 @@ _MODULES = {
     "detection.windows": "middle_probability",
     "feeds.price_files": "columns_of read_odds",
     "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",
+    "history.importing": "ImportedHistory import_history",
     "live.delayed": "NotYetError",
     "live.engine": "Engine",
     "live.update": "Update",

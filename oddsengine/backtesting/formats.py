@@ -37,6 +37,7 @@ from oddsengine.feeds.football_data import CLOSE_M, MARKET_AVERAGE, START_H
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import scan_table
+from oddsengine.tables.levels import COMMISSION
 from oddsengine.tables.schema import ODDS_SCHEMA, with_games
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
@@ -614,8 +615,8 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     """Read an odds table in pieces."""
     schema = table.collect_schema()
     clock = _clock(schema)
-    unused = set(LINKS) - {"max_bet"}
-    table = table.select(name for name in schema if name == clock or (name in ODDS_SCHEMA and name not in unused))
+    used = {clock, *ODDS_SCHEMA} - set(LINKS) | {"max_bet", COMMISSION}
+    table = table.select(name for name in schema if name in used)
     time, dtype = _lazy_time(clock, schema[clock])
     minute = width * max(_MINUTE // width, 1)  # whole snapshots
     bucket = time.dt.epoch("us") // minute

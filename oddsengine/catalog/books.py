@@ -24,6 +24,7 @@ class Book(NamedTuple):
     sharp: bool = False
     exchange: bool = False
     mid_price: bool = False
+    last_traded: bool = False
     parlay_only: bool = False
     commission: float = 0.0
     fee: float = 0.0

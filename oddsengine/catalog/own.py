@@ -162,6 +162,7 @@ _FIELDS: Mapping[str, Mapping[str, Check]] = {
         "sharp": _flag,
         "exchange": _flag,
         "mid_price": _flag,
+        "last_traded": _flag,
         "parlay_only": _flag,
         "live": _flag,
         "props": _flag,

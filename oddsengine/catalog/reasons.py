@@ -50,7 +50,7 @@ SENTENCES = {
     "no_line": "the line is missing, not in whole hundredths, or given for a market without lines",
     "stale": "last seen {x:.0f} s before now",
     "started_not_live": "marked pre-match {x:.0f} s after the event's start",
-    "mid_price_source": "the source publishes mid prices, not offers",
+    "mid_price_source": "the source publishes mid prices or last trades, not offers",
     "parlay_only": "the operator accepts picks only in combination, not as single bets",
     "duplicate_outcome": "one book has two prices for one outcome, with a logit gap of {x:.2f}",
     "ladder": "the book's prices are out of order across lines by a logit gap of {x:.2f}",

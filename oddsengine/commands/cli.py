@@ -24,6 +24,7 @@ from oddsengine.commands import (
     clv_command,
     feed_commands,
     grade,
+    history_command,
     init,
     key_commands,
     mcp,
@@ -38,6 +39,7 @@ from oddsengine.commands.report import kind_words
 from oddsengine.commands.text_tables import printable
 from oddsengine.feeds.price_files import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
+from oddsengine.history.import_files import SOURCES
 from oddsengine.maths.devig import DEVIG_METHODS
 from oddsengine.tables.column_names import check_columns
 from oddsengine.tables.files import reason_of
@@ -598,6 +600,32 @@ def _add_benchmark(parser: argparse.ArgumentParser) -> None:
     fair.add_argument("--json", action="store_true", help="the table as JSON")
 
 
+def _add_history_import(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Read what others have recorded, and write one Parquet file of prices in order of time that audit, calibrate, "
+        "backtest and scan_history take. Tapes and archives of a node are histories as they are."
+    )
+    parser.set_defaults(run=history_command.history_command)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    importing = actions.add_parser("import", help="read files of one source (docs/import.md has what is read as what)")
+    importing.add_argument("source", metavar="SOURCE", help=", ".join(SOURCES))
+    importing.add_argument(
+        "files", nargs="+", metavar="FILES", help="files, folders with all that is in them, .tar archives; .gz and .bz2"
+    )
+    importing.add_argument(
+        "--output", required=True, metavar="FILE", help="the .parquet file to write, when all is read"
+    )
+    importing.add_argument(
+        "--odds-format", choices=ODDS_FORMATS, help="of The Odds API (default: detected from each response)"
+    )
+    importing.add_argument(
+        "--timezone", metavar="NAME",
+        help="time zone of the browser that collected OddsHarvester's odds histories, such as Europe/Paris; without it "
+        "they are left out",
+    )  # fmt: skip
+    importing.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
 def _add_history(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("history", metavar="HISTORY", nargs=nargs, help=_HISTORY)
     parser.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
@@ -780,7 +808,7 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "stakes": _add_stakes, "parlay": _add_parlay, "hedge": _add_hedge, "free-bet": _add_free_bet,
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,
-    "benchmark": _add_benchmark,
+    "benchmark": _add_benchmark, "history": _add_history_import,
     "feeds": _add_feeds,
     "init": _add_init,
     "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "backup": _add_backup,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from oddsengine import catalog
 from oddsengine.catalog.reasons import CODES, NAMES
 from oddsengine.columns import Floats, Ints, Longs
 from oddsengine.detection import ev
@@ -118,6 +119,8 @@ def columns(question: Question) -> pl.DataFrame:
     estimates = estimate(question)
     edge = np.full(g.row.size, np.nan)
     edge[estimates.judged] = estimates.prob[estimates.judged] * v.columns.net[estimates.judged] - 1.0
+    traded = np.array([catalog.book(book).last_traded for book in prepared.identity.books], np.bool_)
+    edge[traded[g.book]] = np.nan  # no offers, also where the guard that says so is disabled
     verdict = np.asarray(prepared.identity.verdict).copy()
     verdict[g.row] = prepared.guarded.reason
     verdict[g.row[estimates.capped]] = CODES["ev_cap"]

@@ -126,11 +126,12 @@ def find_promos(
 
 
 def _is_wanted(question: Question, names: Iterable[str] | None) -> Any:
-    """Whether each book of a board is meant."""
+    """Whether each book of a board is meant, and publishes offers."""
     wanted, books = book_list(names), question.board.identity.books
     naming.check(books, wanted, None, None)
     ids = None if wanted is None else {catalog.book(name).id for name in wanted}
-    return np.array([ids is None or catalog.book(name).id in ids for name in books], bool)
+    entries = [catalog.book(name) for name in books]
+    return np.array([(ids is None or book.id in ids) and not book.last_traded for book in entries], bool)
 
 
 def _rows(

@@ -8,6 +8,9 @@ offer is removed.
 
 The live stream has no names of teams or runners: they come from the market catalogue (`name`). Prices count as seen
 while the stream is alive, see `tracking`.
+
+With `last_trades`, for BASIC history, which has nothing else, the rows are prices of the last trades: of a book of
+their own, which the catalog says makes no offers, and seen when they were traded.
 """
 
 from collections import Counter
@@ -32,11 +35,11 @@ from oddsengine.feeds.decoding import decode, moment
 from oddsengine.feeds.feed_names import THREE_WAY, against, league, side_of, teams_of
 from oddsengine.feeds.order_books import Ladder, crossed, price_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.feeds.tracking import StreamRows
+from oddsengine.feeds.tracking import ALL_S, StreamRows
 from oddsengine.feeds.venue_contracts import values_of
 from oddsengine.tables.levels import MIN_BET, MOST_DELAY
 
-BOOK = "betfair_exchange"
+BOOK, LAST_TRADED = "betfair_exchange", "betfair_last_traded"
 _SOURCE = "the Betfair stream"
 _DRAW = 58805  # selection id of every draw
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
@@ -51,15 +54,23 @@ Levels = dict[float, tuple[float, float]]  # level or price -> price, size
 
 
 class _MarketState(NamedTuple):
-    """The current state of one market: definition, and the ladders and matched volume of its runners."""
+    """The current state of one market: definition, and the ladders, matched volume and last trades of its runners."""
 
     definition: Definition | None
     ladders: dict[RunnerKey, dict[str, Levels]]
     matched: dict[RunnerKey, float]
+    traded: dict[RunnerKey, tuple[float, datetime | None]]
+
+    def copied(self) -> "_MarketState":
+        """A copy that can be changed."""
+        return _MarketState(self.definition, dict(self.ladders), dict(self.matched), dict(self.traded))
 
 
 class BetfairMarkets:
-    """The markets of one subscription. `min_bet` is the account's smallest stake, of backers; 0 if it is not known.
+    """The markets of one subscription.
+
+    `min_bet` is the account's smallest stake, of backers; 0 if it is not known. `last_trades`: rows are the prices of
+    the last trades. `renewed` is as in `StreamRows`.
 
     Examples
     --------
@@ -68,14 +79,14 @@ class BetfairMarkets:
     ((), 'AAA')
     """
 
-    def __init__(self, min_bet: float = 0.0) -> None:
-        self._min_bet = min_bet
+    def __init__(self, min_bet: float = 0.0, *, last_trades: bool = False, renewed: float = ALL_S) -> None:
+        self._min_bet, self._last_trades = min_bet, last_trades
         self._markets: dict[str, _MarketState] = {}
         self._handicaps: dict[str, set[str]] = {}  # event -> its markets of handicaps
         self._quoted: dict[str, dict[str, None]] = {}  # market -> ids of its quotes
         self._names: dict[str, dict[int, str]] = {}  # market -> runner -> name
         self._events: dict[str, tuple[str, str]] = {}  # market -> event name, competition
-        self._held = StreamRows()
+        self._held = StreamRows(renewed)
         self._segments: list[MarketChange] | None = None
         self._segments_fresh = False
         self._awaited = False  # whether the image of the last subscription is still to come
@@ -164,25 +175,27 @@ class BetfairMarkets:
         """Apply changes to a copy of the state, build the quotes, and commit only if both succeed."""
         staged: dict[str, _MarketState] = {}
         changed: dict[str, set[RunnerKey] | None] = {}  # None: all runners
-        nothing = _MarketState(None, {}, {})
+        nothing = _MarketState(None, {}, {}, {})
         for change in changes:
             market_id = change.id
             before = staged.get(market_id) or (nothing if fresh else self._markets.get(market_id, nothing))
             whole = bool(change.img) or change.marketDefinition is not None or market_id not in self._markets or fresh
             definition = change.marketDefinition or (None if change.img else before.definition)
-            ladders, matched = ({}, {}) if change.img else (dict(before.ladders), dict(before.matched))
+            _, ladders, matched, traded = nothing.copied() if change.img else before.copied()
             keys: set[RunnerKey] = set()
             for runner in change.rc or ():
                 key = (runner.id, runner.hc or 0.0)
                 keys.add(key)
                 ladders[key] = _changed(ladders.get(key, {}), runner)
-                self.trades += runner.ltp is not None
+                if runner.ltp is not None:
+                    self.trades += 1
+                    traded[key] = runner.ltp, when
                 self.offers += any(getattr(runner, name) for name in (*_BACK, *_LAY))
                 if definition is not None and any(getattr(runner, name) is not None for name in _LAY):
                     keys.add(_opponents(definition).get(key, key))
                 if runner.tv is not None:
                     matched[key] = runner.tv
-            staged[market_id] = _MarketState(definition, ladders, matched)
+            staged[market_id] = _MarketState(definition, ladders, matched, traded)
             old = changed.get(market_id, set())
             changed[market_id] = None if whole or old is None else old | keys
         left = {market_id for market_id in self._quoted if market_id not in staged} if fresh else set()
@@ -246,7 +259,7 @@ class BetfairMarkets:
             quoted[given] = now
         self._commit(quotes, removed, quoted, left)
         if when is not None:
-            quotes = [row | {"last_seen_at": when} for row in quotes]
+            quotes = [{"last_seen_at": when} | row for row in quotes]
         return Payload(list(games.values()), quotes, (), removed, unmapped, refused, when)
 
     def _commit(
@@ -327,8 +340,8 @@ class BetfairMarkets:
                 laid = None if has_handicaps else _against(state, definition, runner, name, game)
                 least = {} if laid is None else self._least(laid["odds_decimal"], laid=True)
                 out[f"{row_id}/lay"] = None if laid is None else shared | laid | least | {"id": f"{row_id}/lay"}
-            bets, is_laid = _offer(state.ladders, key, other.get(key))
-            if not bets or runner.status != "ACTIVE":
+            price = self._price(state, key, other.get(key))
+            if price is None or runner.status != "ACTIVE":
                 out[row_id] = None
                 continue
             if not name:
@@ -337,7 +350,7 @@ class BetfairMarkets:
             if not meant.market.in_catalog:
                 unmapped[BOOK, meant.market.name] += 1
             main = {"is_main_line": key in key_lines} if key_lines else {}
-            out[row_id] = shared | main | price_of(bets) | self._least(bets[0][0], laid=is_laid) | {
+            out[row_id] = shared | main | price | {
                 "id": row_id, "selection": name, "selection_id": str(runner.id),
                 "selection_type": side_of(name, game.home, game.away) or _word(name),
                 "line": key[1] if meant.by_runner else meant.line,
@@ -345,6 +358,16 @@ class BetfairMarkets:
                 "is_active": definition.status == "OPEN",
             }  # fmt: skip
         return out
+
+    def _price(self, state: _MarketState, key: RunnerKey, other: RunnerKey | None) -> dict[str, Any] | None:
+        """Fields of the price of a runner: its best offer, or its last trade, which has no size and pays nothing."""
+        if self._last_trades:
+            odds, when = state.traded.get(key, (0.0, None))
+            if not 1.0 < odds < inf:
+                return None
+            return {"sportsbook": LAST_TRADED, "odds_decimal": odds, "last_seen_at": when, "commission": None}
+        bets, is_laid = _offer(state.ladders, key, other)
+        return price_of(bets) | self._least(bets[0][0], laid=is_laid) if bets else None
 
     def _least(self, odds: float, *, laid: bool) -> dict[str, float]:
         """The smallest stake at a price; of a lay it is the liability for the smallest stake of a backer."""

@@ -159,7 +159,37 @@ class TheOddsApi:
         formats; the state is unchanged.
         """
         refused: Counter[str] = Counter()
+        return self._read(*_events(data, refused), scope, now, refused)
+
+    def read_recorded(self, data: bytes) -> Payload:
+        """Parse a response whose request is not known, such as one from a file.
+
+        What it lists says what was requested: its events, books and markets. `Payload.moment` is the time of the
+        snapshot, or without one that of its newest price. Raises `FeedError` as `read` does.
+        """
+        refused: Counter[str] = Counter()
         events, partly, made = _events(data, refused)
+        makers = [maker for event in events for maker in event.bookmakers]
+        scope = RequestScope(
+            frozenset(offer.key for maker in makers for offer in maker.markets),
+            events=frozenset(event.id for event in events),
+            books=frozenset(maker.key for maker in makers),
+        )
+        payload = self._read(events, partly, made, scope, made, refused)
+        rows = (*payload.quotes, *payload.futures)
+        newest = max((seen for row in rows if (seen := row["last_seen_at"]) is not None), default=None)
+        return payload._replace(moment=made or newest)
+
+    def forget(self, events: Iterable[str]) -> None:
+        """Drop what was listed of events that are over."""
+        for event in events:
+            self._listed.replace(event, {}, None, None)
+            self._sports.pop(event, None)
+
+    def _read(
+        self, events: list[_Event], partly: set[str], made: datetime | None, scope: RequestScope, now: datetime | None,
+        refused: Counter[str],
+    ) -> Payload:  # fmt: skip
         reading = _ResponseReader(made, now, refused, american=_is_american(events, american=self._american))
         for listed_event in events:
             reading.event(listed_event)

@@ -276,7 +276,7 @@ def view_spec(
     names, traits
         The books of a board, and their properties.
     books
-        Books whose prices are offers; None means all.
+        Books whose prices are offers; None means all. Last traded prices are none, whatever guards run.
     sharp, method, commission
         As in the public detectors; `commission` replaces the catalog's rates, book by book.
     include
@@ -290,7 +290,8 @@ def view_spec(
     # Books are matched by their id in the catalog, however they are spelled.
     ids = [catalog.book(b).id for b in names]
     chosen = None if books is None else {catalog.book(b).id for b in books}
-    wanted = np.array([chosen is None or b in chosen for b in ids], np.uint8)
+    offering = (chosen is None or b in chosen for b in ids)
+    wanted = np.array([yes and not catalog.book(b).last_traded for b, yes in zip(ids, offering, strict=True)], np.uint8)
     rank = np.full(len(ids), UNRANKED, np.int32)
     weight = np.ones(len(ids))
     member = traits.consensus.copy()

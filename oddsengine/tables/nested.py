@@ -2,7 +2,8 @@
 
 A column `1x2_market` has in each cell a list of dicts, in CSV as text of Python: `bookmaker_name`, `period`, and a
 price per outcome. The name of the column has the line: `over_under_2_5_market`, or `asian_handicap_-1_5_market`, where
-it is the home team's.
+it is the home team's. Outcomes in `blocked_outcomes` are suspended: their book does not take bets any more.
+`odds_history_data`, earlier prices in the order of the outcomes, become the column `odds_history`.
 """
 
 import ast
@@ -21,6 +22,8 @@ _NESTED = re.compile(r"^(.+)_market$")
 _LINED = re.compile(
     r"^(over_under|asian_handicap|handicap)_((?:games|sets|points)_)?(-?\+?\d+(?:_\d+)?)(?:_(games|sets|points))?$"
 )
+HISTORY = "odds_history"
+"""Column of the earlier prices of a row, as the file has them: lists of `timestamp` and `odds`."""
 _OF_LABEL = {
     "1": "home", "x": "draw", "2": "away", "odds_over": "over", "odds_under": "under", "btts_yes": "yes",
     "btts_no": "no", "dnb_team1": "home", "dnb_team2": "away", "team1_handicap": "home", "team2_handicap": "away",
@@ -28,6 +31,7 @@ _OF_LABEL = {
     "games_handicap_player_1": "home", "games_handicap_player_2": "away", "sets_handicap_player_1": "home",
     "sets_handicap_player_2": "away",
 }  # fmt: skip
+_OTHER = re.compile(r"1X|12|X2|draw_handicap")
 _OF_MARKET = {
     "1x2": "1x2", "home_away": "moneyline", "match_winner": "moneyline", "btts": "both_teams_to_score",
     "dnb": "draw_no_bet",
@@ -91,11 +95,14 @@ def _quoted(market: str, entry: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         named = {"over_under": "total"}.get(family, "spread") + (f"_{unit}" if unit == "sets" else "")
         line = float(number.replace("_", "."))
     period = str(entry.get("period") or "FullTime")
-    for label, price in entry.items():
-        side = _OF_LABEL.get(str(label).casefold())
-        if side is None and not re.fullmatch(r"1X|12|X2|draw_handicap", str(label)):
-            continue
-        yield {
+    labels = [label for label in entry if str(label).casefold() in _OF_LABEL or _OTHER.fullmatch(str(label))]
+    blocked, histories = entry.get("blocked_outcomes") or (), entry.get("odds_history_data") or ()
+    for at, label in enumerate(labels):
+        side, price = _OF_LABEL.get(str(label).casefold()), entry[label]
+        row: dict[str, Any] = {"is_active": label not in blocked} if blocked else {}
+        if len(histories) == len(labels):  # with fewer it is not known whose they are
+            row[HISTORY] = histories[at].get("odds_history") if isinstance(histories[at], Mapping) else None
+        yield row | {
             "sportsbook": entry.get("bookmaker_name"),
             "market_type": named,
             "market_segment": None if period == "FullTime" else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", period),

@@ -16,7 +16,7 @@ from oddsengine.catalog import data_files
 
 # Each file's schema: what an entry may hold, and of which type.
 BOOK = {
-    "name": str, "sharp": bool, "exchange": bool, "mid_price": bool, "parlay_only": bool,
+    "name": str, "sharp": bool, "exchange": bool, "mid_price": bool, "last_traded": bool, "parlay_only": bool,
     "commission": float, "fee": float, "live_fee": float, "fee_step": float, "feed": str, "currency": str,
     "aliases": list, "display": str, "regions": list, "live": bool, "props": bool, "requires_tier": str,
 }  # fmt: skip

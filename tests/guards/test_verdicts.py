@@ -30,7 +30,7 @@ from support.rows import (
     whatever_is_found,
 )
 
-from oddsengine import find_all, find_arbitrage, find_ev, find_low_hold, find_middles
+from oddsengine import fair, find_all, find_arbitrage, find_ev, find_low_hold, find_middles
 from oddsengine.catalog.reasons import GUARDS
 
 Find = Callable[..., pl.DataFrame]
@@ -362,6 +362,25 @@ def test_a_mid_price_is_no_offer() -> None:
     keeps_away("mid_price_source", board, [0])
     assert "mid prices" in reason(board, 0)
     leaves_alone(table(total("novig", 220.5, 2.2, None), total("b", 220.5, 1.8, 1.95)))
+
+
+def test_a_last_traded_price_is_no_offer_whatever_guards_run() -> None:
+    """The best price of both sides. Its guard rejects it; without the guard it can be a reference, and still no leg."""
+    book = "betfair_last_traded"
+    others = [*total("b", 220.5, 1.8, 1.95), *total("c", 220.5, 1.82, 1.96), *total("d", 222.5, 1.97, 1.8)]
+    board = table(total(book, 220.5, 2.1, 2.2), others)
+    rest = [name for name in GUARDS if name != "mid_price_source"]
+    anything: dict[str, Any] = {"min_ev": -90.0, "min_profit": -90.0, "max_hold": 90.0, "min_middle_ev": -90.0}
+    with whatever_is_found():
+        for guards, sharp in itertools.product((None, [], rest), (None, book, "b")):
+            found = find_all(board, now=MOMENT, sharp=sharp, guards=guards, **anything)
+            assert found.arbitrage.height
+            for frame in found.frames.values():
+                assert f"'sportsbook': '{book}'" not in str(frame.to_dicts())
+        assert set(find_ev(board, now=MOMENT, sharp=book, guards=[], min_ev=-90)["reference"]) == {book}
+        assert fair(board, now=MOMENT, guards=[], sharp="b").filter(sportsbook=book)["ev"].to_list() == [None, None]
+    assert aside(board) == {0: "mid_price_source", 1: "mid_price_source"}
+    assert reason(board, 0) == "the source publishes mid prices or last trades, not offers"
 
 
 @pytest.mark.parametrize("book", ["Underdog", "prizepicks", "sleeper", "betr_us_dfs", "DraftKings Pick6", "dabble"])
