@@ -46,6 +46,7 @@ from oddsengine.board.rows import (
 from oddsengine.board.undo import Past, Undo
 from oddsengine.catalog.reasons import ACCEPTED, CODES, NAMES
 from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Int, Ints, Longs, Words
+from oddsengine.detection.opportunity_ids import Hashes
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import distinct
@@ -520,7 +521,7 @@ class Board:
         since = self.moment if self.moment != NO_TIME else moment
         old, freed = age(rows, self.partitions, names.partitions.size, since, moment, limits)
         self.moment = moment
-        left = np.unique(np.concatenate((old, self.notices.ended(rows, names, moment, limits))))
+        left = distinct(np.concatenate((old, self.notices.ended(rows, names, moment, limits))))
         self._drop(left, now)
         self.partitions.loosen(rows.partition[left])
         self._forget(freed)
@@ -585,7 +586,7 @@ class Board:
         """Slots of rows that are rejected, accepted again, or rejected for another reason, since the previous step."""
         if not self._rejudged:
             return np.empty(0, np.int32)
-        slots = np.unique(np.concatenate(self._rejudged))
+        slots = distinct(np.concatenate(self._rejudged))
         return cast(Ints, slots[self.rows.state[slots] == ON])
 
     # ---- reading ----
@@ -623,23 +624,25 @@ class Board:
         )
 
     def estimated(
-        self, some: PartitionColumns, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
-    ) -> tuple[Estimated, LadderSamples]:
+        self, some: PartitionColumns, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None,
+        hashes: Hashes | None = None,
+    ) -> tuple[Estimated, LadderSamples]:  # fmt: skip
         """Input of the estimator from some judged partitions, and the momentum to store.
 
-        `voting` selects ladders (None: all).
+        `voting` selects ladders (None: all); `hashes` are those of `Names.hashes`, if they are there already.
         """
         g, names = some.groups, self.names
         of = names.tables.estimator(table)
         minute = minutes(names.events.hash.values[g.event], self.moment, table)
         sport = of.lines.sport[g.event]
         times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
+        keys = (names.hashes(g) if hashes is None else hashes).ladder
         made: list[LadderSamples] = []
 
         def momentum(logits: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
-                names.hashes(g).ladder, g, logits, minute, times.start, of.lines.slope[g.kind, sport],
-                of.lines.reach[g.kind, sport], names.tables.traits.provider, of.books, table, voting,
+                keys, g, logits, minute, times.start, of.lines.slope[g.kind, sport], of.lines.reach[g.kind, sport],
+                names.tables.traits.provider, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum

@@ -20,7 +20,7 @@ class Undo:
         slots = rows.find(keys)
         self.slots = slots[slots >= 0].astype(np.intp)  # rows named in its quotes
         self.columns = {name: getattr(rows, name)[self.slots] for name in QUOTED}  # of these
-        records = rows.record[self.slots]
+        records = rows.record[self.slots].astype(np.intp)
         self.levels = rows.levels.taken(records[records >= 0])  # their records, and all that were spare
         self.top, self.spare = rows.top, rows.spare[: rows.spares].copy()
         self.lost: list[tuple[Ints, Bytes, Longs]] = []  # removed or forgotten rows: slot, state, moved
