@@ -57,7 +57,7 @@ class Undo:
     def past(self) -> "Past":
         """What readers want to know of the rows that the batch changed."""
         columns = {name: self.columns[name] for name in _SHOWN}
-        return Past(self.slots, columns, [(slots, state) for slots, state, _ in self.lost], self.links, self.new)
+        return Past(self.slots, columns, self.links, self.new)
 
 
 class Past(NamedTuple):
@@ -65,21 +65,22 @@ class Past(NamedTuple):
 
     slots: Longs  # rows named in its quotes
     columns: dict[str, npt.NDArray[Any]]  # of these
-    lost: list[tuple[Ints, Bytes]]  # rows that it removed, with their state
     links: dict[int, str | None]  # own texts that it changed
     new: Ints  # rows that it added
 
     def before(self, facts: Facts) -> Before:
-        """Some rows, in order of slot, as they were, from what the board says of them after the batch."""
+        """Rows that are on the board after the batch or that it removed, in order of slot, as they were before it.
+
+        `facts` is what the board said of them after it.
+        """
         slots = facts.slot
         if not slots.size:
             return Before.none()
         was = {name: getattr(facts, name).copy() for name in _SHOWN if name != "state"}
-        was["state"] = np.full(slots.size, ON, np.uint8)  # unless they are among those that it removed
-        for lost, state in reversed(self.lost):
-            at, held = _places(slots, lost)
-            was["state"][at] = state[held]
-        at, held = _places(slots, self.slots)
+        was["state"] = np.full(slots.size, ON, np.uint8)  # of rows that no quote names
+        at = np.minimum(np.searchsorted(slots, self.slots), slots.size - 1)
+        held = slots[at] == self.slots
+        at = at[held]
         for name, column in was.items():
             column[at] = self.columns[name][held]
         links = facts.links
@@ -87,10 +88,3 @@ class Past(NamedTuple):
             links = [self.links.get(slot, link) for slot, link in zip(slots.tolist(), links, strict=True)]
         shown = (was["state"] == ON) & ((was["flags"] & SUSPENDED) == 0) & ~np.isin(slots, self.new)
         return Before(shown, (was["flags"] & LIVE) != 0, was["odds"], was["american"], was["start"], links)
-
-
-def _places(slots: Ints, some: Ints | Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """Where some slots are among distinct sorted ones, and which of them are there."""
-    at = np.minimum(np.searchsorted(slots, some), slots.size - 1)
-    held = slots[at] == some
-    return at[held], held
