@@ -34,6 +34,7 @@ from oddsengine.board.row_links import LINKS
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Bools, Longs, Words, spans
 from oddsengine.feeds.football_data import CLOSE_M, MARKET_AVERAGE, START_H
+from oddsengine.identity.groups import intern
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import scan_table
@@ -68,12 +69,31 @@ class Snapshot(NamedTuple):
     quotes: pl.DataFrame
 
 
+class Repeated(NamedTuple):
+    """Quotes of rows that differ only in these columns from one time to the next."""
+
+    row: Longs  # per quote: its row
+    seen: Longs  # the time of the source
+    live: Bools
+
+
 class Piece(NamedTuple):
     """Quotes of many snapshots in order of time, with their snapshots' times."""
 
-    quotes: pl.DataFrame
+    table: pl.DataFrame  # their rows, in order of their first quote
     now: Longs
     moments: Longs | None = None  # all snapshots, also those without quotes; None: those of the quotes
+    repeated: Repeated | None = None  # None: each row is one quote
+
+    @property
+    def quotes(self) -> pl.DataFrame:
+        """The quotes as a table."""
+        if self.repeated is None:
+            return self.table
+        row, seen, live = self.repeated
+        return self.table[row].with_columns(
+            pl.Series("last_seen_at", seen).cast(TIME), pl.Series("is_live", live)
+        )  # fmt: skip
 
 
 class Seen(NamedTuple):
@@ -108,20 +128,20 @@ class Held(NamedTuple):
             if moments is not None:
                 upto = int(np.searchsorted(moments, self.when[end - 1], side="right"))
                 some, at = moments[at:upto], upto
-            yield Piece(self._quotes(slice(begin, end)), self.when[begin:end], some)
+            yield self._piece(slice(begin, end), some)
             begin = end
         if moments is not None:
-            yield Piece(self._quotes(slice(0, 0)), self.when[:0], moments[at:])
+            yield self._piece(slice(0, 0), moments[at:])
 
-    def _quotes(self, cut: slice) -> pl.DataFrame:
+    def _piece(self, cut: slice, moments: Longs | None) -> Piece:
+        when = self.when[cut]
         if self.seen is None:
-            return self.table[cut]
+            return Piece(self.table[cut], when, moments)
         row, seen, active, start = self.seen
-        return self.table[row[cut]].with_columns(
-            pl.Series("last_seen_at", seen[cut]).cast(TIME),
-            pl.Series("is_active", active[cut]),
-            pl.Series("is_live", start[row[cut]] <= self.when[cut]),
-        )
+        of, first = intern((row[cut] << 1 | active[cut]).view(np.uint64))  # a suspended price is a row of its own
+        rows = row[cut][first]
+        table = self.table[rows].with_columns(pl.Series("is_active", active[cut][first]))
+        return Piece(table, when, moments, Repeated(of.astype(np.int64), seen[cut], start[row[cut]] <= when))
 
     def listing(self) -> pl.DataFrame:
         """Its games: `event`, `start`, `earliest` and `first`, and the number of `quotes`.
@@ -294,8 +314,9 @@ class History(NamedTuple):
     @property
     def snapshots(self) -> Iterator[Snapshot]:
         """The snapshots, one after the other."""
-        for quotes, now, _ in self.pieces:
-            for moment, a, b in cuts(now):
+        for piece in self.pieces:
+            quotes = piece.quotes
+            for moment, a, b in cuts(piece.now):
                 yield Snapshot(_moment(moment), quotes[a:b])
 
 

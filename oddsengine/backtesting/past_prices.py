@@ -148,9 +148,10 @@ def _pieces(history: Any, events: "_Events") -> Iterator[pl.DataFrame]:
         about = past.games.about()
         named = about.filter(events.may_mean(about))["event_id"].unique().to_list()
         pieces = past.games.only(named).pieces()
-    for quotes, now, _ in pieces:
+    for piece in pieces:
+        quotes = piece.quotes
         may = events.may_mean(quotes)
-        yield _checked(Piece(quotes.filter(may), now[may.to_numpy()]))
+        yield _checked(Piece(quotes.filter(may), piece.now[may.to_numpy()]))
 
 
 def _checked(piece: Piece) -> pl.DataFrame:

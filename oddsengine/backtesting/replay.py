@@ -17,12 +17,12 @@ from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
-from oddsengine.columns import SECOND, Longs, Words
+from oddsengine.columns import NONE, SECOND, Longs, Words
 from oddsengine.detection import book_names as naming
 from oddsengine.feeds.football_data import is_season
 from oddsengine.feeds.price_files import files_of, read_odds
 from oddsengine.identity.groups import intern
-from oddsengine.identity.layout import BOOK_BITS
+from oddsengine.identity.layout import BOOK_BITS, LIVE
 from oddsengine.identity.raw_labels import RAW_LABEL
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -205,7 +205,7 @@ def _fed(
         return
     for piece in history.pieces:
         for batch in batches(engine, piece):
-            if not (piece.quotes.height or engine.state.board.partitions.size.any()):
+            if not (piece.now.size or engine.state.board.partitions.size.any()):
                 return  # nothing can happen any more
             if fair_at is not None:
                 engine.fair = fair_at(batch.now)
@@ -215,17 +215,11 @@ def _fed(
 def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
     """Yield the snapshots of a piece as batches; apply each before requesting the next."""
     moments = np.unique(piece.now) if piece.moments is None else piece.moments
-    if not piece.quotes.height:
+    if not piece.now.size:
         yield from (_nothing(moment) for moment in moments.tolist())
         return
-    c = checked(piece.quotes)
-    code, raw_labels = _raw_labels(c.table)
+    now, code, raw_labels, book, books, columns, links, refused = _read(piece)
     engine.expect(raw_labels)
-    book, books = _coded(c.table["sportsbook"])
-    links = c.links()
-    plain = links.count(None) == len(links)
-    now = piece.now[c.number]
-    refused = dict(c.table.rejected.group_by("guard").len().iter_rows()) if c.table.rejected.height else {}
     known_raw_labels: Any = None
     for moment, a, b in cuts(now, moments):
         if a == b:
@@ -237,14 +231,49 @@ def batches(engine: Engine, piece: Piece) -> Iterator[Batch]:
         terms, names = _more(engine, terms, raw_labels, code[a:b], names, books, book[a:b])
         key = terms[code[a:b]] << BOOK_BITS | names[book[a:b]]
         learnt, met = engine.published
-        quoted = CodedQuotes(
-            key, c.odds[a:b], c.american[a:b], c.seen[a:b], c.changed[a:b], c.start[a:b], c.flags[a:b]
-        )  # fmt: skip
+        quoted = CodedQuotes(key, *(column[a:b] for column in columns))
         yield Batch(
-            moment, list(engine.raw_labels[learnt:]), list(engine.books[met:]), quoted,
-            [None] * (b - a) if plain else links[a:b], _NO_IDS, [], [], refused,
+            moment, list(engine.raw_labels[learnt:]), list(engine.books[met:]), quoted, links[a:b], _NO_IDS, [], [],
+            refused,
         )  # fmt: skip
         refused = {}
+
+
+class _PieceQuotes(NamedTuple):
+    """The valid quotes of a piece, with codes by first appearance."""
+
+    now: Longs
+    code: Longs
+    raw_labels: list[Any]
+    book: Longs
+    books: list[str]
+    columns: list[Any]  # those of `CodedQuotes` after the first
+    links: list[str | None]
+    rejected: dict[str, int]  # quotes by reason
+
+
+def _read(piece: Piece) -> _PieceQuotes:
+    """Validate and code the rows of a piece, each once."""
+    again, height = piece.repeated, piece.table.height
+    row = np.arange(height) if again is None else again.row
+    c = checked(piece.table)
+    code, raw_labels = _raw_labels(c.table)
+    book, books = _coded(c.table["sportsbook"])
+    place = np.full(height, NONE)
+    place[c.number] = np.arange(c.number.size)
+    valid = place[row] != NONE
+    of = place[row[valid]]
+    seen, flags = c.seen[of], c.flags[of]
+    if again is not None:
+        seen, flags = again.seen[valid], flags | again.live[valid] * np.uint8(LIVE)
+    columns = [c.odds[of], c.american[of], seen, c.changed[of], c.start[of], flags]
+    texts, refused = c.links(), c.table.rejected
+    links = [None] * of.size if texts.count(None) == len(texts) else [texts[at] for at in of.tolist()]
+    quotes = np.bincount(row, minlength=height)[refused["row"].to_numpy()]
+    counts = refused.select("guard", quotes=pl.Series(quotes)).group_by("guard").agg(pl.col("quotes").sum())
+    return _PieceQuotes(
+        piece.now[valid], code[of], raw_labels, book[of], books, columns, links, dict(counts.iter_rows())
+    )  # fmt: skip
 
 
 _none: Longs = np.empty(0, np.int64)

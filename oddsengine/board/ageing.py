@@ -8,7 +8,7 @@ from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.changed_markets import TIMED
 from oddsengine.board.partitions import DIRTY, Partitions
-from oddsengine.board.rows import MOVED, SEEN, Rows
+from oddsengine.board.rows import Rows
 from oddsengine.columns import LATEST, NO_TIME, SECOND, Bytes, Int, Ints, Longs
 from oddsengine.identity.layout import LIVE, REMOVED
 
@@ -110,12 +110,11 @@ def age(
     return left[:n_left], np.sort(freed[:n_freed])
 
 
-def schedule(rows: Rows, partitions: Partitions, slots: Ints, what: Bytes, limits: catalog.Thresholds) -> None:
-    """Schedule partitions for the first limit that their new prices may pass; `what` are the effects of quotes."""
+def schedule(rows: Rows, partitions: Partitions, seen: Longs, moved: Longs, limits: catalog.Thresholds) -> None:
+    """Schedule partitions for the first limit that rows may pass that were seen again, or that changed."""
     due_at = partitions.due_at
-    seen = slots[what == SEEN]
-    live = (rows.flags[seen] & LIVE) != 0
-    soonest = np.where(live, min(limits.stale_live_s, limits.stale_live_leg_s, limits.witness_live_s),
-                       min(limits.stale_prematch_s, limits.witness_prematch_s))  # fmt: skip
-    np.minimum.at(due_at, rows.partition[seen], rows.seen[seen] + np.round(soonest * SECOND).astype(np.int64))
-    due_at[rows.partition[slots[(what & MOVED) != 0]]] = NO_TIME
+    live = round(min(limits.stale_live_s, limits.stale_live_leg_s, limits.witness_live_s) * SECOND)
+    prematch = round(min(limits.stale_prematch_s, limits.witness_prematch_s) * SECOND)
+    soonest = np.where((rows.flags[seen] & LIVE) != 0, live, prematch)
+    np.minimum.at(due_at, rows.partition[seen], rows.seen[seen] + soonest)
+    due_at[rows.partition[moved]] = NO_TIME

@@ -50,10 +50,11 @@ class Facts(NamedTuple):
     def from_slots(cls, rows: Rows, names: Names, slots: Ints, agree: int) -> "Facts":
         """Copy some distinct slots; `agree` is the number of consecutive observations that confirm a price."""
         slots = np.sort(slots)
+        at = slots.astype(np.intp)
         return cls(
-            slots, rows.key[slots], rows.id[slots], rows.odds[slots], rows.american[slots], rows.seen[slots],
-            rows.changed[slots], rows.start[slots], rows.moved[slots], rows.flags[slots], rows.rejected[slots],
-            (rows.same[slots] >= agree).view(np.uint8), rows.links_of(slots), names.terms.raw_labels,
+            slots, rows.key[at], rows.id[at], rows.odds[at], rows.american[at], rows.seen[at],
+            rows.changed[at], rows.start[at], rows.moved[at], rows.flags[at], rows.rejected[at],
+            (rows.same[at] >= agree).view(np.uint8), rows.links_of(slots), names.terms.raw_labels,
             names.books.values,
         )  # fmt: skip
 

@@ -54,7 +54,7 @@ class Levels(NamedTuple):
             getattr(wide, name)[: old.shape[0]] = old
         return wide
 
-    def taken(self, records: Ints) -> "Levels":
+    def taken(self, records: Longs) -> "Levels":
         """Copies of some records, and of what is spare and used."""
         return Levels(
             self.level[records], self.time[records], self.observation[records], self.returned[records],

@@ -22,7 +22,7 @@ from oddsengine._jit import kernel
 from oddsengine.board.ageing import age, schedule
 from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
-from oddsengine.board.facts import Before, Facts
+from oddsengine.board.facts import Facts
 from oddsengine.board.flap import FlapLimits, Levels
 from oddsengine.board.names import Names
 from oddsengine.board.partitions import DIRTY, Partitions
@@ -43,9 +43,10 @@ from oddsengine.board.rows import (
     _apply,
     row_ids,
 )
-from oddsengine.board.undo import Undo
-from oddsengine.catalog.reasons import ACCEPTED, CODES
+from oddsengine.board.undo import Past, Undo
+from oddsengine.catalog.reasons import ACCEPTED, CODES, NAMES
 from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Int, Ints, Longs, Words
+from oddsengine.detection.opportunity_ids import Hashes
 from oddsengine.detection.sweep import Scope
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import distinct
@@ -72,7 +73,7 @@ from oddsengine.pricing.votes import BookLogits
 _FEW = 65_536  # terms that are retained even if unused
 _DERIVED = {"partition", "member", "pending", "close", "own"}  # columns of rows that `rebuild` or a search derives
 _MANY = 4096  # larger batches are applied in order of partitions
-_AGED = np.array([CODES["stale"], CODES["duplicate_outcome"]], np.uint8)  # verdicts that a newer time may lift
+_AGED = np.isin(np.arange(len(NAMES)), [CODES["stale"], CODES["duplicate_outcome"]])  # a newer time may lift them
 
 
 class Batch(NamedTuple):
@@ -304,19 +305,18 @@ class Board:
             if self._link(int(slots[at]), link):
                 what[at] |= STATUS
                 rows.moved[slots[at]] = batch.now
-        rows.pending[slots[(what & MOVED) != 0]] = REPRICED  # even if only what is shown changed: it is searched
+        affected, again = (slots[which].astype(np.intp) for which in ((what & MOVED) != 0, what == SEEN))
+        rows.pending[affected] = REPRICED  # even if only what is shown changed: it is searched
         self._enrol(slots, what)
-        schedule(rows, self.partitions, slots, what, self.limits)
+        schedule(rows, self.partitions, again, affected, self.limits)
         removed = self._removals(batch, slots)
         self._drop(removed, batch.now)
         if batch.events:
             self.notices.take(batch.events, batch.now)
         left = self._time(batch.now)
-        affected = slots[(what & MOVED) != 0]
-        again = slots[what == SEEN]
         # A duplicate's time may decide which of two equal prices is used.
         partition = rows.partition[again]
-        moves = ((rows.flags[again] & LIVE) != 0) | np.isin(rows.rejected[again], _AGED) | (rows.doubt[again] != 0)
+        moves = ((rows.flags[again] & LIVE) != 0) | _AGED[rows.rejected[again]] | (rows.doubt[again] != 0)
         again = again[moves | (rows.seen[again] > self.partitions.until[partition])]
         rows.pending[again] |= np.uint8(TIMED)
         for some in (affected, again):
@@ -324,13 +324,16 @@ class Board:
         self.partitions.loosen(
             rows.partition[np.concatenate((slots[member | ((what & (NEW | LIVENESS)) != 0)], removed))]
         )
-        regrouped = self._settle(slots[(what & NEW) != 0], np.concatenate((removed, left)))
+        new, removed = slots[(what & NEW) != 0], np.concatenate((removed, left))
+        if self._undo is not None:
+            self._undo.new = new
+        regrouped = self._settle(new, removed)
         late, unknown = int((what == LATE).sum()), int((what == UNKNOWN).sum())
         if batch.rejected:
             self._refuse(batch.rejected)
         if unknown:
             self._refuse({"bad_price": unknown})
-        return AppliedBatch(slots, what, np.concatenate((removed, left)), late, unknown, regrouped)
+        return AppliedBatch(slots, what, removed, late, unknown, regrouped)
 
     def _quotes(self, quoted: CodedQuotes, now: int, known: int) -> tuple[Ints, Bytes]:
         rows, limits = self.rows, self.limits
@@ -518,7 +521,7 @@ class Board:
         since = self.moment if self.moment != NO_TIME else moment
         old, freed = age(rows, self.partitions, names.partitions.size, since, moment, limits)
         self.moment = moment
-        left = np.unique(np.concatenate((old, self.notices.ended(rows, names, moment, limits))))
+        left = distinct(np.concatenate((old, self.notices.ended(rows, names, moment, limits))))
         self._drop(left, now)
         self.partitions.loosen(rows.partition[left])
         self._forget(freed)
@@ -583,7 +586,7 @@ class Board:
         """Slots of rows that are rejected, accepted again, or rejected for another reason, since the previous step."""
         if not self._rejudged:
             return np.empty(0, np.int32)
-        slots = np.unique(np.concatenate(self._rejudged))
+        slots = distinct(np.concatenate(self._rejudged))
         return cast(Ints, slots[self.rows.state[slots] == ON])
 
     # ---- reading ----
@@ -621,23 +624,25 @@ class Board:
         )
 
     def estimated(
-        self, some: PartitionColumns, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None
-    ) -> tuple[Estimated, LadderSamples]:
+        self, some: PartitionColumns, reason: Bytes, slots: Ints, table: catalog.FairTable, voting: Bytes | None = None,
+        hashes: Hashes | None = None,
+    ) -> tuple[Estimated, LadderSamples]:  # fmt: skip
         """Input of the estimator from some judged partitions, and the momentum to store.
 
-        `voting` selects ladders (None: all).
+        `voting` selects ladders (None: all); `hashes` are those of `Names.hashes`, if they are there already.
         """
         g, names = some.groups, self.names
         of = names.tables.estimator(table)
         minute = minutes(names.events.hash.values[g.event], self.moment, table)
         sport = of.lines.sport[g.event]
         times = Times(self.rows.changed[slots], starts(g, some.start, reason, voting), minute)
+        keys = (names.hashes(g) if hashes is None else hashes).ladder
         made: list[LadderSamples] = []
 
         def momentum(logits: BookLogits) -> Floats:
             sampled = self.momentum.refresh(
-                names.hashes(g).ladder, g, logits, minute, times.start, of.lines.slope[g.kind, sport],
-                of.lines.reach[g.kind, sport], names.tables.traits.provider, of.books, table, voting,
+                keys, g, logits, minute, times.start, of.lines.slope[g.kind, sport], of.lines.reach[g.kind, sport],
+                names.tables.traits.provider, of.books, table, voting,
             )  # fmt: skip
             made.append(sampled)
             return sampled.momentum
@@ -675,15 +680,10 @@ class Board:
         """The current facts of some distinct rows."""
         return Facts.from_slots(self.rows, self.names, slots, self.limits.flap_agree)
 
-    def before(self, slots: Ints, new: Ints) -> Before:
-        """Some distinct rows, in order of slot, as they were before the batch that may still be undone.
-
-        `new` are the rows that came with it.
-        """
-        if not slots.size:
-            return Before.none()
+    def past(self) -> Past:
+        """What rows were before the batch that may still be undone."""
         assert self._undo is not None
-        return self._undo.before(self.rows, slots, new)
+        return self._undo.past()
 
     def statuses(self) -> tuple[Bytes, Longs]:
         """Status and start of every event, by code."""

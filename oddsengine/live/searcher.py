@@ -5,7 +5,6 @@ Partitions do not depend on each other, so several threads may search.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
 from operator import is_not
 from typing import Any, NamedTuple
 
@@ -35,7 +34,7 @@ from oddsengine.live.view import Together, View
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.momentum import LadderSamples
-from oddsengine.pricing.references import CLOSE, FairPrices, Users, fair_prices
+from oddsengine.pricing.references import CLOSE, Users, fair_prices
 
 MOST_THREADS = 64
 _LEAST_ROWS = 20_000  # of a part that is worth a thread
@@ -159,6 +158,7 @@ class Searcher:
         for view in views:
             alike.setdefault(view.wanted.shared, []).append(view)
         specs = [shared[0].spec(names) for shared in alike.values()]
+        hashes = names.hashes(g)
         changed, where, votes, estimated, sampled = None, Scope.everything(g), None, None, None
         if fresh:
             if state.samples and due is None:
@@ -171,7 +171,7 @@ class Searcher:
                 stored = all(spec.standard for spec in specs if spec.method == CLOSE)
                 votes = voting(some, changed, curves, stored=stored)
         if state.samples:
-            estimated, sampled = board.estimated(some, guarded.reason, g.row, state.fair, votes)
+            estimated, sampled = board.estimated(some, guarded.reason, g.row, state.fair, votes, hashes)
         if changed is not None:
             if estimated is not None and sampled is not None:
                 changed = at_close(some, changed, estimated, board.momentum.renewed(sampled))
@@ -186,14 +186,16 @@ class Searcher:
         moved = (rows.pending[g.row] & REPRICED) != 0
         with board.reached(some, where) as there:
             for shared, spec in zip(alike.values(), specs, strict=True):
+                together = _together(shared, names)
                 seen = fair_prices(
                     g, names.tables.traits, guarded, spec, self._off, referred=shared[0].wanted.referred,
-                    needed=where.fair, board=estimated, depth=depth[spec.stake is not None],
+                    needed=where.fair, board=estimated, depth=depth[spec.stake is not None], users=together.users,
                     ladder=None if spec.model is None else names.ladders_of(g, spec.model),
                 )  # fmt: skip
                 if seen.close is not None and spec.standard and spec.model is None:
                     estimates = g, where.fair, seen.close
-                who, hits, promised = _find(some, seen, shared, where, names, self._off, moved, promises=self.promises)
+                search = common(seen, together.thresholds, where, hashes, names.tables.forms, self._off)
+                who, hits, promised = _find(some, Search(**search, promises=self.promises), shared, moved)
                 of = np.array([view.open.row for view in shared], np.int64)
                 difference = state.opened.compare(of, who, partitions, hits, there)
                 searched.append(SearchResult(shared, of, hits, promised, difference))
@@ -228,17 +230,12 @@ class Searcher:
 
 
 def _find(
-    some: PartitionColumns, prices: FairPrices, views: Sequence[View], scope: Scope, names: Names, off: frozenset[int],
-    moved: npt.NDArray[np.bool_], *, promises: bool,
-) -> tuple[Longs, Hits, Floats | None]:  # fmt: skip
-    """Find what views that share fair prices hold open within a scope of some partitions; the view of each hit first.
+    some: PartitionColumns, shared: Search, views: Sequence[View], moved: npt.NDArray[np.bool_]
+) -> tuple[Longs, Hits, Floats | None]:
+    """Find what views that share fair prices hold open within some partitions; the view of each hit first.
 
     `moved` says which rows of the groups have changed since the last search.
     """
-    together = _together(views, names)
-    seen = replace(prices, users=together.users)
-    same = common(seen, together.thresholds, scope, names.hashes(some.groups), names.tables.forms, off)
-    shared = Search(**same, promises=promises)
     # Rows show the fair prices of a reference even if the search has none.
     moved = moved if views[0].wanted.referred else np.ones_like(moved)
     parts = [
@@ -246,7 +243,7 @@ def _find(
         for code, kind in enumerate(KINDS.values())
         if any(kind.name in view.wanted.kinds for view in views)
     ]
-    return _hits(some, [(code, part) for code, part in parts if part.id.size], promises=promises)
+    return _hits(some, [(code, part) for code, part in parts if part.id.size], promises=shared.promises)
 
 
 def _together(views: Sequence[View], names: Names) -> Together:

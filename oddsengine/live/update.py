@@ -18,6 +18,7 @@ from oddsengine.board.open import SAME, Hits, OpenTable
 from oddsengine.board.quotes import Quotes
 from oddsengine.board.rows import LIVENESS, MOVED, NEW, PRICE, SEEN, STATUS, UNKNOWN
 from oddsengine.board.state import AppliedBatch, Batch, Board
+from oddsengine.board.undo import Past
 from oddsengine.columns import Bytes, Floats, Ints, Longs, Words
 from oddsengine.detection.kinds import KINDS, Kind
 from oddsengine.detection.opportunity_ids import hexadecimal
@@ -108,16 +109,25 @@ class Update:
     rows: Longs  # indices in `facts` of rows on the board that changed
     what: Bytes  # effects per row; see `board.rows`
     judged: Longs  # indices in `facts` of rows on the board whose rejection changed
-    before: Before  # all of these, in order of index, before the step
+    past: Past  # what rows were before the step
     line_moved: Mapping[int, int]  # index in `rows` of a new row -> index in `removed_rows` of the one it replaces
     removed_rows: Facts
-    removed_shown: npt.NDArray[np.bool_]  # which of these were shown before the step
     views: Mapping[View, ViewChange]
     rejected: pl.DataFrame  # `BAD_ROW_SCHEMA`, including suspended quotes without a price for unknown rows
     late: int
     again: Words  # ids of rows that were only seen again
     again_key: Longs  # their terms and books
     again_seen: Longs  # and times
+
+    @cached_property
+    def before(self) -> Before:
+        """The rows of `rows` and `judged`, in order of index, before the step."""
+        return self.past.before(self.facts.take(distinct(np.concatenate((self.rows, self.judged)))))
+
+    @property
+    def removed_shown(self) -> npt.NDArray[np.bool_]:
+        """Which of the removed rows were shown before the step."""
+        return self.past.before(self.removed_rows).shown
 
     @property
     def new(self) -> Facts:
@@ -327,7 +337,6 @@ def update_of(
     facts = board.facts(every)
     again = applied.slots[applied.what == SEEN]
     removed = board.facts(distinct(applied.removed))
-    new = applied.slots[(applied.what & NEW) != 0]
     return Update(
         number=board.number + 1,
         now=batch.now,
@@ -336,10 +345,9 @@ def update_of(
         rows=facts.places(slots),
         what=what,
         judged=facts.places(rejudged),
-        before=board.before(distinct(np.concatenate((slots, rejudged))), new),
+        past=board.past(),
         line_moved=_line_moved(board, slots, what, removed),
         removed_rows=removed,
-        removed_shown=board.before(removed.slot, new).shown,
         views=changes,
         rejected=_refused(applied, read),
         late=applied.late,

@@ -336,6 +336,7 @@ def fair_prices(
     board: fair_close.CloseInput | None = None,
     ladder: Words | None = None,
     depth: PriceDepth | None = None,
+    users: Users | None = None,
 ) -> FairPrices:
     """Compute fair prices for the references, method and commission of a user.
 
@@ -357,6 +358,8 @@ def fair_prices(
         Hashes of the ladders; required by a model.
     depth
         Fees and levels of single prices.
+    users
+        The users who share the result; None means the one with these parameters.
     """
     g, limits = groups, guarded.limits
     n, markets, segments = g.row.size, g.threshold.size, g.rows.size - 1
@@ -416,7 +419,7 @@ def fair_prices(
         fees=fees,
         board=board,
         close=close,
-        users=Users.of([spec]),
+        users=Users.of([spec]) if users is None else users,
     )
 
 

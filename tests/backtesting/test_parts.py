@@ -54,6 +54,27 @@ def spells(seed: int, games: int = 7, books: tuple[str, ...] = SHARP) -> pl.Data
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def test_quotes_that_repeat_a_row_are_read_as_if_each_were_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are rejected, and those that are only suspended."""
+    monkeypatch.setattr(formats, "_HELD", 300)
+    row = pl.int_range(pl.len())
+    odds = pl.when(row % 7 == 0).then(0.5).when(row % 5 < 3).then(None).otherwise("odds")
+    one, other, rejected, unpriced, pieces = oe.Engine(), oe.Engine(), 0, 0, 0
+    gaps = spells(5, games=4).with_columns(odds=odds).filter(row % 11 > 1).with_columns(pl.col("start") - 6_000)
+    for piece in source(gaps).pieces:  # type: ignore[union-attr]
+        assert piece.table.height < max(piece.now.size, 1)
+        whole = formats.Piece(piece.quotes, piece.now, piece.moments)
+        for batch, wanted in zip(replay.batches(one, piece), replay.batches(other, whole), strict=True):
+            for name, column in batch.quoted._asdict().items():
+                assert np.array_equal(column, getattr(wanted.quoted, name), equal_nan=column.dtype == np.float64), name
+            assert batch._replace(quoted=None, removed=None) == wanted._replace(quoted=None, removed=None)  # type: ignore[arg-type]
+            rejected, unpriced = rejected + sum(batch.rejected.values()), unpriced + np.isnan(batch.quoted.odds).sum()
+            one.feed(batch)
+            other.feed(wanted)
+        pieces += 1
+    assert min(rejected, unpriced, pieces) > 3
+
+
 @pytest.fixture(scope="module")
 def small() -> Any:
     """Files are read game by game from fifty spells on."""

@@ -702,3 +702,24 @@ def test_time_alone_is_never_overlooked(seed: int) -> None:
         passed += len(due)
         engine.step(quotes, now)
     assert passed > 50
+
+
+def test_what_rows_were_before_a_step_is_the_same_whenever_it_is_read() -> None:
+    own: Row = {"event_id": "e", "sport": "tennis", "home_team": "X", "away_team": "Y", "market_type": "moneyline"}
+    books: list[dict[str, Row]] = [
+        {"a": {"odds_decimal": 2.0, "deep_link": "one"}, "b": {"odds_decimal": 2.2}, "c": {"odds_decimal": 2.4}},
+        {"a": {"odds_decimal": 2.1, "deep_link": "two"}, "b": {"is_active": False}, "d": {"odds_decimal": 2.5}},
+        {"a": {"odds_decimal": 2.3}, "b": {"odds_decimal": 2.6}, "d": {"odds_decimal": 2.7}},
+    ]
+    steps = [[own | {"sportsbook": book, "selection": "X"} | row for book, row in some.items()] for some in books]
+    engine, seen = Engine(), []
+    for number, rows in enumerate(steps):
+        seen.append(engine.step(rows, moment(NOW + number * SECOND), complete=("c",)))
+    first, second, third = (update.before for update in seen)
+    assert not first.shown.any()
+    assert second.shown.tolist() == [True, True, False]
+    assert second.odds[:2].tolist() == [2.0, 2.2]
+    assert [(link or "").strip("\x1f") for link in second.links[:2]] == ["one", ""]
+    assert third.shown.tolist() == [True, False, True]
+    assert third.odds[[0, 2]].tolist() == [2.1, 2.5]
+    assert [update.removed_shown.tolist() for update in seen] == [[], [True], []]
