@@ -35,7 +35,7 @@ from oddsengine.feeds.decoding import decode, moment
 from oddsengine.feeds.feed_names import THREE_WAY, against, league, side_of, teams_of
 from oddsengine.feeds.order_books import Ladder, crossed, price_of
 from oddsengine.feeds.payload import FeedError, Game, Payload
-from oddsengine.feeds.tracking import ALL_S, StreamRows
+from oddsengine.feeds.tracking import StreamRows
 from oddsengine.feeds.venue_contracts import values_of
 from oddsengine.tables.levels import MIN_BET, MOST_DELAY
 
@@ -79,7 +79,7 @@ class BetfairMarkets:
     ((), 'AAA')
     """
 
-    def __init__(self, min_bet: float = 0.0, *, last_trades: bool = False, renewed: float = ALL_S) -> None:
+    def __init__(self, min_bet: float = 0.0, *, last_trades: bool = False, renewed: float | None = None) -> None:
         self._min_bet, self._last_trades = min_bet, last_trades
         self._markets: dict[str, _MarketState] = {}
         self._handicaps: dict[str, set[str]] = {}  # event -> its markets of handicaps

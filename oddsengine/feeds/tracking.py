@@ -59,11 +59,11 @@ _NONE: dict[str, Pair] = {}
 class StreamRows:
     """The rows of a stream by source id, without the time seen, since they are current while it is alive.
 
-    `renewed` is the number of seconds after which rows before the start are due.
+    `renewed` is the number of seconds after which rows before the start are due; None: `ALL_S`.
     """
 
-    def __init__(self, renewed: float = ALL_S) -> None:
-        self._all_s = renewed
+    def __init__(self, renewed: float | None = None) -> None:
+        self._renewed = renewed
         self.rows: dict[str, Row] = {}
         self._live: dict[str, None] = {}
         self._live_at: datetime | None = None
@@ -87,7 +87,7 @@ class StreamRows:
 
     def due(self, now: datetime) -> list[Row]:
         """Return the rows to renew, active prices only; empty if it is too early."""
-        if _since(self._all_at, now) >= self._all_s:
+        if _since(self._all_at, now) >= (ALL_S if self._renewed is None else self._renewed):
             self._all_at = self._live_at = now
             return [row for row in self.rows.values() if row.get("is_active") is not False]
         if _since(self._live_at, now) >= LIVE_S:
