@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,9 +242,9 @@ class _Chosen(NamedTuple):
     """What a strategy chose in a history or a part of it."""
 
     rows: pl.DataFrame
-    decided: Longs  # per row
+    decided: Longs  # per row: its step
     offers: dict[tuple[str, int], Offer | None]  # by price and decision: what stood when an order for it was due
-    steps: Longs  # their times
+    steps: Longs  # times of all steps
     closes: pl.DataFrame | None  # of the games of the rows
     fair: catalog.FairTable  # in force at the end
 
@@ -273,7 +274,7 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
         rows = choices.after(update)
         if rows is not None:
             found.append(rows)
-            decided += [now] * rows.height
+            decided += [len(times) - 1] * rows.height
             for row in rows.iter_rows(named=True):
                 waiting.append((wanted.delays.due(now, row), row["odds_id"], now))
             answer(now)
@@ -289,20 +290,24 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
 
 def _stake(account: Account, parts: Sequence[_Chosen]) -> None:
     """Decide on the stakes of everything that was chosen, in order of time, and answer the orders."""
-    times = np.unique(np.concatenate([part.steps for part in parts]))
+    if len(parts) == 1:  # of a tape: several steps can have the same time
+        times, places = parts[0].steps, [np.arange(parts[0].steps.size)]
+    else:
+        times = np.unique(np.concatenate([part.steps for part in parts]))
+        places = [np.searchsorted(times, part.steps) for part in parts]
+    decided = np.concatenate([place[part.decided] for place, part in zip(places, parts, strict=True)])
     some = [part for part in parts if part.rows.height]
     offers = {key: offer for part in some for key, offer in part.offers.items()}
-    decided = np.concatenate([part.decided for part in some]) if some else times[:0]
     rows = pl.concat([part.rows for part in some], how="diagonal") if some else empty(EV_SCHEMA)
     by = rows.select("ev_percentage", "id", decided=pl.Series(decided))
     order = by.select(pl.arg_sort_by("decided", "ev_percentage", "id", descending=[False, True, False])).to_series()
     rows, decided = rows[order], decided[order.to_numpy()]
-    begin, end = (np.searchsorted(decided, times, side=side).tolist() for side in ("left", "right"))
+    ends = np.searchsorted(decided, np.arange(times.size + 1)).tolist()
 
     def stands(due: list[Order]) -> list[Offer | None]:
         return [offers.get((order.row["odds_id"], order.placed)) for order in due]  # none: its board was empty by then
 
-    for now, a, b in zip(times.tolist(), begin, end, strict=True):
+    for now, (a, b) in zip(times.tolist(), pairwise(ends), strict=True):
         account.follow(now, rows[a:b] if a < b else None, stands)
     account.finish()
 

@@ -407,6 +407,20 @@ def test_paper_trading_on_a_live_engine_is_the_backtest(past: pl.DataFrame, foun
     assert trader.cash + open_ == pytest.approx(1000.0, abs=50.0)
 
 
+def test_steps_of_a_tape_at_the_same_time_are_decided_one_after_the_other(tmp_path: Path) -> None:
+    """The first takes most of the money, although the EV of the second is higher."""
+    rule = Strategy(**{**vars(RULE), "size": 0.7})
+    engine, writer = oe.resume(tmp_path / "tape")
+    trader = Trader(engine, rule, latency_s=0.0)
+    with writer:
+        for event, odds in (("e1", 2.1), ("e2", 2.2)):
+            trader.follow(engine.step([row | {"event_id": event} for row in snapshot(0, odds)], now=NOON))
+    assert trader.trades().select("event_id", "stake").rows() == [("e1", 700.0), ("e2", 300.0)]
+    assert_frame_equal(
+        backtest(tmp_path / "tape", rule, latency_s=0.0).trades[:, : trader.trades().width], trader.trades()
+    )
+
+
 def test_money_is_never_spent_twice(past: pl.DataFrame) -> None:
     poor = Strategy(**{**vars(SOFT), "staking": "flat", "size": 0.2, "max_event": None})
     trades = backtest(past, poor, bankroll=100.0).trades
