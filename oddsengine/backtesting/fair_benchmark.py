@@ -37,7 +37,7 @@ from oddsengine.backtesting.benchmark_runs import AVERAGE, BESIDE, OURS, WITHOUT
 from oddsengine.backtesting.cells import with_error
 from oddsengine.backtesting.entered_methods import Method, load_method
 from oddsengine.backtesting.season_prices import season_name, season_prices
-from oddsengine.bounds import excerpt
+from oddsengine.bounds import excerpt, is_number
 from oddsengine.catalog.fair_constants import chosen_fair_table
 
 __all__ = ["AVERAGE", "BENCHMARK_SCHEMA", "FITTED", "JUDGED", "Benchmark", "benchmark", "read_seasons"]
@@ -113,7 +113,7 @@ class Benchmark:
 
 
 def benchmark(
-    data: Any = None, *, seasons: str | Iterable[int] | None = None, methods: Any = (),
+    data: Any = None, *, seasons: str | int | Iterable[int] | None = None, methods: Any = (),
     fair: catalog.FairTable | None = None, cache: str | os.PathLike[str] | None = None, refresh: bool = False,
     url: str | None = None, max_ev: float | None = None, progress: Tick | None = None,
 ) -> Benchmark:  # fmt: skip
@@ -125,7 +125,7 @@ def benchmark(
         Files of football-data.co.uk: a folder with folders, a pattern, or a list of paths. Or a file or frame of
         openings, as for `audit`. None fetches them, which needs the extra `[feeds]`.
     seasons
-        The years in which the seasons begin: ``"2012-2018"``, ``"2019,2021"``, or numbers; None is 2019 to 2025.
+        The years in which the seasons begin: 2020, ``"2012-2018"``, ``"2019,2021"``, or numbers; None is 2019 to 2025.
     methods
         Methods to compare besides those of the benchmark: by name, several, or one; a function of `MarketPrices`, or
         ``"module:function"``. See docs/benchmark.md.
@@ -205,7 +205,7 @@ def _entered(methods: Any) -> dict[str, Method]:
     if isinstance(methods, Mapping):
         named = dict(methods)
     else:
-        several = [methods] if callable(methods) or isinstance(methods, str) else list(methods)
+        several = list(methods) if isinstance(methods, list | tuple) else [methods]
         named = {method if isinstance(method, str) else _name(method): method for method in several}
         if len(named) < len(several):
             raise ValueError("two methods have one name; give them by name, as in {'mine': method}")
@@ -241,10 +241,17 @@ def read_seasons(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _wanted(seasons: str | Iterable[int] | None) -> tuple[int, ...]:
+def _wanted(seasons: str | int | Iterable[int] | None) -> tuple[int, ...]:
     if seasons is None:
         return tuple(JUDGED)
-    return read_seasons(seasons) if isinstance(seasons, str) else tuple(seasons)
+    if isinstance(seasons, str):
+        return read_seasons(seasons)
+    years = tuple(seasons) if isinstance(seasons, Iterable) else (seasons,)
+    if not years or not all(isinstance(year, int) for year in years):
+        raise ValueError(
+            f"seasons must be years in which they begin, such as 2019 or '2012-2018', got {excerpt(seasons)}"
+        )
+    return years
 
 
 def _chosen(wanted: tuple[int, ...], present: tuple[int, ...]) -> tuple[int, ...]:
@@ -274,9 +281,12 @@ def _cap(max_ev: float | None) -> float:
     """Return the largest EV of a bet, in percent."""
     limits = catalog.thresholds()
     cap = 100.0 * (limits.ev_cap + limits.epsilon)
-    if max_ev is not None and not max_ev > LEAST_EV:
-        raise ValueError(f"max_ev must be a number of percent above {LEAST_EV:g}, got {excerpt(max_ev)}")
-    return cap if max_ev is None else min(cap, max_ev)
+    if max_ev is not None and not (is_number(max_ev) and LEAST_EV < max_ev <= cap):
+        raise ValueError(
+            f"max_ev must be a number of percent above {LEAST_EV:g}, at most {100.0 * limits.ev_cap:g}, the cap of +EV "
+            f"bets, got {excerpt(max_ev)}"
+        )
+    return cap if max_ev is None else max_ev
 
 
 def _lines(table: pl.DataFrame) -> list[str]:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from contextlib import redirect_stdout
 
 from oddsengine.backtesting.fair_benchmark import Benchmark, benchmark
 from oddsengine.commands.audit import fair_file
@@ -33,7 +34,8 @@ def benchmark_command(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Benchmark:
-    with Progress("markets") as progress:
+    # What a method prints does not go between the figures.
+    with Progress("markets") as progress, redirect_stdout(sys.stderr):
         return benchmark(
             arguments.data, seasons=arguments.seasons, methods=arguments.method, fair=fair_file(arguments.fair),
             cache=arguments.cache, refresh=arguments.refresh, url=arguments.url, max_ev=arguments.max_ev,

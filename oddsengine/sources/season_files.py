@@ -1,12 +1,14 @@
 """Files of football-data.co.uk, one for each division and season, kept in a folder with the checksum of each.
 
 The folder has ``1213/E0.csv`` and so on, and `SHA256SUMS`, which ``sha256sum --check`` reads. A file that is there is
-not fetched again unless that is wanted. One that differs from its checksum is said.
+not fetched again unless that is wanted, nor is one asked for again that the site did not have when its season was over:
+`ABSENT` lists these. One that differs from its checksum is said.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +27,7 @@ DIVISIONS = (
     "B1", "D1", "D2", "E0", "E1", "E2", "E3", "EC", "F1", "F2", "G1", "I1", "I2", "N1", "P1", "SC0", "SC1", "SC2",
     "SC3", "SP1", "SP2", "T1",
 )  # fmt: skip
-SUMS = "SHA256SUMS"
+SUMS, ABSENT = "SHA256SUMS", "ABSENT"
 _ATTEMPTS = 3
 _NOT_FOUND = 404
 _BODY = 8 << 20  # bytes
@@ -51,7 +53,7 @@ def fetch_seasons(
     """
     names = [f"{season % 100:02}{(season + 1) % 100:02}/{division}.csv" for season in seasons for division in divisions]
     kept = _Kept(folder)
-    wanted = [name for name in names if refresh or not kept.has(name)]
+    wanted = [name for name in names if refresh or not (kept.has(name) or name in kept.absent)]
     if wanted:
         run_to_end(lambda: _fetch(wanted, kept, url.rstrip("/"), progress))
     paths = [kept.path(name) for name in names if kept.has(name)]
@@ -71,6 +73,7 @@ class _Kept:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.fetched, self.changed = 0, list[str]()
+        self.absent = set((folder / ABSENT).read_text("utf-8").split()) if (folder / ABSENT).is_file() else set[str]()
         self._sums: dict[str, str] = {}
         if (file := folder / SUMS).is_file():
             for line in file.read_text(encoding="utf-8").splitlines():
@@ -99,6 +102,14 @@ class _Kept:
         lines = "".join(f"{self._sums[each]}  {each}\n" for each in sorted(self._sums))
         _write(self._folder / SUMS, lines.encode())
 
+    def remember_absent(self, name: str) -> None:
+        """Remember that the site does not have a file, if its season is over."""
+        year = 2000 + int(name[2:4])  # in which it ends
+        if datetime.now(UTC) >= datetime(year, 7, 1, tzinfo=UTC):
+            self.absent.add(name)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _write(self._folder / ABSENT, "".join(f"{each}\n" for each in sorted(self.absent)).encode())
+
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
@@ -126,7 +137,9 @@ async def _fetch(
                 content = await _one(web, f"{url}/{name}", Backoff(feed.backoff, feed.backoff_cap))
             except Failure as failure:
                 raise FetchError(SITE, failure.kind, f"{failure} ({url}/{name}){_INSTEAD}") from None
-            if content is not None:
+            if content is None:
+                kept.remember_absent(name)
+            else:
                 kept.keep(name, content)
 
 
