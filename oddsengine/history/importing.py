@@ -91,7 +91,8 @@ def import_history(
         read[source](found, step)
         if not writer.prices:
             reasons = "; ".join(f"{reason} ({example})" for reason, _, example in step.left_out.table().head(3).rows())
-            raise HistoryFileError(f"there is no price in {len(found):,} files: {reasons or 'they are empty'}")
+            count = "1 file" if len(found) == 1 else f"{len(found):,} files"
+            raise HistoryFileError(f"there is no price in {count}: {reasons or 'nothing is in there'}")
         written = writer.finish(lambda done, prices: bar(done, prices, "writing") if progress else None)
     return ImportedHistory.of(str(output), source, step.files, written, step.left_out, tuple(step.remarks))
 

@@ -470,7 +470,7 @@ def test_what_is_of_another_source_or_needs_no_import_says_so(tmp_path: Path) ->
             oe.import_history(source, file, output)
     with pytest.raises(HistoryFileError, match=r"the output must be a \.parquet file, got 'season.csv'"):
         oe.import_history("betfair", stream, "season.csv")
-    with pytest.raises(HistoryFileError, match="there is no price in 1 files: a market of another sport"):
+    with pytest.raises(HistoryFileError, match="there is no price in 1 file: a market of another sport"):
         oe.import_history("betfair", write(tmp_path / "1.2", message(START, market(eventTypeId="7"))), output)
     assert not output.exists()
 
