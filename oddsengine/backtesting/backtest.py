@@ -70,7 +70,7 @@ class Backtest:
     bankroll
         Initial bankroll.
     cadence_s
-        Median number of seconds between two snapshots of an event; nan if unknown, as for a tape.
+        Median number of seconds between two snapshots of an event, of the first 64; nan if unknown, as for a tape.
     """
 
     trades: pl.DataFrame
@@ -213,7 +213,8 @@ def backtest(
     """
     if strategy.model is not None:
         strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
-    past, cadence_s = cadence(source(history, every, storage_options, columns))
+    past = source(history, every, storage_options, columns)
+    cadence_s = cadence(past)
     account = Account(
         strategy, bankroll=bankroll, delays=Delays.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
         sparse=cadence_s > ANSWER_S,
@@ -281,7 +282,7 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
         closes.follow(now)
         tick(now, prices)
     check_books(engine, choices.view)
-    rows = pl.concat(found, how="diagonal") if found else empty(EV_SCHEMA)
+    rows = pl.concat(found, how="diagonal_relaxed") if found else empty(EV_SCHEMA)
     closed = closes.take_closed(everything=True)
     if closed is not None:
         closed = closed.filter(pl.col("event_id").is_in(rows["event_id"].unique().implode()))
@@ -298,7 +299,7 @@ def _stake(account: Account, parts: Sequence[_Chosen]) -> None:
     decided = np.concatenate([place[part.decided] for place, part in zip(places, parts, strict=True)])
     some = [part for part in parts if part.rows.height]
     offers = {key: offer for part in some for key, offer in part.offers.items()}
-    rows = pl.concat([part.rows for part in some], how="diagonal") if some else empty(EV_SCHEMA)
+    rows = pl.concat([part.rows for part in some], how="diagonal_relaxed") if some else empty(EV_SCHEMA)
     by = rows.select("ev_percentage", "id", decided=pl.Series(decided))
     order = by.select(pl.arg_sort_by("decided", "ev_percentage", "id", descending=[False, True, False])).to_series()
     rows, decided = rows[order], decided[order.to_numpy()]

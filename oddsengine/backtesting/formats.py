@@ -247,7 +247,7 @@ class Stored(NamedTuple):
         rows = self.query.filter(_event_of(self.event).is_in(events))
         dtype = self.query.collect_schema().get(self.start)
         if starts is not None and isinstance(dtype, pl.Datetime):  # which row groups of Parquet have statistics of
-            low, after = (pl.lit(each).cast(TIME).cast(dtype) for each in (starts[0], starts[1] + 1))
+            low, after = (pl.lit(each).cast(dtype) for each in _in_unit(*starts, dtype.time_unit))
             rows = rows.filter(pl.col(self.start) >= low, pl.col(self.start) < after)
         table = _collected(rows)
         if not self.width:
@@ -261,15 +261,16 @@ class Stored(NamedTuple):
         texts = {to: pl.col(name) if name in known else pl.lit(None, pl.String) for to, name in names.items()}
         return _collected(self.query.select(event_id=_event_of(self.event), **texts).unique())
 
-    def earliest(self) -> Held:
-        """Some games of price intervals that are quoted first, for what is measured on a sample."""
-        games = self.listing().sort("first", "event")
-        some = games.head(max(int((games["quotes"].cum_sum() <= _HELD).sum()), 1))
-        return self.only(some["event"].to_list())
-
     def time(self, name: str) -> pl.Expr:
         """A time in microseconds."""
         return _lazy_time(name, self.query.collect_schema()[name])[0].dt.epoch("us").alias(name)
+
+
+def _in_unit(first: int, last: int, unit: str) -> tuple[int, int]:
+    """The first and after the last of some microseconds, in another unit."""
+    if unit == "ns":
+        return first * 1000, (last + 1) * 1000
+    return (first // 1000, last // 1000 + 1) if unit == "ms" else (first, last + 1)
 
 
 _GAME = (
@@ -513,12 +514,14 @@ def _by_event(event: Longs, begin: Longs, end: Longs) -> Iterator[tuple[Longs, L
 
 
 def _replaced(key: Words, begin: Longs, end: Longs) -> Bools:
-    """Which spells end at the very time at which another of the same price begins: then it counts."""
-    order = np.lexsort((begin, key))
-    later, earlier = order[1:], order[:-1]
-    out = np.zeros(order.size, bool)
-    out[earlier] = (key[later] == key[earlier]) & (begin[later] == end[earlier])
-    return out
+    """Which spells end at the very time at which another of the same price begins: then it counts.
+
+    Of those that only have this time, one that goes on counts.
+    """
+    spell = pl.DataFrame({"key": key, "begin": begin, "end": end}).with_columns(long=pl.col("begin") < pl.col("end"))
+    following = spell.group_by("key", end="begin").agg(goes_on=pl.col("long").any())
+    found = spell.join(following, on=["key", "end"], how="left", maintain_order="left")["goes_on"]
+    return (found.is_not_null() & (spell["long"] | found.fill_null(value=False))).to_numpy()
 
 
 def _seen(event: Longs, begin: Longs, end: Longs, until: Longs) -> tuple[Longs, Longs]:

@@ -35,7 +35,7 @@ from oddsengine.backtesting.grading import BEFORE_START, SHOWN_SCHEMA, THRESHOLD
 from oddsengine.backtesting.reference_samples import ReferenceSamples, sums_at_close
 from oddsengine.backtesting.replay import span
 from oddsengine.backtesting.shown import SHOWN_COLUMNS, ShownPrices
-from oddsengine.backtesting.truth_report import truth_report, week_of
+from oddsengine.backtesting.truth_report import start_of, truth_report, week_of
 from oddsengine.catalog.fair_constants import fair_content, read_fair_table
 from oddsengine.columns import SECOND
 from oddsengine.history.truth_file import TRUTH, TruthReport, encoded_report, report_file
@@ -292,8 +292,7 @@ class _Collected:
         closes = closed if closed.height else None
         if shown.height:
             graded = grade_shown(with_closes(shown, closes, table), None, None, table)
-            started = (pl.col("t") + pl.col("hours") * 3600.0).cast(pl.Int64)
-            self._files.graded.add(graded.with_columns(shown["ident"]), started)
+            self._files.graded.add(graded.with_columns(shown["ident"]), start_of())
         if samples.height:
             self._files.references.add(sums_at_close(samples, closes, table), pl.col("start") // SECOND)
 

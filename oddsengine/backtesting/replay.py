@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.formats import PIECE, History, Piece, Stored, cuts, read_history, scan_files
+from oddsengine.backtesting.formats import PIECE, History, Piece, cuts, read_history, scan_files
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
@@ -36,6 +35,7 @@ from oddsengine.tape import play as steps_of
 
 _KEY = (*RAW_LABEL, "line")
 _HEADER = 16_384  # bytes with the header of a CSV file
+_SOME_GAMES = 64  # whose snapshots are counted
 _NO_IDS: Words = np.empty(0, np.uint64)
 
 
@@ -127,26 +127,28 @@ def known_results(histories: Sequence[History | Tape]) -> tuple[pl.DataFrame | N
     return (pl.concat(results) if results else None), (pl.concat(stats) if stats else None)
 
 
-def cadence(history: History | Tape) -> tuple[History | Tape, float]:
-    """Return a history, and the median number of seconds between two snapshots of an event in its first piece.
+def cadence(history: History | Tape) -> float:
+    """The median number of seconds between two snapshots of an event, of some events that are quoted first.
 
-    That is nan for a tape, and if no event has two. Use the returned history from then on.
+    That is nan for a tape, and if no event has two.
     """
-    if isinstance(history, Tape):
-        return history, float("nan")
-    if isinstance(history.games, Stored) and not history.games.width:  # its pieces would read all of it
-        return history, _cadence(next(history.games.earliest().pieces(), None))
-    first = next(history.pieces, None)
-    rest = history.pieces if first is None else chain([first], history.pieces)
-    return history._replace(pieces=rest), _cadence(first)
-
-
-def _cadence(piece: Piece | None) -> float:
-    if piece is None:
+    if isinstance(history, Tape) or history.games is None:
         return float("nan")
-    seen = pl.DataFrame({"event": piece.quotes["event_id"], "now": piece.now}).unique().sort("event", "now")
-    gap = seen.select(pl.col("now").diff().over("event")).to_series().median()
+    games = history.games
+    first = games.listing().sort("first", "event").head(_SOME_GAMES)["event"].to_list()
+    seen = [_looks(piece) for piece in games.only(first, None, games.moments()).pieces()]
+    if not seen:
+        return float("nan")
+    looks = pl.concat(seen).unique().sort("event", "now")
+    gap = looks.select(pl.col("now").diff().over("event")).to_series().median()
     return float("nan") if gap is None else float(gap) / SECOND  # type: ignore[arg-type]
+
+
+def _looks(piece: Piece) -> pl.DataFrame:
+    """The times at which each event of a piece was quoted."""
+    events = piece.table["event_id"].cast(pl.String)
+    of = events if piece.repeated is None else events[piece.repeated.row]
+    return pl.DataFrame({"event": of, "now": piece.now}).unique()
 
 
 def span(history: History | Tape) -> tuple[int, int]:

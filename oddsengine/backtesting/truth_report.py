@@ -31,7 +31,7 @@ def truth_report(
     prices = selected_prices(shown).filter(pl.col("threshold") == THRESHOLD)
     games = prices.drop_nulls("worth")["event"].n_unique()
     missing = max(0, LEAST_GAMES - games)
-    start = (pl.col("t") + pl.col("hours") * 3600.0).cast(pl.Int64)
+    start = start_of()
     prices = prices.with_columns(week=week_of(start))
     total = Figures(**_figures(prices, missing))
     weeks = [
@@ -48,6 +48,11 @@ def truth_report(
         read_until=until, fair=fair, games_missing=missing, games_waiting=waiting, summary=_summary(total, missing),
         total=total, weeks=weeks, groups=groups, references=references(sums), left_out=left_out,
     )  # fmt: skip
+
+
+def start_of() -> pl.Expr:
+    """The start of the game of a graded price, unix seconds: `t` is rounded down, `hours` are not."""
+    return (pl.col("t") + pl.col("hours") * 3600.0 - 1e-3).ceil().cast(pl.Int64)
 
 
 def week_of(seconds: pl.Expr) -> pl.Expr:

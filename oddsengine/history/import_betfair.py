@@ -23,6 +23,7 @@ from oddsengine.history.import_step import ImportStep, StandingPrices, is_compar
 
 RENEWED_S = 240.0  # before the start prices are stale after 600, and those of one opportunity 300 apart
 _OFFERS = re.compile(rb'"b?d?at[bl]"\s*:\s*\[\s*\[')
+_LONGEST_MS = 30 * 86_400_000  # between two messages of an event
 _MOST_FILES = 500  # of one event that are open at once
 _DRAW = 58805  # selection id of every draw
 _REMARK = (
@@ -123,6 +124,8 @@ def _read_event(files: Sequence[RecordedFile], step: ImportStep, *, last_trades:
             step.reading(file)
         before = 0
         for stamp, line, where in heapq.merge(*(_timed(file) for file in opened), key=lambda one: one[0]):
+            if stamp - before > _LONGEST_MS:  # or the file has no prices until then
+                before = 0
             while not last_trades and before and stamp - before > 1000 * RENEWED_S:
                 before += round(1000 * RENEWED_S)
                 write(reader.alive(_moment(before)), _moment(before), where)

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import re
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -15,7 +16,7 @@ HEAD = 16_384  # bytes of a file that say what it is
 _MAGIC: tuple[tuple[bytes, Callable[[BinaryIO], Any]], ...] = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open))
 _TAR = ".tar"
 _ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".zip", ".7z", ".rar")
-_DAMAGED = (OSError, EOFError, tarfile.TarError)
+_DAMAGED = (OSError, EOFError, tarfile.TarError, zlib.error)
 
 # What the beginning of a file looks like, by what it must have; the first that fits.
 SOURCES = {

@@ -72,6 +72,8 @@ def read(files: list[RecordedFile], step: ImportStep, timezone: str | None) -> N
     starts: dict[str, tuple[datetime, datetime]] = {}
     for file in files:
         for game in _parsed(file, step)[1].values():
+            if game.why:
+                continue
             first, last = starts.get(game.event, (game.start, game.start))
             starts[game.event] = min(first, game.start), max(last, game.start)
     twice = {event for event, (first, last) in starts.items() if last - first > _MOVED}

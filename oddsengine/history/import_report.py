@@ -44,12 +44,22 @@ class ImportedHistory:
     ----------
     output
         The file, which `audit`, `backtest`, `scan_history` and `calibrate` take.
-    source, files
-        The source, and the number of files read.
-    prices, games, books, results
-        Rows of the file, their games and books, and the number of games with a final score.
-    since, until
-        The first and the last time.
+    source
+        The source.
+    files
+        Number of files read.
+    prices
+        Rows of the file.
+    games
+        Number of games.
+    books
+        Their books.
+    results
+        Number of games with a final score.
+    since
+        The first time.
+    until
+        The last time.
     left_out
         `LEFT_OUT`: what was left out, by reason, with an example.
     remarks

@@ -17,7 +17,7 @@ import msgspec
 from oddsengine.feeds.decoding import moment
 from oddsengine.feeds.payload import FeedError, Payload
 from oddsengine.feeds.the_odds_api import ScoresParser, TheOddsApi
-from oddsengine.history.import_files import HEAD, OpenFile, RecordedFile
+from oddsengine.history.import_files import HEAD, HistoryFileError, OpenFile, RecordedFile
 from oddsengine.history.import_step import ImportStep, StandingPrices
 
 _LINES = (".jsonl", ".ndjson")
@@ -124,10 +124,17 @@ def _in_order(files: list[RecordedFile], step: ImportStep) -> Iterator[_Response
 
 
 def _responses(file: OpenFile, number: int) -> Iterator[_Response]:
+    found = (_Response(_time_of(data) or _FIRST, number, place, data, where)
+             for place, (data, where) in enumerate(_documents(file)))  # fmt: skip
     last = _FIRST
-    for place, (data, where) in enumerate(_documents(file)):
-        last = max(_time_of(data) or last, last)
-        yield _Response(last, number, place, data, where)
+    for response in found:
+        if _FIRST < response.at < last and _STAMP.search(response.data[:HEAD]):
+            raise HistoryFileError(
+                f"{response.where}: its time is before that of the response before it; sort the responses of a file by "
+                "time, or write each to a file of its own"
+            )
+        last = max(response.at, last)
+        yield response._replace(at=last)
     file.close()
 
 
@@ -188,7 +195,7 @@ def _parsed(stamp: tuple[bytes | None, bytes | None]) -> datetime | None:
     text, number = stamp
     try:
         return moment(datetime.fromisoformat(text.decode()) if text else float(number or 0))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

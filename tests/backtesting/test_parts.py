@@ -411,7 +411,16 @@ def test_bets_are_chosen_in_parts_and_staked_in_order_of_time(small: Any, tmp_pa
     assert one.trades.sort("placed_at", "ev", descending=[False, True], maintain_order=True).equals(one.trades)
     assert isinstance(rule, Best) or one.trades["placed_at"].n_unique() < one.trades.height
     assert other.trades.equals(one.trades)
-    assert other.cadence_s == pytest.approx(one.cadence_s)
+    assert other.cadence_s == one.cadence_s
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_times_of_all_units_are_cut_alike(small: Any, tmp_path: Path, unit: Any) -> None:
+    frame = times_of_games(spells(6), 0).with_columns(pl.col("start").dt.cast_time_unit(unit))
+    small.setattr(parts, "MOST", in_parts(frame, 5))
+    one, other = (oe.scan_history(some) for some in (frame, stored(frame, tmp_path)))
+    assert one["event_id"].n_unique() == 7
+    assert other.equals(one)
 
 
 def test_bets_are_graded_in_parts(small: Any, tmp_path: Path) -> None:

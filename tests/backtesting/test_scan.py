@@ -366,14 +366,22 @@ def test_an_interval_that_ends_where_the_next_begins_does_not_take_its_price_awa
     common = {"event": "e", "market": "moneyline", "selection": "home", "start": 10_000}
     rows = [
         common | {"book": book, "odds": odds, "seen_from": begin, "seen_to": end}
-        for book, odds, begin, end in (("a", 2.0, 0, 60), ("a", 2.1, 60, 180), ("b", 2.0, 0, 60), ("b", 2.2, 120, 180))
+        for book, odds, begin, end in (
+            ("a", 2.0, 0, 60),
+            ("a", 2.1, 60, 180),
+            ("a", 2.5, 60, 60),
+            ("a", 2.0, 0, 60),
+            ("b", 2.0, 0, 60),
+            ("b", 2.2, 120, 180),
+            ("b", 2.2, 180, 180),
+        )
     ]
     times = pl.from_epoch(pl.col("start", "seen_from", "seen_to")).dt.replace_time_zone("UTC")
     for listed in (rows, rows[::-1]):
         past = replay.source(pl.DataFrame(listed).with_columns(times))
         assert isinstance(past, formats.History)
         seen = [
-            sorted(snapshot.quotes.select("sportsbook", "odds_decimal", "is_active").rows())
+            sorted(set(snapshot.quotes.select("sportsbook", "odds_decimal", "is_active").rows()))
             for snapshot in past.snapshots
         ]
         assert seen == [

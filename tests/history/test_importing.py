@@ -214,6 +214,26 @@ def test_snapshots_without_a_time_are_of_their_newest_price(tmp_path: Path) -> N
     ]  # fmt: skip
 
 
+def test_snapshots_of_a_file_are_in_order_of_time_or_an_error(tmp_path: Path) -> None:
+    """A price that the next snapshot does not list would not end."""
+    first, second = START - timedelta(minutes=20), START - timedelta(minutes=10)
+    some = [envelope(second, [game(second, 2.5)]), envelope(first, [game(first, 2.2, 1.8)])]
+    file = write(tmp_path / "newest_first.jsonl", *some)
+    with pytest.raises(HistoryFileError, match=r"newest_first\.jsonl, line 2: its time is before that of the response"):
+        oe.import_history("the_odds_api", file, tmp_path / "season.parquet")
+    apart = [write(tmp_path / f"{number}.json", each) for number, each in enumerate(some)]
+    ends = imported("the_odds_api", apart, tmp_path).filter(~pl.col("is_active"))
+    assert ends.select("recorded_at", "selection", "odds_decimal").rows() == [(second, AWAY, 1.8)]
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress(json.dumps(envelope(START, [game(START, 2.2, 1.8)] * 50)).encode()))
+    data[40:60] = bytes(20)
+    (tmp_path / "odds.json.gz").write_bytes(data)
+    with pytest.raises(HistoryFileError, match=r"^odds\.json\.gz is damaged, or not complete: "):
+        oe.import_history("the_odds_api", tmp_path / "odds.json.gz", tmp_path / "season.parquet")
+
+
 # ---- Betfair ----
 
 
