@@ -84,14 +84,17 @@ class _Weeks:
         return pl.concat([_week(part, columns) for part in parts], how="diagonal_relaxed") if parts else pl.DataFrame()
 
     def add(self, rows: pl.DataFrame, start: pl.Expr) -> None:
-        """Add rows to the weeks of their starts, in unix seconds."""
+        """Add rows to the weeks of their starts, in unix seconds; those of a game that is put off are kept once."""
         for (week,), part in rows.with_columns(week=week_of(start)).partition_by("week", as_dict=True).items():
             path = self._folder / f"{week}.parquet"
-            all_rows = part.drop("week")
+            new = part.drop("week")
+            known = self.read(self._key, newest=3)
+            if known.height:
+                new = new.join(known, on=self._key, how="anti", maintain_order="left")
             if path.exists():
-                all_rows = pl.concat([_week(path), all_rows], how="diagonal_relaxed")
+                new = pl.concat([_week(path), new], how="diagonal_relaxed")
             buffer = io.BytesIO()
-            all_rows.unique(self._key, keep="first", maintain_order=True).write_parquet(buffer)
+            new.unique(self._key, keep="first", maintain_order=True).write_parquet(buffer)
             write_whole(path, buffer.getvalue())
         for old in sorted(self._folder.glob("*.parquet"))[:-WEEKS]:
             old.unlink()
