@@ -1850,6 +1850,9 @@ def test_roles_names_and_keys(visit: Visiting) -> None:
     expect(page.locator("#panel-list")).to_have_attribute("aria-labelledby", "tab-arbitrage")
     expect(page.locator("[role=tab][tabindex='0']")).to_have_count(1)
     page.keyboard.press("End")
+    expect(page.locator("#tab-record")).to_be_focused()
+    assert page.evaluate(_NAMELESS) == []
+    page.keyboard.press("ArrowLeft")
     expect(page.locator("#tab-alerts")).to_be_focused()
     assert page.evaluate(_NAMELESS) == []
     page.keyboard.press("ArrowLeft")
