@@ -86,20 +86,20 @@ Offers = Callable[[list[Order]], list[Offer | None]]
 """What stands of the prices of some orders; None: it is gone."""
 
 
-class Delays(NamedTuple):
-    """When an order is answered."""
+class Latency(NamedTuple):
+    """How long an order takes to be answered."""
 
-    latency: int  # microseconds
+    micros: int
 
     @classmethod
-    def of(cls, latency_s: float) -> "Delays":
+    def of(cls, latency_s: float) -> "Latency":
         """Validate the parameter `latency_s`."""
         check_number("latency_s", latency_s, 0.0, most=_MOST_S)
         return cls(round(latency_s * SECOND))
 
     def due(self, now: int, row: Mapping[str, Any]) -> int:
         """When the answer to an order for a +EV price is due that is placed now."""
-        return now + self.latency + (round((row.get(BET_DELAY) or 0.0) * SECOND) if row["is_live"] else 0)
+        return now + self.micros + (round((row.get(BET_DELAY) or 0.0) * SECOND) if row["is_live"] else 0)
 
 
 class Account:
@@ -109,7 +109,7 @@ class Account:
     """
 
     def __init__(
-        self, strategy: Strategy, *, bankroll: float, delays: Delays, tolerance: float, settle_hours: float,
+        self, strategy: Strategy, *, bankroll: float, latency: Latency, tolerance: float, settle_hours: float,
         sparse: bool,
     ) -> None:  # fmt: skip
         check_number("bankroll", bankroll, above=0.0)
@@ -117,7 +117,7 @@ class Account:
         if not 0.0 <= tolerance < 1.0:
             raise ValueError(f"tolerance must be from 0 to below 1, got {excerpt(tolerance)}")
         self._strategy, self.start, self.cash = strategy, bankroll, bankroll
-        self._delays, self._tolerance, self._sparse = delays, tolerance, sparse
+        self._latency, self._tolerance, self._sparse = latency, tolerance, sparse
         self._settled_after = round(settle_hours * 3600 * SECOND)
         self._orders: list[Order] = []
         self._waiting: list[Order] = []
@@ -162,7 +162,7 @@ class Account:
             money = rules.whole(money)
             if not (money > 0.0 and rules.allows(money)):
                 continue
-            order = Order(_trade(row, money, now), now, self._delays.due(now, row))
+            order = Order(_trade(row, money, now), now, self._latency.due(now, row))
             self._orders.append(order)
             self._waiting.append(order)
             self.cash -= money

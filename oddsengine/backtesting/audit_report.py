@@ -18,7 +18,7 @@ from oddsengine.backtesting.against import (
     side_by_side,
 )
 from oddsengine.backtesting.cells import CELLS, cell, with_error
-from oddsengine.backtesting.closes import CLOSE_S
+from oddsengine.backtesting.closes import CLOSE_S, newest
 from oddsengine.backtesting.delays import Delay, read_delays
 from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.grading import THRESHOLDS, grade_shown, located_prices, with_closes
@@ -264,8 +264,7 @@ class _Played(NamedTuple):
     def joined(cls, parts: "Sequence[_Played]", plan: Plan, table: catalog.FairTable) -> "_Played":
         """What all parts showed."""
         closes = [part.closes for part in parts if part.closes is not None]
-        last = pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id")  # of tapes that share a game
-        closed = pl.concat(closes).filter(last) if closes else None
+        closed = newest(pl.concat(closes)) if closes else None  # tapes can share a game
         prices = [part.prices for part in parts if "who" in part.prices.columns]
         if len(prices) < len(parts):
             taped = [part.prices for part in parts if "who" not in part.prices.columns]

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.accounts import ANSWER_S, UNOBSERVED, Account, Delays, Offer, Order
+from oddsengine.backtesting.accounts import ANSWER_S, UNOBSERVED, Account, Latency, Offer, Order
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.closes import Closes
@@ -216,13 +216,13 @@ def backtest(
     past = source(history, every, storage_options, columns)
     cadence_s = cadence(past)
     account = Account(
-        strategy, bankroll=bankroll, delays=Delays.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
+        strategy, bankroll=bankroll, latency=Latency.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
         sparse=cadence_s > ANSWER_S,
     )  # fmt: skip
     scores = final_scores(results if results is not None else getattr(past, "results", None))
     for event, (home, away) in scores.items():
         account.settle(event, home, away)
-    wanted = _Wanted(strategy, Delays.of(latency_s), fair)
+    wanted = _Wanted(strategy, Latency.of(latency_s), fair)
     parts = play(_play, wanted, [past], planned([past], wanted, processes, client), progress=progress)
     _stake(account, parts)
     closes = [part.closes for part in parts if part.closes is not None]
@@ -235,7 +235,7 @@ class _Wanted(NamedTuple):
     """What a backtest plays a history with; see `backtest`."""
 
     strategy: Strategy
-    delays: Delays
+    latency: Latency
     fair: Fair
 
 
@@ -277,7 +277,7 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
             found.append(rows)
             decided += [len(times) - 1] * rows.height
             for row in rows.iter_rows(named=True):
-                waiting.append((wanted.delays.due(now, row), row["odds_id"], now))
+                waiting.append((wanted.latency.due(now, row), row["odds_id"], now))
             answer(now)
         closes.follow(now)
         tick(now, prices)

@@ -12,8 +12,7 @@ import polars as pl
 
 from oddsengine.backtesting.accounts import Offer
 from oddsengine.backtesting.strategy import Strategy
-from oddsengine.board.state import Board
-from oddsengine.columns import Bools, Ints, Words
+from oddsengine.columns import Words
 from oddsengine.identity.layout import BOOK_BITS, LIVE, ON, SUSPENDED
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -34,7 +33,7 @@ class Choices:
             min_ev=strategy.min_ev, model=strategy.model, keep=True,
         )  # fmt: skip
         self._outcomes: set[tuple[object, ...]] = set()  # those chosen so far
-        self._prices: set[tuple[int, bool]] = set()  # their prices: opportunity, and whether it was in play
+        self._prices: set[int] = set()  # ids of their opportunities, which are others in play
 
     def after(self, update: Update) -> pl.DataFrame | None:
         """What is chosen for the first time after a step, by EV; None if nothing is."""
@@ -53,7 +52,7 @@ class Choices:
             if key not in self._outcomes:
                 self._outcomes.add(key)
                 fresh.append(at)
-            self._prices.add((_number(ident), outcome[-1]))
+            self._prices.add(_number(ident))
         return chosen[fresh].sort("ev_percentage", "id", descending=[True, False]) if fresh else None
 
     def offers(self, prices: Sequence[str]) -> list[Offer | None]:
@@ -70,19 +69,10 @@ class Choices:
         """Everything that is open in the games of some opportunities; nothing if all of it has been chosen."""
         with self._engine.reading(self.view) as state:
             held, at = state.opened, state.open(self.view.wanted).places()
-            ids, slots = held.id[at], held.legs[at, 0]
-            games, live = _games_of(state.board, slots)
-        here = np.isin(games, games[np.isin(ids, changed)])
-        ids, live = ids[here], live[here]
-        chosen = all(map(self._prices.__contains__, zip(ids.tolist(), live.tolist(), strict=True)))
-        return ids[:0] if chosen else ids
-
-
-def _games_of(board: Board, slots: Ints) -> tuple[Ints, Bools]:
-    """The codes of the games of some rows, and whether each row is in play."""
-    rows = board.rows
-    games = board.names.terms.event.values[rows.key[slots] >> BOOK_BITS]
-    return games, (rows.flags[slots] & np.uint8(LIVE)) != 0
+            ids, terms = held.id[at], state.board.rows.key[held.legs[at, 0]] >> BOOK_BITS
+            games = state.board.names.terms.event.values[terms]
+        ids = ids[np.isin(games, games[np.isin(ids, changed)])]
+        return ids[:0] if self._prices.issuperset(ids.tolist()) else ids
 
 
 def _number(ident: str) -> int:

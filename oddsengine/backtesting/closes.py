@@ -80,4 +80,9 @@ class Closes:
             row_id=pl.Series(hexadecimal(np.concatenate([part.facts.id for part in parts])), dtype=pl.String),
             snapshot_at=pl.Series(np.concatenate([part.snapshot_at for part in parts])),
         )
-        return whole.filter(pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id"))
+        return newest(whole)
+
+
+def newest(closes: pl.DataFrame) -> pl.DataFrame:
+    """The last closing board of each event."""
+    return closes.filter(pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id"))

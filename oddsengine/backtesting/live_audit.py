@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from oddsengine.backtesting.closes import Closes
+from oddsengine.backtesting.closes import Closes, newest
 from oddsengine.backtesting.delays import Later
 from oddsengine.backtesting.grading import BEFORE_START, SHOWN_SCHEMA, THRESHOLDS, grade_shown, with_closes
 from oddsengine.backtesting.reference_samples import ReferenceSamples, sums_at_close
@@ -43,6 +43,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.snapshot import dump, restore
 from oddsengine.live.update import Update
 from oddsengine.progress import ticking
+from oddsengine.tables.files import write_whole
 from oddsengine.tape import Tape, TapeError, engine_for
 
 if sys.platform != "win32":
@@ -132,16 +133,6 @@ def reference_sums(folder: str | os.PathLike[str]) -> pl.DataFrame:
     """What the record in a data folder says of books as references (`reference_samples.SUMS`); maybe no rows."""
     home = Path(folder) / TRUTH / "references"
     return _Weeks(home, _REFERENCE).read() if home.is_dir() else pl.DataFrame()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically: a reader sees the old content or the new one."""
-    new = path.with_name(f"{path.name}.new")
-    with new.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def follow_tapes(folder: str | os.PathLike[str], *, progress: bool = False) -> TruthReport:
@@ -267,7 +258,8 @@ class _Collected:
         self._pending = _with_facts(pl.concat([self._pending, self._shown.take()], how="diagonal_relaxed"))
         self._samples = pl.concat([self._samples, *self._sampling.take()], how="diagonal_relaxed")
         closes = [self._closes, self._closing.take_closed(everything=True)]
-        self._closes = _newest(pl.concat([each for each in closes if each is not None], how="diagonal_relaxed"))
+        found = pl.concat([each for each in closes if each is not None], how="diagonal_relaxed")
+        self._closes = newest(found) if found.height else found
         self._grade()
         state, engine = self._state, self._engine
         state.tape, state.step, state.now = tape, engine.number, self._now
@@ -312,13 +304,6 @@ def _with_facts(shown: pl.DataFrame) -> pl.DataFrame:
     rows = shown.select(own).unique(_KEY, keep="first", maintain_order=True)
     first = facts.unique("ident", keep="first", maintain_order=True)
     return rows.join(first, on="ident", how="inner", maintain_order="left").filter(BEFORE_START)
-
-
-def _newest(closes: pl.DataFrame) -> pl.DataFrame:
-    """The last closing board of each event."""
-    if not closes.height:
-        return closes
-    return closes.filter(pl.col("snapshot_at") == pl.col("snapshot_at").max().over("event_id"))
 
 
 def _frame_bytes(frame: pl.DataFrame) -> bytes:

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from oddsengine.backtesting.accounts import Account, Delays, Offer, Order
+from oddsengine.backtesting.accounts import Account, Latency, Offer, Order
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.live.engine import Engine
@@ -47,7 +47,7 @@ class Trader:
         tolerance: float = 0.0, settle_hours: float = 3.0, sparse: bool = False,
     ) -> None:  # fmt: skip
         self._account = Account(
-            strategy, bankroll=bankroll, delays=Delays.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
+            strategy, bankroll=bankroll, latency=Latency.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
             sparse=sparse,
         )  # fmt: skip
         self._choices = Choices(engine, strategy)

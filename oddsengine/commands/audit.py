@@ -27,7 +27,7 @@ from oddsengine.commands.output import echo, service_needed
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.plot import calibration
 from oddsengine.plot.figure import library
-from oddsengine.tables.files import write_table
+from oddsengine.tables.files import write_table, write_whole
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
 _PICTURES = (".svg", ".png", ".pdf")
@@ -162,9 +162,7 @@ def calibrate_command(arguments: argparse.Namespace) -> None:
     if output is None:
         echo(text)
         return
-    new = Path(f"{output}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(output)  # a node may read it at any time
+    write_whole(Path(output), text.encode())  # a node may read it at any time
     echo(f"The {written} were written to {output}.\n")
 
 

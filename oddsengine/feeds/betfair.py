@@ -41,7 +41,7 @@ from oddsengine.tables.levels import MIN_BET, MOST_DELAY
 
 BOOK, LAST_TRADED = "betfair_exchange", "betfair_last_traded"
 _SOURCE = "the Betfair stream"
-_DRAW = 58805  # selection id of every draw
+DRAW = 58805  # selection id of every draw
 _BACK = ("batb", "bdatb", "atb")  # best by level, the same with virtual prices, all by price
 _LAY = ("batl", "bdatl", "atl")
 _PAIR = 2
@@ -313,7 +313,7 @@ class BetfairMarkets:
     ) -> dict[str, dict[str, Any] | None]:
         """Return rows of runners by id, None without a price; a runner without a name has none."""
         definition = state.definition or Definition()
-        draw = any(runner.id == _DRAW for runner in definition.runners)
+        draw = any(runner.id == DRAW for runner in definition.runners)
         meant = meaning(definition.marketType, definition.bettingType, game.sport, draw)
         shared = game.fields | {
             "sportsbook": BOOK, "market_type": meant.market.name, "is_live": definition.inPlay, "market_id": market_id,
@@ -334,9 +334,9 @@ class BetfairMarkets:
             if runner.status not in _RUNNER_STATUSES:
                 refused["a runner whose status is not known"] += 1
             row_id = f"{market_id}/{runner.id}/{key[1]:g}"
-            name = names.get(runner.id) or runner.name or ("Draw" if runner.id == _DRAW else "")
+            name = names.get(runner.id) or runner.name or ("Draw" if runner.id == DRAW else "")
             if meant.market.name == THREE_WAY and game.sport == "soccer":
-                has_handicaps = game.id in self._handicaps and runner.id != _DRAW
+                has_handicaps = game.id in self._handicaps and runner.id != DRAW
                 laid = None if has_handicaps else _against(state, definition, runner, name, game)
                 least = {} if laid is None else self._least(laid["odds_decimal"], laid=True)
                 out[f"{row_id}/lay"] = None if laid is None else shared | laid | least | {"id": f"{row_id}/lay"}
@@ -426,7 +426,7 @@ def _against(
     state: _MarketState, definition: Definition, runner: RunnerDefinition, name: str, game: Game
 ) -> dict[str, Any] | None:
     """Fields of the bet against one of three: the other side with a handicap of half a goal, or No to a draw."""
-    side = "draw" if runner.id == _DRAW else side_of(name, game.home, game.away)
+    side = "draw" if runner.id == DRAW else side_of(name, game.home, game.away)
     other = against(THREE_WAY, side, game, "asian_handicap")
     bets = crossed(_ladder(state.ladders.get((runner.id, runner.hc or 0.0), {}), _LAY))
     if other is None or runner.status != "ACTIVE" or not bets:

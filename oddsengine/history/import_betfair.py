@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from oddsengine.feeds.betfair import LAST_TRADED, BetfairMarkets
+from oddsengine.feeds.betfair import DRAW, LAST_TRADED, BetfairMarkets
 from oddsengine.feeds.betfair_format import SPORTS, Definition, meaning, message_decoder
 from oddsengine.feeds.payload import FeedError, Payload
 from oddsengine.history.import_files import OpenFile, RecordedFile
@@ -25,7 +25,6 @@ RENEWED_S = 240.0  # before the start prices are stale after 600, and those of o
 _OFFERS = re.compile(rb'"b?d?at[bl]"\s*:\s*\[\s*\[')
 _LONGEST_MS = 30 * 86_400_000  # between two messages of an event
 _MOST_FILES = 500  # of one event that are open at once
-_DRAW = 58805  # selection id of every draw
 _REMARK = (
     f"BASIC files have no offers: their prices are those of the last trades, of the book {LAST_TRADED}, which is never "
     "a bet, and a reference only without the guard mid_price_source"
@@ -103,7 +102,7 @@ def _why_not(market: Definition) -> str:
     sport = SPORTS.get(market.eventTypeId, "")
     if not sport:
         return f"a market of another sport (event type {market.eventTypeId or 'unknown'})"
-    draw = any(runner.id == _DRAW for runner in market.runners)
+    draw = any(runner.id == DRAW for runner in market.runners)
     if not is_compared(meaning(market.marketType, market.bettingType, sport, draw).market.name, sport):
         return f"a market of the type {market.marketType or 'unknown'}, which is not compared"
     return ""

@@ -1,6 +1,7 @@
 """Files that others have recorded: plain, as .gz or .bz2, or members of a tar archive; and what a file looks like."""
 
 import bz2
+import codecs
 import gzip
 import re
 import tarfile
@@ -112,16 +113,17 @@ class OpenFile(AbstractContextManager["OpenFile"]):
         return self._stored.tell()
 
     def read(self, size: int = -1) -> bytes:
-        """Read some bytes, or all."""
+        """Read the first bytes, or all."""
         try:
-            return self._data.read(size)
+            return self._data.read(size).removeprefix(codecs.BOM_UTF8)
         except _DAMAGED as error:
             raise self._damaged(error) from None
 
     def lines(self) -> Iterator[bytes]:
         """Its lines."""
         try:
-            yield from self._data
+            for number, line in enumerate(self._data):
+                yield line if number else line.removeprefix(codecs.BOM_UTF8)
         except _DAMAGED as error:
             raise self._damaged(error) from None
 

@@ -21,7 +21,7 @@ from oddsengine.bounds import excerpt
 from oddsengine.feeds.feed_names import league
 from oddsengine.feeds.football_data import CLOSE_M
 from oddsengine.history.import_files import HistoryFileError, RecordedFile
-from oddsengine.history.import_step import ImportStep
+from oddsengine.history.import_step import YEARS, ImportStep
 from oddsengine.matching.price_ids import Price, price_of
 from oddsengine.tables.files import Rows, odds_table, read_rows
 from oddsengine.tables.nested import HISTORY
@@ -156,12 +156,13 @@ def _game(row: Mapping[str, Any]) -> _Game:
 
 def _time(value: Any) -> datetime | None:
     """Parse `2026-03-03 19:30:00 UTC`."""
-    if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
     try:
-        return datetime.strptime(str(value).removesuffix(" UTC"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+        text = str(value).removesuffix(" UTC")
+        given = value if isinstance(value, datetime) else datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
     except ValueError:
         return None
+    time = given if given.tzinfo else given.replace(tzinfo=UTC)
+    return time if time.year in YEARS else None
 
 
 def _of_link(link: str) -> tuple[str, str, str | None]:

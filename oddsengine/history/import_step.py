@@ -6,11 +6,15 @@ from functools import lru_cache
 from typing import Any
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt
 from oddsengine.feeds.payload import Payload
 from oddsengine.history.import_files import HistoryFileError, OpenFile, RecordedFile, check_source
 from oddsengine.history.import_report import LeftOut
 from oddsengine.history.import_writer import HistoryWriter, Row
 from oddsengine.matching.price_ids import Price, PriceIds, price_of
+
+YEARS = range(1990, 2100)
+_MOST_SCORE = 10_000
 
 Show = Callable[[float | None, int], None]
 """Called with the fraction done, None if unknown, and the number of prices so far."""
@@ -56,6 +60,9 @@ class ImportStep:
 
     def add(self, rows: Sequence[dict[str, Any]], at: datetime, where: str) -> None:
         """Write quotes that were known at a time, if a market of the catalog compares them."""
+        if rows and at.year not in YEARS:
+            self.left_out.add(f"a price of the year {at.year}", where, len(rows))
+            return
         kept: list[Row] = []
         for row in rows:
             if is_compared(row["market_type"], row.get("sport") or "", row.get("stat_category") or ""):
@@ -67,7 +74,9 @@ class ImportStep:
 
     def result(self, event: str, home: int, away: int, where: str) -> None:
         """Write a final score."""
-        if not self.writer.result(event, home, away):
+        if not (0 <= home <= _MOST_SCORE and 0 <= away <= _MOST_SCORE):
+            self.left_out.add("an impossible final score", f"{where}: {excerpt(home)}, {excerpt(away)}")
+        elif not self.writer.result(event, home, away):
             self.left_out.add("a final score that differs from an earlier one of the game", where)
 
     def progress(self) -> float:

@@ -58,7 +58,7 @@ class _Snapshots:
                 self._results(ScoresParser().read(response.data, ""), response.where)
                 return
             payload = self._parser.read_recorded(response.data)
-        except FeedError as error:
+        except (FeedError, OverflowError) as error:  # times before the year 1 or after 9999
             self._step.left_out.add("a response that cannot be read", f"{response.where}: {error}")
             return
         self._step.left_out.add_all(payload.refused, response.where)
@@ -144,7 +144,7 @@ def _documents(file: OpenFile) -> Iterator[tuple[bytes, str]]:
     if file.of.suffix in _LINES:
         yield from _lines(file.lines(), name)
         return
-    data = file.read().removeprefix(b"\xef\xbb\xbf")
+    data = file.read()
     try:
         _ANY.decode(data)
     except msgspec.MsgspecError:

@@ -20,6 +20,7 @@ from oddsengine.sources.retry import Backoff
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import FootballDataSettings
 from oddsengine.sources.web import Web
+from oddsengine.tables.files import write_whole
 
 SITE = "football-data.co.uk"
 URL = "https://www.football-data.co.uk/mmz4281"
@@ -96,11 +97,11 @@ class _Kept:
         if self._sums.get(name, digest) != digest:
             self.changed.append(f"{name} has changed at {SITE} since it was last fetched")
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, content)
+        write_whole(path, content)
         self._sums[name] = digest
         self.fetched += 1
         lines = "".join(f"{self._sums[each]}  {each}\n" for each in sorted(self._sums))
-        _write(self._folder / SUMS, lines.encode())
+        write_whole(self._folder / SUMS, lines.encode())
 
     def remember_absent(self, name: str) -> None:
         """Remember that the site does not have a file, if its season is over."""
@@ -108,18 +109,11 @@ class _Kept:
         if datetime.now(UTC) >= datetime(year, 7, 1, tzinfo=UTC):
             self.absent.add(name)
             self._folder.mkdir(parents=True, exist_ok=True)
-            _write(self._folder / ABSENT, "".join(f"{each}\n" for each in sorted(self.absent)).encode())
+            write_whole(self._folder / ABSENT, "".join(f"{each}\n" for each in sorted(self.absent)).encode())
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file whole, or not at all."""
-    part = path.with_name(f".{path.name}.new")
-    part.write_bytes(content)
-    part.replace(path)
 
 
 async def _fetch(

@@ -142,6 +142,16 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
         raise OddsError(f"cannot write {path}: {reason_of(error)}") from error
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file atomically: a reader sees the old content or the new one."""
+    new = path.with_name(f".{path.name}.new")
+    with new.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
 def reason_of(error: OSError) -> str:
     """Describe an error of the system or of polars in a few words."""
     return (error.strerror or str(error)).split(" (os error", 1)[0].lower()
