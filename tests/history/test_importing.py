@@ -226,6 +226,17 @@ def test_snapshots_of_a_file_are_in_order_of_time_or_an_error(tmp_path: Path) ->
     assert ends.select("recorded_at", "selection", "odds_decimal").rows() == [(second, AWAY, 1.8)]
 
 
+def test_a_byte_order_mark_is_no_price_and_a_price_of_the_year_9999_is_left_out(tmp_path: Path) -> None:
+    late = START.replace(year=9999)
+    file = write(
+        tmp_path / "kept.jsonl", envelope(START, [game(START, 2.2, 1.8)]), envelope(late, [game(late, 2.3, 1.7)])
+    )
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    found = oe.import_history("the_odds_api", file, tmp_path / "season.parquet")
+    assert found.prices == 2
+    assert reasons(found) == {"a price of the year 9999": 2}
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     data = bytearray(gzip.compress(json.dumps(envelope(START, [game(START, 2.2, 1.8)] * 50)).encode()))
     data[40:60] = bytes(20)
@@ -437,6 +448,21 @@ def test_rows_of_oddsharvester_are_the_close_or_what_was_seen_before(tmp_path: P
     }
     assert found.results == 1  # 3-1 with 1:0 and 1:1 has a goal after the 90 minutes
     assert history.filter(sport="basketball").select("market_type", "market_segment").row(0) == ("moneyline", None)
+
+
+def test_rows_that_cannot_be_are_left_out(tmp_path: Path) -> None:
+    start, link = datetime(2026, 1, 17, 15, tzinfo=UTC), "football/england/premier-league/arsenal-chelsea-x"
+    prices, much = {"1x2_market": [entry("2.10", "3.40", "3.60")]}, "9" * 25
+    score = {"home_score": much, "away_score": "1", "partial_results": f"{much}:0, 0:1"}
+    rows = [
+        collected(start, start + timedelta(days=90), prices, f"{link}1", **score),
+        collected(start, start - timedelta(hours=5), prices, f"{link}2", match_date="0001-01-01 00:00:00 UTC"),
+    ]
+    found = oe.import_history("oddsharvester", write(tmp_path / "scraped.json", rows), tmp_path / "season.parquet")
+    assert (found.prices, found.results) == (3, 0)
+    assert reasons(found) == {
+        "an impossible final score": 1, "a game without its start, or the time it was collected at": 1
+    }  # fmt: skip
 
 
 def test_odds_histories_have_the_year_of_their_game_and_need_a_time_zone(tmp_path: Path) -> None:
