@@ -1,8 +1,8 @@
 """Find +EV bets, arbitrages, middles and low-hold markets in sports odds.
 
 Reading order of the folders: maths, catalog, tables, identity, guards, pricing, staking, detection (tables of odds);
-board, live, query, tape (the live board); history, backtesting; feeds, matching, sources; futures; simulate; compiling,
-commands.
+board, live, query, tape (the live board); history, execution, backtesting; feeds, matching, sources; futures; simulate;
+compiling, commands.
 """
 
 import importlib
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from oddsengine.backtesting.entered_methods import MarketPrices
     from oddsengine.backtesting.estimator import FairPrice
     from oddsengine.backtesting.fair_benchmark import BENCHMARK_SCHEMA, Benchmark, benchmark
+    from oddsengine.backtesting.fill_report import FILLS_SCHEMA, Fills
     from oddsengine.backtesting.graded import GRADED_SCHEMA, Graded, grade
+    from oddsengine.backtesting.history_fills import fills
     from oddsengine.backtesting.history_scan import SCAN_SCHEMA
     from oddsengine.backtesting.past_prices import PRICE_HISTORY_SCHEMA, price_history
     from oddsengine.backtesting.strategy import Strategy
@@ -89,6 +91,7 @@ __all__ = [
     "DEVIG_METHODS",
     "EV_SCHEMA",
     "FAIR_COLUMNS",
+    "FILLS_SCHEMA",
     "FUTURES_SCHEMA",
     "GRADED_SCHEMA",
     "GUARDS",
@@ -107,6 +110,7 @@ __all__ = [
     "Explanation",
     "FairPrice",
     "FetchError",
+    "Fills",
     "Futures",
     "FuturesBoard",
     "FuturesField",
@@ -151,6 +155,7 @@ __all__ = [
     "explain",
     "fair",
     "fetch",
+    "fills",
     "find_all",
     "find_arbitrage",
     "find_ev",
@@ -202,6 +207,8 @@ _MODULES = {
     "backtesting.estimator": "FairPrice",
     "backtesting.fair_benchmark": "BENCHMARK_SCHEMA Benchmark benchmark",
     "backtesting.graded": "GRADED_SCHEMA Graded grade",
+    "backtesting.fill_report": "FILLS_SCHEMA Fills",
+    "backtesting.history_fills": "fills",
     "backtesting.past_prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.history_scan": "SCAN_SCHEMA",
     "backtesting.backtest": "Backtest backtest",

@@ -27,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"board", "futures"},
     {"live"},
     {"query", "tape"},
-    {"history"},
+    {"execution", "history"},
     {"backtesting"},
     {"plot"},
     {"commands"},

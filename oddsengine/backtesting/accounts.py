@@ -22,6 +22,7 @@ from oddsengine.backtesting.strategy import Strategy
 from oddsengine.board.facts import moments_of
 from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import SECOND
+from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
 from oddsengine.staking.rules import stake_rules
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.levels import BET_DELAY
@@ -56,9 +57,6 @@ TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of `Account.trades`."""
 
 STATUSES = ("waiting", "filled", "rejected")
-UNOBSERVED = "unobserved"
-"""Reason of an order that was filled without such a step."""
-ANSWER_S = 1800  # s: the longest time from when an order is due to the step that answers it
 _MOST_S = 31_536_000  # s: a year
 
 

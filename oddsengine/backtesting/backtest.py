@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.accounts import ANSWER_S, UNOBSERVED, Account, Latency, Offer, Order
+from oddsengine.backtesting.accounts import Account, Latency, Offer, Order
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.closes import Closes
@@ -36,6 +36,7 @@ from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.model_input import read_model
 from oddsengine.detection.question import empty
 from oddsengine.detection.result_columns import EV_SCHEMA
+from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
 from oddsengine.history.clv import means
 from oddsengine.maths import scoring
 from oddsengine.progress import Tick

@@ -38,7 +38,7 @@ from oddsengine.identity.groups import intern
 from oddsengine.tables.casts import CASTS, TIME, on_calendar
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.files import scan_table
-from oddsengine.tables.levels import COMMISSION
+from oddsengine.tables.levels import DEPTH_SCHEMA
 from oddsengine.tables.schema import ODDS_SCHEMA, with_games
 
 SPELLS = ("event", "book", "market", "selection", "odds", "seen_from", "seen_to", "start")
@@ -639,7 +639,7 @@ def lazy_quotes(table: pl.LazyFrame, width: int) -> History:
     """Read an odds table in pieces."""
     schema = table.collect_schema()
     clock = _clock(schema)
-    used = {clock, *ODDS_SCHEMA} - set(LINKS) | {"max_bet", COMMISSION}
+    used = {clock, *ODDS_SCHEMA} - set(LINKS) | {"max_bet", *DEPTH_SCHEMA}
     table = table.select(name for name in schema if name in used)
     time, dtype = _lazy_time(clock, schema[clock])
     minute = width * max(_MINUTE // width, 1)  # whole snapshots

@@ -103,7 +103,7 @@ class _NewOpportunities(NamedTuple):
     own: Bools  # per leg: whether it is the price by which the market is named
 
 
-class _Scan:
+class Scan:
     """All opportunities of a scan in order of birth, as columns."""
 
     def __init__(self, engine: Engine, view: View, fair_at: Callable[[int], FairTable]) -> None:
@@ -125,7 +125,7 @@ class _Scan:
             self._times[expired, _DIED] = now
         if change.hits.size:
             new = change.status == NEW
-            value, old = _values(change.hits), ~new
+            value, old = hit_values(change.hits), ~new
             at = np.array([self._place[ident] for ident in change.hits.id[old].tolist()], np.int64)
             self._move(now, at, value[old], _falls()[change.hits.kind[old]])
             if new.any():
@@ -150,8 +150,8 @@ class _Scan:
         legs = update.facts.take(update.facts.places(hits.legs[has_leg]))
         self._opened.append(
             _NewOpportunities(
-                now, self._engine.fair.name, hits.kind, hits.id, of + begin, _flags(hits), legs, _net(hits)[has_leg],
-                leg == hits.own[of],
+                now, self._engine.fair.name, hits.kind, hits.id, of + begin, _flags(hits), legs,
+                net_odds(hits)[has_leg], leg == hits.own[of],
             )
         )  # fmt: skip
         start = np.empty(hits.size, np.int64)
@@ -197,7 +197,13 @@ class _Scan:
             parts.append(of.select("row_id").hstack(fair))
         return pl.concat(parts).join(last, on="row_id", how="left").select(*_GRADED)
 
+    @property
+    def size(self) -> int:
+        """How many opportunities have been found."""
+        return self._size
+
     def frame(self) -> pl.DataFrame:
+        """The opportunities, in `SCAN_SCHEMA`, in the order in which they were found."""
         if not self._heads:
             return pl.DataFrame(schema=SCAN_SCHEMA)
         graded = pl.concat(self._graded) if self._graded else pl.DataFrame(schema=_GRADED)
@@ -225,7 +231,6 @@ class _Scan:
                 for name in ("closing_odds", "closing_probability", "clv")
             )
             .select(*SCAN_SCHEMA)
-            .sort("born_at", "kind", "id")
         )
 
 
@@ -234,7 +239,7 @@ def _falls() -> Any:
     return np.array([not kind.rises for kind in KINDS.values()])
 
 
-def _values(hits: Hits) -> Floats:
+def hit_values(hits: Hits) -> Floats:
     """Return the main figure of opportunities, in percent."""
     value = np.empty(hits.size)
     for code, kind in enumerate(KINDS.values()):
@@ -243,7 +248,7 @@ def _values(hits: Hits) -> Floats:
     return value
 
 
-def _net(hits: Hits) -> Floats:
+def net_odds(hits: Hits) -> Floats:
     """Return the legs' odds after commission, shape (n, LEGS)."""
     out = np.full((hits.size, LEGS), np.nan)
     for code, kind in enumerate(KINDS.values()):
@@ -355,12 +360,12 @@ def scan_history(
         "kinds": kinds if isinstance(kinds, str) else [*kinds], "min_ev": min_ev, "min_profit": min_profit,
         "max_hold": max_hold, "min_size": min_size, "min_middle_ev": min_middle_ev, "include": include,
     }  # fmt: skip
-    wanted = _Wanted({name: sendable(value) for name, value in view.items()}, sendable(guards), fair)
+    wanted = ScanWanted({name: sendable(value) for name, value in view.items()}, sendable(guards), fair)
     frames = play(_play, wanted, histories, planned(histories, wanted, processes, client), progress=progress)
     return pl.concat(frames).sort("born_at", "kind", "id")
 
 
-class _Wanted(NamedTuple):
+class ScanWanted(NamedTuple):
     """What a scan plays a history with; see `scan_history`."""
 
     view: Mapping[str, Any]
@@ -368,16 +373,29 @@ class _Wanted(NamedTuple):
     fair: Fair
 
 
-def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> pl.DataFrame:
+def _play(wanted: ScanWanted, history: History | Tape, tick: Tick) -> pl.DataFrame:
+    return play_scan(wanted, history, tick).frame()
+
+
+Follow = Callable[[Engine, View, Update, Hits, int], None]
+"""A function that is called with each step and what it shows first: and with how many had been found before."""
+
+
+def play_scan(wanted: ScanWanted, history: History | Tape, tick: Tick, follow: Follow | None = None) -> Scan:
+    """Play a history and find its opportunities."""
     fair_at = None if wanted.fair is None else fair_by_time(wanted.fair)
     engine = engine_of(history, wanted.guards)
     view = engine.view(**wanted.view, keep=True)
-    scan = _Scan(engine, view, fair_at or (lambda _: engine.fair))
+    scan = Scan(engine, view, fair_at or (lambda _: engine.fair))
     for step in steps(engine, history, fair_at):
+        before = scan.size
         scan.follow(step.now, step.update)
+        if follow is not None:
+            change = step.update.of(view)
+            follow(engine, view, step.update, change.hits.take(change.status == NEW), before)
         if step.settles:
             scan.settle()
         tick(step.now, step.prices)
     check_books(engine, view)
     scan.settle(everything=True)
-    return scan.frame()
+    return scan

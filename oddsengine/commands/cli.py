@@ -23,6 +23,7 @@ from oddsengine.commands import (
     catalog,
     clv_command,
     feed_commands,
+    fills_command,
     grade,
     history_command,
     init,
@@ -144,6 +145,11 @@ _number, _percent = _finite("a number"), _finite("a number of percent")
 _positive = _finite("a number above 0", above=0.0)
 
 
+def _money(text: str) -> list[float]:
+    """Parse `10,100,1000`."""
+    return [_positive(part) for part in _names(text)]
+
+
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, got {excerpt(text)}")
@@ -234,14 +240,16 @@ def _add_guards(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_question(parser: argparse.ArgumentParser) -> None:
-    """Add options for books and references."""
+def _add_question(parser: argparse.ArgumentParser, *, of_table: bool = True) -> None:
+    """Add options for books and references; some are only of a table of prices."""
     ask = parser.add_argument_group("books and references")
     ask.add_argument("--books", type=_names, metavar="A,B", help="only bet at these books")
-    ask.add_argument(
-        "--location", type=_place, metavar="PLACE",
-        help="only bet at books that are known to take bets in this country or state, such as GB or US-NJ",
-    )  # fmt: skip
+    if of_table:
+        ask.add_argument(
+            "--location", type=_place, metavar="PLACE",
+            help="only bet at books that are known to take bets in this country or state, such as GB or US-NJ",
+        )  # fmt: skip
+        ask.add_argument("--stake", type=_positive, metavar="MONEY", help="price exchange levels for this stake")
     ask.add_argument(
         "--sharp", type=_sharp, metavar="A,B|A=3,B=1", help="reference books in order of preference, or with weights"
     )
@@ -253,11 +261,10 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         "--sharp)",
     )
     ask.add_argument("--commission", type=_rates, metavar="BOOK=RATE", help="share of winnings, 0.02 for 2 %%")
-    ask.add_argument("--stake", type=_positive, metavar="MONEY", help="price exchange levels for this stake")
     ask.add_argument("--include", **_SHARED["--include"])
 
 
-def _add_thresholds(parser: argparse.ArgumentParser) -> None:
+def _add_thresholds(parser: argparse.ArgumentParser, *, of_table: bool = True) -> None:
     least = parser.add_argument_group("thresholds")
     for name, default, text in (
         ("min-ev", 1.0, "minimum EV"),
@@ -266,6 +273,8 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
         ("max-hold", 2.0, "maximum hold of low-hold markets"),
         ("min-middle-ev", 0.0, "minimum EV of middles"),
     ):
+        if name == "max-ev" and not of_table:
+            continue
         note = "" if default is None else f" (default {default:g})"
         least.add_argument(f"--{name}", type=_number, default=default, metavar="PCT", help=f"{text}, percent{note}")
     least.add_argument(
@@ -556,6 +565,44 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the table as JSON")
 
 
+def _add_fills(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=fills_command.fills_command)
+    parser.add_argument("history", metavar="HISTORY", nargs="+", help=_HISTORY)
+    _add_shared(parser, "--columns")
+    parser.add_argument("--kind", choices=(*kind_words(), "all"), default="all", help="default: all")
+    orders = parser.add_argument_group("orders")
+    orders.add_argument(
+        "--stakes", type=_money, default=[10.0, 100.0, 1000.0], metavar="A,B",
+        help="amounts to take of each opportunity, in USD (default 10,100,1000)",
+    )  # fmt: skip
+    orders.add_argument(
+        "--delay", action="append", default=[], metavar="[BOOK=]S[-S]",
+        help="seconds until an order arrives, or the least and the most of them (default 0.2-1 at exchanges, 2-8 at "
+        "other books); repeat for others",
+    )  # fmt: skip
+    orders.add_argument(
+        "--legs", choices=("thinnest", "together"), default="thinnest",
+        help="send the leg with the least room first and the others for what it got (default), or all together",
+    )  # fmt: skip
+    orders.add_argument("--whole", action="store_true", help="orders are all or nothing")
+    orders.add_argument(
+        "--rest", type=_finite("a number of seconds"), default=0.0, metavar="S",
+        help="seconds for which what is left of an order rests, at exchanges (default 0)",
+    )  # fmt: skip
+    orders.add_argument("--rates", type=_rates, metavar="GBP=1.27", help="worth of other currencies in USD")
+    _add_question(parser, of_table=False)
+    _add_thresholds(parser, of_table=False)
+    parser.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
+    _add_processes(parser)
+    parser.add_argument(
+        "--by", type=_names, default=[], metavar="A,B",
+        help="also by sport, league, market_type, is_live, books: a CSV, or JSON with --format json",
+    )  # fmt: skip
+    parser.add_argument("--attempts", metavar="FILE", help="write every attempt to a .parquet, .ndjson or .jsonl file")
+    parser.add_argument("--orders", metavar="FILE", help="write every order to a .parquet, .ndjson or .jsonl file")
+    _add_format(parser, "json", "csv")
+
+
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=audit.calibrate_command)
     _add_history(parser, nargs="*")
@@ -808,6 +855,7 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "stakes": _add_stakes, "parlay": _add_parlay, "hedge": _add_hedge, "free-bet": _add_free_bet,
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,
+    "fills": _add_fills,
     "benchmark": _add_benchmark, "history": _add_history_import,
     "feeds": _add_feeds,
     "init": _add_init,

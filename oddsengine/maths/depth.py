@@ -18,7 +18,7 @@ on the liability. A commission on winnings applies to these odds as to any other
 """
 
 from collections.abc import Sequence
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats, Longs
 from oddsengine.maths.odds import charged
 
-_NO_PROFIT = 1e-12
+_CERTAIN = 1.0 - 1e-12  # what a unit of each outcome costs at most in an arbitrage
 _NO_FEE = 1e-9  # steps, by which a rounding error may exceed a multiple
 
 
@@ -194,24 +194,59 @@ def largest_arbitrage(
     n = len(ladders)
     rates = [_by_ladder("commissions", commissions, n), _by_ladder("fees", fees, n)]
     sides = [_best_first(ladder, c, f) for ladder, c, f in zip(ladders, *rates, strict=True)]
-    at, left = [0] * n, [units.copy() for _, units in sides]
-    stakes, payout, profit = [0.0] * n, 0.0, 0.0
+    bought = buy_together([list(zip(cost.tolist(), units.tolist(), strict=True)) for cost, units in sides], _CERTAIN)
+    return LargestArbitrage(tuple(bought.stakes), bought.units, bought.units - sum(bought.stakes))
+
+
+class Bought(NamedTuple):
+    """Equal payouts bought of several ladders."""
+
+    units: float  # of payout, of each
+    stakes: list[float]  # by ladder
+    limits: list[float]  # by ladder: what the dearest unit cost; 0 if nothing was bought
+
+
+def buy_together(ladders: Sequence[Sequence[tuple[float, float]]], worth: float, budget: float = inf) -> Bought:
+    """Buy the same payout of each ladder while the next units are worth what they cost.
+
+    Parameters
+    ----------
+    ladders
+        By outcome: cost of a unit of payout, and number of units, of each level, cheapest first.
+    worth
+        The most that a unit of each may cost together.
+    budget
+        The most that all may cost.
+
+    Examples
+    --------
+    >>> buy_together([[(0.45, 100.0), (0.5, 100.0)], [(0.52, 150.0)]], 1.0)
+    Bought(units=100.0, stakes=[45.0, 52.0], limits=[0.45, 0.52])
+    >>> buy_together([[(0.45, 100.0), (0.5, 100.0)], [(0.52, 150.0)]], 1.05, 133.5)
+    Bought(units=135.7843137254902, stakes=[62.8921568627451, 70.6078431372549], limits=[0.5, 0.52])
+    """
+    n = len(ladders)
+    at, left = [0] * n, [ladder[0][1] if ladder else 0.0 for ladder in ladders]
+    units, stakes, limits = 0.0, [0.0] * n, [0.0] * n
     while True:
-        for k in range(n):
-            while at[k] < left[k].size and left[k][at[k]] <= 0.0:
+        for k, ladder in enumerate(ladders):
+            while left[k] <= 0.0 and at[k] < len(ladder):
                 at[k] += 1
-        if any(at[k] >= left[k].size for k in range(n)):
+                left[k] = ladder[at[k]][1] if at[k] < len(ladder) else 0.0
+        if any(at[k] >= len(ladder) for k, ladder in enumerate(ladders)):
             break
-        costs = [float(sides[k][0][at[k]]) for k in range(n)]
-        if sum(costs) >= 1.0 - _NO_PROFIT:
+        costs = [ladder[at[k]][0] for k, ladder in enumerate(ladders)]
+        total = sum(costs)
+        if total > worth or budget <= 0.0:
             break
-        bought = min(float(left[k][at[k]]) for k in range(n))
-        for k in range(n):
-            left[k][at[k]] -= bought
-            stakes[k] += costs[k] * bought
-        payout += bought
-        profit += bought * (1.0 - sum(costs))
-    return LargestArbitrage(tuple(stakes), payout, profit)
+        bought = min(*left, budget / total)
+        budget = 0.0 if bought == budget / total else budget - bought * total
+        units += bought
+        for k, cost in enumerate(costs):
+            left[k] -= bought
+            stakes[k] += cost * bought
+            limits[k] = cost
+    return Bought(units, stakes, limits)
 
 
 def _best_first(levels: ArrayLike, commission: float, fee: float) -> tuple[Floats, Floats]:

@@ -1,0 +1,266 @@
+"""The report of `fills`: of what was shown, how much could be had, and what that was worth."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from oddsengine.backtesting.cells import weighted_mean
+from oddsengine.bounds import excerpt
+from oddsengine.columns import Floats
+from oddsengine.detection.kinds import KINDS
+from oddsengine.execution.attempts import Rules
+from oddsengine.tables.casts import TIME
+
+_OF_SCAN = (
+    "kind", "id", "event_id", "sport", "league", "home_team", "away_team", "market_type", "market_segment",
+    "player_name", "is_live", "event_start_time", "sportsbooks", "selections", "lines", "born_at",
+)  # fmt: skip
+FILLS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    **dict.fromkeys(_OF_SCAN[:10], pl.String),
+    "is_live": pl.Boolean,
+    "event_start_time": TIME,
+    "sportsbooks": pl.List(pl.String),
+    "selections": pl.List(pl.String),
+    "lines": pl.List(pl.Float64),
+    "born_at": TIME,
+    "shown": pl.Float64,  # percent: EV, profit, hold or expected value, when shown first
+    "stake": pl.Float64,
+    "bound": pl.String,  # `least` or `most`
+    "there": pl.Boolean,  # still there when the first order arrived; null: unknown, or nothing was ordered
+    "outcome": pl.String,  # one of `OUTCOMES`
+    "reason": pl.String,  # why the first leg that fell short did
+    "known_size": pl.Boolean,  # the sizes of all legs are known
+    "units": pl.List(pl.Float64),  # of payout, by leg
+    "costs": pl.List(pl.Float64),
+    "hedge_units": pl.List(pl.Float64),
+    "hedge_cost": pl.Float64,
+    "staked": pl.Float64,  # on everything
+    "held": pl.Float64,  # profit without hedges, what is open at its value at the close; null: that is unknown
+    "profit": pl.Float64,  # the same with hedges
+}
+"""Columns of `Fills.attempts`."""
+OUTCOMES = ("whole", "part", "hedged", "open", "none")
+ORDERS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "kind": pl.String,
+    "id": pl.String,
+    "event_id": pl.String,
+    "market_type": pl.String,
+    "market_segment": pl.String,
+    "player_name": pl.String,
+    "selection": pl.String,  # of the leg
+    "line": pl.Float64,
+    "stake": pl.Float64,  # of the opportunity
+    "bound": pl.String,
+    "leg": pl.Int64,
+    "is_hedge": pl.Boolean,
+    "sportsbook": pl.String,
+    "odds_id": pl.String,
+    "sent_at": TIME,
+    "arrives_at": TIME,
+    "rests_until": TIME,
+    "limit_odds": pl.Float64,  # before fees
+    "wanted": pl.Float64,  # units of payout
+    "units": pl.Float64,  # filled
+    "cost": pl.Float64,
+    "reason": pl.String,
+}
+"""Columns of `Fills.orders`."""
+Cell = Mapping[str, Any]
+_COVERS = ("arbitrage", "low_hold")  # one leg wins whatever happens
+_OPEN = 1e-6  # of the payout: less is not open
+
+_KEYS = ("kind", "stake", "sport", "league", "market_type", "is_live", "books")
+
+
+def result_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Attempts in `FILLS_SCHEMA`, from what they got and the columns of the scan."""
+    lists = ("units", "hedge_units", "closing_probability", "costs")
+    most_legs = int(rows["units"].list.len().max() or 0)  # type: ignore[arg-type]
+    units, hedges, close, paid = (_by_leg(rows[name], most_legs) for name in lists)
+    costs, hedge_cost = np.nansum(paid, axis=1), rows["hedge_cost"].to_numpy()
+    kinds = rows["kind"]
+    covers, both = kinds.is_in(_COVERS).to_numpy(), units + hedges
+    least, most = (np.nan_to_num(end.reduce(both, axis=1, initial=nan)) for end in (np.fmin, np.fmax))
+    is_open = (kinds != "ev").to_numpy() & (most - least > _OPEN * most)
+    short = (rows["is_short"] | rows["reason"].is_not_null()).to_numpy()
+    outcome = np.select(
+        [costs == 0.0, is_open, hedge_cost > 0.0, short], ["none", "open", "hedged", "part"], default="whole"
+    )  # fmt: skip
+    columns = rows.with_columns(
+        shown="first",
+        outcome=pl.Series(outcome, dtype=pl.String),
+        staked=pl.Series(costs + hedge_cost),
+        held=pl.Series(_value(units, close, covers) - costs, nan_to_null=True),
+        profit=pl.Series(_value(both, close, covers) - costs - hedge_cost, nan_to_null=True),
+    )
+    return columns.select(pl.col(name).cast(dtype) for name, dtype in FILLS_SCHEMA.items())
+
+
+def _by_leg(lists: pl.Series, most_legs: int) -> Floats:
+    """Lists of numbers as rows of an array, nan beyond."""
+    sizes = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
+    out = np.full((lists.len(), most_legs), nan)
+    flat = lists.explode(empty_as_null=False, keep_nulls=False)
+    out[np.arange(out.shape[1]) < sizes[:, None]] = flat.to_numpy()
+    return out
+
+
+def _value(units: Floats, close: Floats, covers: Any) -> Floats:
+    """What units of payout are worth: of legs of which one wins, what all have is certain; nan if it is unknown."""
+    every = np.where(np.isnan(units), np.inf, units).min(axis=1, initial=np.inf)
+    certain = np.where(covers & np.isfinite(every), every, 0.0)
+    more = np.where(np.isnan(units), 0.0, units - certain[:, None])
+    worth = np.where(more > _OPEN * np.maximum(certain, 1.0)[:, None], more * close, 0.0)
+    return np.asarray(certain + worth.sum(axis=1))
+
+
+TABLE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "bound": pl.String,
+    "n": pl.Int64,  # opportunities shown
+    "events": pl.Int64,
+    "there": pl.Float64,  # percent of those of which it is known; null if it is of none
+    **dict.fromkeys(OUTCOMES, pl.Float64),  # percent
+    "shown": pl.Float64,  # percent, on average
+    "staked": pl.Float64,
+    "valued": pl.Float64,  # percent of what was staked whose worth is known
+    "worth": pl.Float64,  # percent of that, with hedges
+    "worth_se": pl.Float64,  # clustered by event
+    "held": pl.Float64,  # the same without hedges, what is open held to the close
+    "held_se": pl.Float64,
+    "unknown_size": pl.Float64,  # percent with a leg whose size is not known
+}
+"""Columns of `Fills.table`, after those of `by`."""
+
+
+@dataclass(frozen=True)
+class Fills:
+    """How much could be had of the opportunities of a history.
+
+    Attributes
+    ----------
+    attempts
+        `FILLS_SCHEMA`: a row for each opportunity, stake and bound.
+    orders
+        `ORDERS_SCHEMA`, if they were kept.
+    rules
+        How opportunities were attempted.
+    """
+
+    attempts: pl.DataFrame
+    orders: pl.DataFrame | None
+    rules: Rules
+    view: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def table(self, by: Sequence[str] = ("kind", "stake")) -> pl.DataFrame:
+        """Shares, shown and worth, by some of kind, stake, sport, league, market_type, is_live and books.
+
+        `books` are those of the legs. There are two rows of each, one by bound; in `TABLE_SCHEMA` after the columns
+        of `by`.
+        """
+        by = checked_by(by)
+        rows = self.attempts.with_columns(books=pl.col("sportsbooks").list.sort().list.join(", "))
+        schema = {name: rows.schema[name] for name in by} | TABLE_SCHEMA
+        parts = rows.partition_by([*by, "bound"], as_dict=True, maintain_order=True)
+        cells = [dict(zip([*by, "bound"], key, strict=True)) | _cell(part) for key, part in parts.items()]
+        order = [pl.col("kind").cast(pl.Enum(list(KINDS))) if name == "kind" else pl.col(name) for name in by]
+        return pl.DataFrame(cells, schema).sort(*order, "bound")
+
+    def lines(self) -> list[str]:
+        """What could be had, in sentences: one for each kind and stake."""
+        return [_sentence(*pair) for pairs in self._pairs().values() for pair in pairs]
+
+    def __str__(self) -> str:
+        """What could be had: a table for each kind."""
+        parts = [_text(pairs) for pairs in self._pairs().values()]
+        return "\n\n".join(parts) if parts else "nothing was shown"
+
+    def _pairs(self) -> dict[str, list[tuple[Cell, Cell]]]:
+        """The figures by kind: of each stake at least and at most."""
+        out: dict[str, list[tuple[Cell, Cell]]] = {}
+        rows = self.table().sort(pl.col("kind").cast(pl.Enum(list(KINDS))), "stake", "bound").to_dicts()
+        for least, most in zip(rows[::2], rows[1::2], strict=True):
+            out.setdefault(least["kind"], []).append((least, most))
+        return out
+
+
+def checked_by(by: Sequence[str]) -> list[str]:
+    """Validate by what a table is grouped."""
+    names = [by] if isinstance(by, str) else list(by)
+    if wrong := [name for name in names if name not in _KEYS]:
+        raise ValueError(f"by must be of {', '.join(_KEYS)}, got {excerpt(wrong[0])}")
+    return names
+
+
+def _cell(part: pl.DataFrame) -> dict[str, Any]:
+    """The figures of some attempts of one bound."""
+    n = part.height
+    counts = dict(part["outcome"].value_counts().iter_rows())
+    out: dict[str, Any] = {name: 100.0 * counts.get(name, 0) / n for name in OUTCOMES}
+    there = part["there"].drop_nulls()
+    staked = float(part["staked"].sum())
+    out |= {
+        "n": n, "events": part["event_id"].n_unique(), "shown": part["shown"].mean(), "staked": staked,
+        "there": 100.0 * float(there.mean()) if there.len() else None,  # type: ignore[arg-type]
+        "unknown_size": 100.0 * float((~part["known_size"]).mean()),  # type: ignore[arg-type]
+    }  # fmt: skip
+    bought = part.filter(pl.col("staked") > 0.0)
+    for name, figure in (("worth", "profit"), ("held", "held")):
+        cost = "staked" if name == "worth" else pl.col("costs").list.sum()
+        known = bought.drop_nulls(figure).with_columns(_cost=cost)
+        if known.is_empty():
+            continue
+        money, game = known["_cost"].to_numpy(), np.unique(known["event_id"].to_numpy(), return_inverse=True)[1]
+        mean, error = weighted_mean(known[figure].to_numpy() / money, money, game)
+        out |= {name: 100.0 * mean, f"{name}_se": None if isnan(error) else 100.0 * error}
+        if name == "worth":
+            out["valued"] = 100.0 * float(money.sum()) / staked
+    return out
+
+
+def _sentence(least: Cell, most: Cell) -> str:
+    title = KINDS[least["kind"]].title
+    had = f"{_range(least, most, 'whole')} of 100 could be had for ${least['stake']:g}"
+    rest = [
+        f"{_range(least, most, name)} {words}"
+        for name, words in (("part", "in part"), ("hedged", "with a hedge"), ("open", "left open"))
+        if least[name] or most[name]
+    ]
+    shown = f"{title}: {least['n']:,} shown at {least['shown']:.2f} % on average"
+    return f"{shown}; {had}" + (f" ({', '.join(rest)})" if rest else "") + f"; worth {_worth(least, most)}"
+
+
+_COLUMNS = {"there": "still there", "whole": "in whole", "part": "in part", "hedged": "hedged", "open": "left open"}
+
+
+def _text(pairs: Sequence[tuple[Cell, Cell]]) -> str:
+    first = pairs[0][0]
+    title = f"{KINDS[first['kind']].title}: {first['n']:,} shown, at {first['shown']:.2f} % on average. Of 100:"
+    lines = [("stake", *_COLUMNS.values(), "worth")]
+    for least, most in pairs:
+        shares = (_range(least, most, name) for name in _COLUMNS)
+        lines.append((f"${least['stake']:g}", *shares, _worth(least, most)))
+    wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = [
+        "  ".join([*(text.rjust(width) for text, width in zip(line[:-1], wide, strict=False)), line[-1]])
+        for line in lines
+    ]
+    return "\n".join([title, *rows])
+
+
+def _worth(least: Cell, most: Cell) -> str:
+    """What was had is worth, in percent of what was staked."""
+    known = [
+        f"{cell['worth']:.2f}" + ("" if cell["worth_se"] is None else f" ±{cell['worth_se']:.2f}") + " %"
+        for cell in (least, most)
+        if cell["worth"] is not None
+    ]
+    return " to ".join(dict.fromkeys(known)) or "unknown"
+
+
+def _range(least: Cell, most: Cell, name: str) -> str:
+    ends = sorted(cell[name] for cell in (least, most) if cell[name] is not None)
+    return " to ".join(dict.fromkeys(f"{end:.0f}" for end in ends)) or "unknown"

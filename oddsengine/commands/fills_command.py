@@ -1,0 +1,69 @@
+"""The command `fills`: how much of what a history shows could be had."""
+
+import argparse
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from oddsengine.backtesting.fill_report import checked_by
+from oddsengine.backtesting.history_fills import fills
+from oddsengine.bounds import excerpt
+from oddsengine.commands.audit import fair_file
+from oddsengine.commands.output import echo
+from oddsengine.commands.report import csv_text, records, some_kinds
+from oddsengine.feeds.price_files import read_odds
+from oddsengine.tables.files import write_table
+
+_TABLES = (".csv", ".parquet", ".ndjson", ".jsonl")
+
+
+def fills_command(arguments: argparse.Namespace) -> None:
+    for option in ("attempts", "orders"):
+        path = getattr(arguments, option)
+        if path is not None and not path.endswith(_TABLES[1:]):
+            raise ValueError(f"--{option} takes a .parquet, .ndjson or .jsonl file, got {excerpt(path)}")
+    by = checked_by([*dict.fromkeys(("kind", "stake", *arguments.by))])
+    history = arguments.history
+    if arguments.columns:
+        history = [read_odds(path, columns=arguments.columns) for path in history]
+    result = fills(
+        history, stakes=arguments.stakes, delays=_delays(arguments.delay), legs=arguments.legs, whole=arguments.whole,
+        rest_s=arguments.rest, rates=arguments.rates, fair=fair_file(arguments.fair),
+        orders=arguments.orders is not None, processes=arguments.processes, progress=True,
+        kinds=[kind.name for kind in some_kinds(arguments.kind)], books=arguments.books, sharp=arguments.sharp,
+        method=arguments.method, commission=arguments.commission, include=arguments.include,
+        min_ev=arguments.min_ev, min_profit=arguments.min_profit, max_hold=arguments.max_hold,
+        min_size=arguments.min_size, min_middle_ev=arguments.min_middle_ev,
+    )  # fmt: skip
+    if arguments.attempts is not None:
+        write_table(result.attempts, arguments.attempts)
+    if result.orders is not None:
+        write_table(result.orders, arguments.orders)
+    if arguments.format == "table" and len(by) == 2:
+        echo(f"{result}\n")
+        return
+    table = result.table(by)
+    if arguments.format == "json":
+        echo(json.dumps({"by": by, "groups": records(table)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        echo(csv_text(records(table), table.columns))
+
+
+def _delays(given: Iterable[str]) -> Any:
+    """Delays by book of texts such as ``kalshi=0.2-1``; one without a book is that of all books."""
+    delays: dict[str, Any] = {}
+    for text in given:
+        book, equals, value = text.rpartition("=")
+        ends = value.split("-")
+        try:
+            seconds = tuple(map(float, ends))
+        except ValueError:
+            seconds = ()
+        if len(seconds) not in (1, 2) or (equals and not book):
+            raise ValueError(f"--delay takes seconds, such as kalshi=0.5 or kalshi=0.2-1, got {excerpt(text)}")
+        delays[book] = seconds[0] if len(seconds) == 1 else seconds
+    if "" not in delays:
+        return delays or None
+    if len(delays) > 1:
+        raise ValueError("--delay takes either the seconds of all books or those of some, got both")
+    return delays[""]

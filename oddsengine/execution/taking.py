@@ -1,0 +1,127 @@
+"""Orders that take what is there: how much of a ladder one gets, and what we took and is not there twice.
+
+**Liquidity is used once.** What we took of a level stays taken while the venue shows that level, until it shows more
+than before: of a level that shrinks, what is left may be what we took, and what is added is new.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from oddsengine.execution.ladders import Ladder, Level
+from oddsengine.maths.depth import rounded_fee
+
+_SAME = 1.0 + 1e-9
+
+
+class Fill(NamedTuple):
+    """What an order got."""
+
+    units: float = 0.0  # of payout
+    cost: float = 0.0  # with the fee
+    levels: tuple[tuple[float, float], ...] = ()  # odds and units
+    reason: str = ""  # why it got nothing, or less than it wanted
+
+
+NOTHING = Fill()
+
+
+def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *, whole: bool = False) -> Fill:
+    """Fill an order for some units of payout from what is left of a ladder.
+
+    Parameters
+    ----------
+    ladder
+        The price; it has the venue's rules.
+    levels
+        What is left of its levels, cheapest first.
+    units
+        Units wanted. Stakes are rounded down to the venue's steps.
+    limit
+        The most that a unit may cost.
+    whole
+        Whether the order is all or nothing.
+    """
+    fits = [level for level in levels if level.cost <= limit * _SAME]
+    if not fits:
+        return Fill(reason="price moved" if levels else "taken")
+    step = ladder.step / fits[0].price
+    wanted = _whole(units, step)
+    got = _whole(min(sum(level.units for level in fits), wanted), step)
+    if got <= 0.0:
+        return Fill(reason="too small")
+    if whole and got < wanted:
+        return Fill(reason="not in whole")
+    parts = list(cheapest(fits, got))
+    if sum(some * level.price for level, some in parts) < ladder.least * (1.0 - 1e-9):
+        return Fill(reason="too small")
+    taken = tuple((level.odds, some) for level, some in parts)
+    return Fill(got, cost_of(ladder, parts), taken, "" if got >= wanted else "not enough")
+
+
+def cheapest(levels: Iterable[Level], units: float) -> Iterator[tuple[Level, float]]:
+    """The levels that some units come from, and how many of each."""
+    for level in levels:
+        some = min(level.units, units)
+        if some <= 0.0:
+            return
+        yield level, some
+        units -= some
+
+
+def cost_of(ladder: Ladder, parts: Iterable[tuple[Level, float]]) -> float:
+    """What some units of some levels cost in one order, with its fee."""
+    stake = fee = 0.0
+    for level, some in parts:
+        stake += some * level.price
+        fee += some * level.fee
+    return stake + (float(rounded_fee(fee, ladder.fee_step)) if fee > 0.0 else 0.0)
+
+
+def _whole(units: float, step: float) -> float:
+    return units if step <= 0.0 else (units / step + 1e-9) // 1.0 * step
+
+
+class Taken:
+    """What we took and is not there any more, by price and level, now and before the current step."""
+
+    def __init__(self) -> None:
+        self._now: dict[int, dict[float, float]] = {}  # units by odds
+        self._before: dict[int, dict[float, float]] = {}  # of prices that changed in this step
+
+    @property
+    def rows(self) -> Iterable[int]:
+        """Prices of which we took something."""
+        return self._now
+
+    def left(self, ladder: Ladder, *, before: bool = False) -> Sequence[Level]:
+        """What is left of a ladder, cheapest first; `before`: of one that was there before this step."""
+        used = self._before.get(ladder.row) if before else None
+        if used is None:
+            used = self._now.get(ladder.row)
+        if not used:
+            return ladder.levels
+        some = [level._replace(units=level.units - used.get(level.odds, 0.0)) for level in ladder.levels]
+        return [level for level in some if level.units > 1e-9]
+
+    def take(self, row: int, levels: Iterable[tuple[float, float]]) -> None:
+        """We took some units of some levels."""
+        for odds, units in levels:
+            for of in (self._now.setdefault(row, {}), self._before.get(row, {})):
+                of[odds] = of.get(odds, 0.0) + units
+
+    def observe(self, row: int, ladder: Ladder | None) -> None:
+        """The venue shows another ladder, or none."""
+        used = self._now.get(row)
+        if used is None:
+            return
+        self._before[row] = used
+        shown = {level.odds: level.units for level in ladder.levels} if ladder else {}
+        still = {odds: min(units, shown[odds]) for odds, units in used.items() if odds in shown}
+        if still:
+            self._now[row] = still
+        else:
+            del self._now[row]
+
+    def passed(self) -> None:
+        """The step is over."""
+        self._before.clear()
