@@ -131,7 +131,7 @@ class Exchanges:
 
     def _read(self, now: float) -> None:
         delay = self._rng.uniform(*_DELAY, self._screens.offsets.size - 1)[self._screens.screen[self._first]]
-        self._seen = np.maximum(self._seen, now - delay)
+        self._seen = np.maximum(self._seen, np.round(now - delay, 3))  # quotes have milliseconds
         for at, (market, seen) in enumerate(zip(self._open, self._seen.tolist(), strict=True)):
             if market is not None:
                 self._show(at, market.reading(round(seen * SECOND)), now)

@@ -21,7 +21,7 @@ from oddsengine.simulate.order_books import CONTRACT, Intent, Kind
 from oddsengine.simulate.simulated_venues import Venue
 
 SECOND = 1_000_000
-POSTERS, TAKERS, SHARPS = 0.06, 0.05, 0.2
+POSTERS, TAKERS, SHARPS = 0.1, 0.06, 0.12
 """Arrivals per second in one market before the start, each multiplied by `Venue.busy`."""
 IN_PLAY = 2.5
 """Multiplier of all rates in play."""
@@ -32,7 +32,7 @@ _OPINION = 0.002  # standard deviation of a maker's opinion, as a probability
 _HALF_SPREAD = (0.004, 0.014)  # least and most between a maker's opinion and its best bid
 _MOVED = 0.003  # by how much the fair probability moves before makers post anew
 _LEVELS, _APART = 4, 0.01  # of a maker
-_GENEROUS, _ABOVE = 0.15, 0.02  # share of posters who bid more than fair, and by how much on average
+_GENEROUS, _ABOVE = 0.2, 0.025  # share of posters who bid more than fair, and by how much on average
 _LEAST_BELOW, _BELOW = 0.005, 0.03  # by how much the others bid less
 _STAYS = 45.0  # s until a poster cancels, on average
 _BEYOND = 0.03  # what takers pay beyond the fair price, at most
