@@ -11,10 +11,20 @@ arbitrages), `scoreboards` (scores as reported by books), `world` (time).
 """
 
 from oddsengine.simulate.hazards import HAZARDS, Phantom
-from oddsengine.simulate.order_fills import Order, OrderFill
+from oddsengine.simulate.order_fills import SimulatedFill, SimulatedOrder
 from oddsengine.simulate.simulated_games import Chances
 from oddsengine.simulate.simulated_labels import Place
 from oddsengine.simulate.surebets import TrueArbitrage
 from oddsengine.simulate.world import FeedBatch, World
 
-__all__ = ["HAZARDS", "Chances", "FeedBatch", "Order", "OrderFill", "Phantom", "Place", "TrueArbitrage", "World"]
+__all__ = [
+    "HAZARDS",
+    "Chances",
+    "FeedBatch",
+    "Phantom",
+    "Place",
+    "SimulatedFill",
+    "SimulatedOrder",
+    "TrueArbitrage",
+    "World",
+]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine.columns import SECOND, Bools, Floats, Longs
-from oddsengine.simulate.order_books import CONTRACT, Intent, Kind, OrderBook
+from oddsengine.simulate.order_books import CONTRACT, Action, Intent, MatchingEngine
 from oddsengine.simulate.screens import Displayed, Screens
 from oddsengine.simulate.simulated_books import Opinions, SimulatedBook
 from oddsengine.simulate.simulated_games import LIVE, SimulatedGames
@@ -29,7 +29,7 @@ MarketKey = tuple[int, int, int, int]  # book, event, ladder, quarters
 Ladder = list[tuple[int, int]]  # price and size of levels
 
 
-class Market:
+class TradedMarket:
     """One market of an exchange: its traders, its order book, and all that has happened in it."""
 
     def __init__(self, venue: Venue, rng: np.random.Generator) -> None:
@@ -37,7 +37,7 @@ class Market:
         self.bet_delay = int(rng.integers(venue.bet_delay[0], venue.bet_delay[1] + 1))  # s, in play
         self.intents: list[Intent] = []
         self.traders = Traders(venue, rng)
-        self._book = OrderBook(venue.ticks)
+        self._book = MatchingEngine(venue.ticks)
         self._next = 0  # of the intents: the first that the book has not seen
 
     def reading(self, at: int) -> list[Ladder]:
@@ -49,10 +49,10 @@ class Market:
         return [book.offers(0, _LEVELS), book.offers(1, _LEVELS)]
 
     def open(self, at: int) -> None:
-        self.intents.append(Intent(at, Kind.OPEN))
+        self.intents.append(Intent(at, Action.OPEN))
 
     def close(self, at: int) -> None:
-        self.intents.append(Intent(at, Kind.CLOSE))
+        self.intents.append(Intent(at, Action.CLOSE))
         self.traders.leave()
 
 
@@ -86,12 +86,12 @@ class Exchanges:
         self.traded[self._rows] = True
         self._screens, self._games, self._stream = screens, games, stream
         self._rng = np.random.default_rng(stream)
-        self.markets: dict[MarketKey, Market] = {}
+        self.markets: dict[MarketKey, TradedMarket] = {}
         self.live_from: dict[int, int] = {}  # microseconds of world time, by event
         n = self._first.size
         closed = np.zeros(n, bool)
         self._view = _View(np.zeros(n, np.int64), closed, closed, np.full(n, 0.5))
-        self._open: list[Market | None] = [None] * n
+        self._open: list[TradedMarket | None] = [None] * n
         self._time = 0
         self._ladders: list[Ladder] = [[] for _ in range(2 * n)]  # as last read, by row
         self._seen = np.full(n, -np.inf)
@@ -152,7 +152,7 @@ class Exchanges:
             self._show(at, [[], []], self._time / SECOND)
         for at, key in keys.items():
             if key not in self.markets:
-                self.markets[key] = Market(self._venues[key[0]], self._random(key))
+                self.markets[key] = TradedMarket(self._venues[key[0]], self._random(key))
             self.markets[key].open(self._time)
             self._open[at] = self.markets[key]
 
@@ -213,7 +213,7 @@ class Exchanges:
                 quote.update(_depth(self._ladders[at], market, live=quote["is_live"]))
 
 
-def _depth(ladder: Ladder, market: Market, *, live: bool) -> Row:
+def _depth(ladder: Ladder, market: TradedMarket, *, live: bool) -> Row:
     ticks = market.venue.ticks
     levels = [
         {"odds_decimal": ticks / price, "stake": price * size / (ticks * CONTRACT)} for price, size in ladder

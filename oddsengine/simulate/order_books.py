@@ -16,7 +16,7 @@ CONTRACT = 1_000_000
 """Units of size of a contract."""
 
 
-class Kind(IntEnum):
+class Action(IntEnum):
     """What a trader wants: an order that rests, one that does not, or to cancel; or that the market opens or closes."""
 
     LIMIT, TAKE, CANCEL, OPEN, CLOSE = range(5)
@@ -26,7 +26,7 @@ class Intent(NamedTuple):
     """One action at an exact time, in microseconds. It never depends on what became of others."""
 
     at: int
-    kind: Kind
+    kind: Action
     number: int = 0  # of the order
     outcome: int = 0  # 0 or 1
     price: int = 0  # ticks: the most that a contract may cost
@@ -43,12 +43,12 @@ class Traded(NamedTuple):
 _NOTHING = Traded()
 
 
-class OrderBook:
+class MatchingEngine:
     """The resting orders of one market. It is closed at first, and takes no orders while it is.
 
     Examples
     --------
-    >>> book = OrderBook()
+    >>> book = MatchingEngine()
     >>> book.open()
     >>> book.bid(1, outcome=1, price=40, size=5 * CONTRACT)
     >>> book.bid(2, outcome=0, price=62, size=8 * CONTRACT)
@@ -67,14 +67,14 @@ class OrderBook:
     def apply(self, intent: Intent) -> None:
         """Do what an intent says."""
         _, kind, number, outcome, price, size = intent
-        if kind == Kind.CANCEL:
+        if kind == Action.CANCEL:
             self.cancel(number)
-        elif kind == Kind.OPEN:
+        elif kind == Action.OPEN:
             self.open()
-        elif kind == Kind.CLOSE:
+        elif kind == Action.CLOSE:
             self.close()
         else:
-            self.bid(number, outcome, price, size, rests=kind == Kind.LIMIT)
+            self.bid(number, outcome, price, size, rests=kind == Action.LIMIT)
 
     def open(self) -> None:
         """Take orders from now on."""

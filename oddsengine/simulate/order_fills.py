@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import SECOND
-from oddsengine.simulate.exchanges import Exchanges, Market, MarketKey
-from oddsengine.simulate.order_books import CONTRACT, OrderBook
+from oddsengine.simulate.exchanges import Exchanges, MarketKey, TradedMarket
+from oddsengine.simulate.order_books import CONTRACT, MatchingEngine
 from oddsengine.simulate.simulated_labels import AWAY, Place
 from oddsengine.simulate.simulated_leagues import MONEYLINE
 
@@ -23,7 +23,7 @@ _WHOLE = 1e-6  # a number of contracts that is this close to a whole one is whol
 _ROUNDING = 1e-9  # of prices, in ticks
 
 
-class Order(NamedTuple):
+class SimulatedOrder(NamedTuple):
     """An order of ours for contracts that pay 1 if the selection wins.
 
     `odds` are the lowest that it accepts, before fees. With `until` None, what is not filled on arrival is cancelled;
@@ -33,7 +33,7 @@ class Order(NamedTuple):
     --------
     >>> from datetime import UTC, datetime
     >>> sent = datetime(2026, 2, 7, 18, tzinfo=UTC)
-    >>> Order("kalshi", "e1", "moneyline", "Boston Celtics", None, sent, odds=1.9, contracts=100).all_or_nothing
+    >>> SimulatedOrder("kalshi", "e1", "moneyline", "Celtics", None, sent, odds=1.9, contracts=100).all_or_nothing
     False
     """
 
@@ -49,7 +49,7 @@ class Order(NamedTuple):
     until: datetime | None = None
 
 
-class OrderFill(NamedTuple):
+class SimulatedFill(NamedTuple):
     """What became of an order: the contracts that were filled, their cost before fees, and when it arrived."""
 
     contracts: float
@@ -79,7 +79,7 @@ class Truth(NamedTuple):
     now: datetime
 
 
-def fill(orders: Iterable[Order], truth: Truth) -> list[OrderFill]:
+def fill(orders: Iterable[SimulatedOrder], truth: Truth) -> list[SimulatedFill]:
     """Return what would have been filled of some orders, in their order."""
     received: dict[MarketKey, list[tuple[int, Arrival]]] = {}
     count = 0
@@ -89,15 +89,15 @@ def fill(orders: Iterable[Order], truth: Truth) -> list[OrderFill]:
         except ValueError as error:
             raise ValueError(f"order {count}: {error}") from None
         received.setdefault(key, []).append((count - 1, arrival))
-    fills: dict[int, OrderFill] = {}
+    fills: dict[int, SimulatedFill] = {}
     for key, ours in received.items():
         done = replay(truth.exchanges.markets[key], [arrival for _, arrival in ours])
         for (number, arrival), (contracts, cost) in zip(ours, done, strict=True):
-            fills[number] = OrderFill(contracts, cost, truth.start + arrival.at * _MICROSECOND)
+            fills[number] = SimulatedFill(contracts, cost, truth.start + arrival.at * _MICROSECOND)
     return [fills[number] for number in range(count)]
 
 
-def receive(order: Order, truth: Truth) -> tuple[MarketKey, Arrival]:
+def receive(order: SimulatedOrder, truth: Truth) -> tuple[MarketKey, Arrival]:
     """Return the market to which an order goes, and how it arrives there."""
     check_order(order)
     exchanges = truth.exchanges
@@ -122,7 +122,7 @@ def receive(order: Order, truth: Truth) -> tuple[MarketKey, Arrival]:
     return key, Arrival(at, outcome, price, size, order.all_or_nothing, until)
 
 
-def check_order(order: Order) -> None:
+def check_order(order: SimulatedOrder) -> None:
     """Raise if an order cannot be sent."""
     check_number("odds", order.odds, above=1.0)
     check_number("contracts", order.contracts, above=0.0, most=_MOST)
@@ -159,12 +159,12 @@ def share_of(seed: int, book: str, place: Place, sent: int) -> float:
     return int.from_bytes(digest, "little") / 2.0**64
 
 
-def replay(market: Market, arrivals: Sequence[Arrival]) -> list[tuple[float, float]]:
+def replay(market: TradedMarket, arrivals: Sequence[Arrival]) -> list[tuple[float, float]]:
     """Return the contracts and the cost of each of our orders in one market, all of them in it together.
 
     What others do comes before what we do at the same microsecond.
     """
-    book = OrderBook(market.venue.ticks)
+    book = MatchingEngine(market.venue.ticks)
     intents = iter(market.intents)
     intent = next(intents, None)
     for at, number, is_new in _actions(arrivals):

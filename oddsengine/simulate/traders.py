@@ -17,7 +17,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from oddsengine.simulate.order_books import CONTRACT, Intent, Kind
+from oddsengine.simulate.order_books import CONTRACT, Action, Intent
 from oddsengine.simulate.simulated_venues import Venue
 
 SECOND = 1_000_000
@@ -85,36 +85,36 @@ class Traders:
         for _ in range(takers):
             at, outcome = self._time(begin, end), int(self._uniform() < 0.5)
             price = min(ceil((_of(prob, outcome) + _BEYOND) * self._ticks), self._ticks - 1)
-            self._add(intents, at, Kind.TAKE, outcome, price, _LEAST_TAKEN)
+            self._add(intents, at, Action.TAKE, outcome, price, _LEAST_TAKEN)
         for _ in range(sharps):
             at = self._time(begin, end)
             for outcome in (0, 1):
                 price = floor((_of(prob, outcome) - _EDGE) * self._ticks)
-                self._add(intents, at, Kind.TAKE, outcome, price, _LEAST_SHARP)
+                self._add(intents, at, Action.TAKE, outcome, price, _LEAST_SHARP)
         while self._leaving and self._leaving[0][0] <= end:
-            intents.append(Intent(self._leaving[0][0], Kind.CANCEL, heappop(self._leaving)[1]))
+            intents.append(Intent(self._leaving[0][0], Action.CANCEL, heappop(self._leaving)[1]))
         intents.sort(key=_AT)  # stable: a maker cancels before it posts anew
         return intents
 
     def _renew(self, maker: int, at: int, prob: float, intents: list[Intent]) -> None:
-        intents += [Intent(at, Kind.CANCEL, number) for number in self._orders[maker]]
+        intents += [Intent(at, Action.CANCEL, number) for number in self._orders[maker]]
         self._orders[maker] = []
         for outcome, opinion in enumerate((self._opinion[maker], -self._opinion[maker])):
             best = _of(prob, outcome) + opinion - self._half[maker]
             for level in range(_LEVELS):
                 price = floor((best - level * _APART) * self._ticks)
-                number = self._add(intents, at, Kind.LIMIT, outcome, price, _LEAST_POSTED)
+                number = self._add(intents, at, Action.LIMIT, outcome, price, _LEAST_POSTED)
                 self._orders[maker] += [number] if number else []
 
     def _post(self, at: int, prob: float, intents: list[Intent]) -> None:
         outcome, generous = int(self._uniform() < 0.5), self._uniform() < _GENEROUS
         far = -log(1.0 - self._uniform())
         price = _of(prob, outcome) + (_ABOVE * far if generous else -_LEAST_BELOW - _BELOW * far)
-        number = self._add(intents, at, Kind.LIMIT, outcome, round(price * self._ticks), _LEAST_TAKEN)
+        number = self._add(intents, at, Action.LIMIT, outcome, round(price * self._ticks), _LEAST_TAKEN)
         if number:
             heappush(self._leaving, (at + self._wait(_STAYS), number))
 
-    def _add(self, intents: list[Intent], at: int, kind: Kind, outcome: int, price: int, least: float) -> int:
+    def _add(self, intents: list[Intent], at: int, kind: Action, outcome: int, price: int, least: float) -> int:
         """Add an order for a random amount of money; returns its number, 0 if there is no such price."""
         dollars = min(least * (1.0 - self._uniform()) ** (-1.0 / _TAIL), _MOST)
         if not 0 < price < self._ticks:

@@ -14,7 +14,7 @@ from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
 from oddsengine.simulate.exchanges import Exchanges
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
-from oddsengine.simulate.order_fills import Order, OrderFill, Truth, fill
+from oddsengine.simulate.order_fills import SimulatedFill, SimulatedOrder, Truth, fill
 from oddsengine.simulate.scoreboards import Scoreboards
 from oddsengine.simulate.screens import Displayed, Screens
 from oddsengine.simulate.simulated_books import DEFAULT_BOOKS, Habits, Opinions, american, simulated_book
@@ -444,7 +444,7 @@ class World:
         """
         return {} if self._exchanges is None else dict(self._exchanges.delays)
 
-    def filled(self, orders: Iterable[Order]) -> list[OrderFill]:
+    def filled(self, orders: Iterable[SimulatedOrder]) -> list[SimulatedFill]:
         """Return what would have been filled of some orders at exchanges of a world with `traders`, in their order.
 
         All of them together: what one takes, another cannot have. A price that has been taken once is gone for all
