@@ -118,7 +118,10 @@ def receive(order: SimulatedOrder, truth: Truth) -> tuple[MarketKey, Arrival]:
     at = sent + round((least + share * (most - least) + waits) * SECOND)
     until = None if order.until is None else (order.until - truth.start) // _MICROSECOND
     outcome = int(place.side == AWAY) if place.ladder == MONEYLINE else place.side
-    price, size = limit_price(order.odds, market.venue.ticks), units(order.contracts, whole=market.venue.whole)
+    price, size = (
+        limit_price(order.odds, market.venue.ticks),
+        units(order.contracts, order.book, whole=market.venue.whole),
+    )
     return key, Arrival(at, outcome, price, size, order.all_or_nothing, until)
 
 
@@ -146,10 +149,10 @@ def limit_price(odds: float, ticks: int) -> int:
     return floor(ticks / odds + _ROUNDING)
 
 
-def units(contracts: float, *, whole: bool) -> int:
-    """Return the size of an order in units; an error if the venue sells whole contracts only, and these are not."""
+def units(contracts: float, book: str, *, whole: bool) -> int:
+    """Return the size of an order in units; an error if the book sells whole contracts only, and these are not."""
     if whole and (abs(contracts - round(contracts)) > _WHOLE or round(contracts) < 1):
-        raise ValueError(f"contracts must be a whole number at this book, got {contracts!r}")
+        raise ValueError(f"contracts must be a whole number at {book}, got {contracts!r}")
     return round(contracts) * CONTRACT if whole else max(1, round(contracts * CONTRACT))
 
 

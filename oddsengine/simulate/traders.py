@@ -4,7 +4,8 @@ All of them trade around a fair probability, what their exchange believes of the
 the orders of others, so the same intents can be played again beside further orders:
 
 - **makers** post bids for both outcomes on several levels, around their own opinion. When the fair probability moves
-  they take some seconds to cancel all and post anew, and they do so now and then anyway;
+  they take some seconds to cancel all and post anew, and they do so now and then anyway. At times all of a market lean
+  to one side for some seconds, as if others' orders had moved them;
 - **posters** leave one order, mostly at a worse price than the fair one and sometimes at a better one, and cancel it
   later;
 - **takers** take what there is, a few cents beyond the fair price;
@@ -17,22 +18,25 @@ from operator import attrgetter
 
 import numpy as np
 
+from oddsengine.columns import EARLIEST, SECOND
 from oddsengine.simulate.order_books import CONTRACT, Action, Intent
 from oddsengine.simulate.simulated_venues import Venue
 
-SECOND = 1_000_000
 POSTERS, TAKERS, SHARPS = 0.1, 0.06, 0.12
 """Arrivals per second in one market before the start, each multiplied by `Venue.busy`."""
 IN_PLAY = 2.5
 """Multiplier of all rates in play."""
 MAKERS = (1.0, 2.5, 6.0)
 """Mean seconds until each maker has posted anew, after the fair probability moved."""
+LEANS, LEANS_FOR = 100.0, 10.0
+"""Mean seconds until the makers of a market lean to one side, and for which they do."""
+_LEAN, _LEAST = 0.03, 0.005  # by how much they lean on average, and the least probability around which they post
 _RENEW = 60.0  # s between renewals of a maker otherwise, on average
 _OPINION = 0.002  # standard deviation of a maker's opinion, as a probability
 _HALF_SPREAD = (0.004, 0.014)  # least and most between a maker's opinion and its best bid
 _MOVED = 0.003  # by how much the fair probability moves before makers post anew
 _LEVELS, _APART = 4, 0.01  # of a maker
-_GENEROUS, _ABOVE = 0.2, 0.025  # share of posters who bid more than fair, and by how much on average
+_GENEROUS, _ABOVE = 0.2, 0.02  # share of posters who bid more than fair, and by how much on average
 _LEAST_BELOW, _BELOW = 0.005, 0.03  # by how much the others bid less
 _STAYS = 45.0  # s until a poster cancels, on average
 _BEYOND = 0.03  # what takers pay beyond the fair price, at most
@@ -53,6 +57,7 @@ class Traders:
         self._orders: list[list[int]] = [[] for _ in MAKERS]  # those that each maker has posted
         self._due = [inf] * len(MAKERS)  # when each posts anew
         self._seen = -1.0  # the fair probability to which the makers have reacted, or will
+        self._lean, self._turn = 0.0, EARLIEST  # what makers add to the fair probability, and when that changes
         self._leaving: list[tuple[int, int]] = []  # when posters cancel, and what
         self._number = 0
         self._uniforms: list[float] = []
@@ -61,6 +66,7 @@ class Traders:
         """Forget all orders: the market has closed."""
         self._orders = [[] for _ in MAKERS]
         self._due, self._leaving, self._seen = [inf] * len(MAKERS), [], -1.0
+        self._turn = EARLIEST
 
     def act(self, begin: int, end: int, prob: float, *, live: bool) -> list[Intent]:
         """Return what they do after `begin` and until `end`, in microseconds, by time.
@@ -68,6 +74,27 @@ class Traders:
         `prob` is the fair probability of outcome 0.
         """
         intents: list[Intent] = []
+        if self._turn <= begin:
+            self._lean, self._turn = 0.0, begin + self._wait(LEANS)
+        while begin < end:
+            until = min(end, self._turn)
+            self._quote(begin, until, min(max(prob + self._lean, _LEAST), 1.0 - _LEAST), intents)
+            self._others(begin, until, prob, IN_PLAY if live else 1.0, intents)
+            begin = until
+            if begin == self._turn:
+                self._lean, wait = (0.0, LEANS) if self._lean else (self._draw_lean(), LEANS_FOR)
+                self._turn = begin + self._wait(wait)
+        while self._leaving and self._leaving[0][0] <= end:
+            intents.append(Intent(self._leaving[0][0], Action.CANCEL, heappop(self._leaving)[1]))
+        intents.sort(key=_AT)  # stable: a maker cancels before it posts anew
+        return intents
+
+    def _draw_lean(self) -> float:
+        size = -_LEAN * log(1.0 - self._uniform())
+        return size if self._uniform() < 0.5 else -size
+
+    def _quote(self, begin: int, end: int, prob: float, intents: list[Intent]) -> None:
+        """Let makers post around a probability, which is the fair one unless they lean."""
         if abs(prob - self._seen) >= _MOVED:
             self._seen = prob
             self._due = [
@@ -78,8 +105,10 @@ class Traders:
             while self._due[maker] <= end:
                 self._renew(maker, int(self._due[maker]), prob, intents)
                 self._due[maker] += self._wait(_RENEW)
-        rates = self._rates * (IN_PLAY if live else 1.0) * (end - begin) / SECOND
-        posters, takers, sharps = self._rng.poisson(rates).tolist()
+
+    def _others(self, begin: int, end: int, prob: float, busy: float, intents: list[Intent]) -> None:
+        """Let posters, takers and sharps act around the fair probability."""
+        posters, takers, sharps = self._rng.poisson(self._rates * busy * (end - begin) / SECOND).tolist()
         for _ in range(posters):
             self._post(self._time(begin, end), prob, intents)
         for _ in range(takers):
@@ -91,10 +120,6 @@ class Traders:
             for outcome in (0, 1):
                 price = floor((_of(prob, outcome) - _EDGE) * self._ticks)
                 self._add(intents, at, Action.TAKE, outcome, price, _LEAST_SHARP)
-        while self._leaving and self._leaving[0][0] <= end:
-            intents.append(Intent(self._leaving[0][0], Action.CANCEL, heappop(self._leaving)[1]))
-        intents.sort(key=_AT)  # stable: a maker cancels before it posts anew
-        return intents
 
     def _renew(self, maker: int, at: int, prob: float, intents: list[Intent]) -> None:
         intents += [Intent(at, Action.CANCEL, number) for number in self._orders[maker]]

@@ -1,0 +1,166 @@
+"""Exchanges with traders: ladders are those of the order books, and nothing else in the world changes."""
+
+from collections import Counter
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from simulate.test_world import Board
+
+import oddsengine as oe
+from oddsengine.columns import SECOND
+from oddsengine.simulate import FeedBatch, World
+from oddsengine.simulate.order_books import CONTRACT, Action, MatchingEngine
+from oddsengine.simulate.simulated_venues import VENUES, Venue
+from oddsengine.simulate.traders import IN_PLAY, POSTERS, SHARPS, TAKERS, Traders
+from oddsengine.simulate.world import START
+
+Row = dict[str, Any]
+BOOKS = ("kalshi", "novig", "betfair_exchange", "pinnacle", "fanduel")
+SETTING: dict[str, Any] = {"events": 4, "live": 0.4, "tick": 2.0, "pace": 12.0, "books": BOOKS}
+
+
+@cache
+def both() -> tuple[list[FeedBatch], list[FeedBatch], World]:
+    """One world without and with traders; its games go by fast, so that lines move and games begin and pause."""
+    plain, traded = World(6, **SETTING), World(6, **SETTING, traders=True)
+    return list(plain.run(100.0)), list(traded.run(100.0)), traded
+
+
+def exchange_price(row: Row) -> bool:
+    return row["sportsbook"] in VENUES
+
+
+def test_traders_change_nothing_at_other_books() -> None:
+    for was, now in zip(*both()[:2], strict=True):
+        assert (now.now, now.events) == (was.now, was.events)
+        assert [row for row in now.quotes if not exchange_price(row)] == [
+            row for row in was.quotes if not exchange_price(row)
+        ]
+        assert [pair for pair in now.complete if pair[0] not in VENUES] == [
+            pair for pair in was.complete if pair[0] not in VENUES
+        ]
+        assert set(was.complete) <= set(now.complete)
+    assert list(World(6, **SETTING, traders=True).run(20.0)) == both()[1][:11]
+
+
+def ladders(world: World, row: Row) -> tuple[list[Row], Any]:
+    """The levels of a row's outcome by its order book at the time of the row, and the market."""
+    place = world.place(row["event_id"], row["market_type"], row["selection"], row.get("line"))
+    market = world._exchanges.markets[world.books.index(row["sportsbook"]), *place[:2], place.quarters]  # type: ignore[union-attr]
+    ticks, at = market.venue.ticks, (row["last_seen_at"] - START) // timedelta(microseconds=1)
+    book = MatchingEngine(ticks)
+    for intent in market.intents:
+        if intent.at <= at:
+            book.apply(intent)
+    offers = book.offers(min(place.side, 1), 10)
+    return [
+        {"odds_decimal": ticks / price, "stake": price / ticks * size / CONTRACT} for price, size in offers
+    ], market  # fmt: skip
+
+
+def test_every_price_is_the_ladder_of_its_order_book_at_its_time() -> None:
+    _, batches, world = both()
+    rows = [row for batch in batches for row in batch.quotes if "levels" in row]
+    assert len({row["event_id"] for row in rows}) == 4
+    assert {row["is_live"] for row in rows} == {False, True}
+    for row in rows[:: len(rows) // 60]:
+        expected, market = ladders(world, row)
+        assert [pytest.approx(level) for level in row["levels"]] == expected
+        assert (row["odds_decimal"], row["max_bet"]) == tuple(row["levels"][0].values())
+        assert row.get("bet_delay") == (market.bet_delay if row["is_live"] else None)
+        whole = 1.0 / row["odds_decimal"] if row["sportsbook"] == "kalshi" else None
+        assert (row.get("min_bet"), row.get("bet_step")) == (pytest.approx(whole), pytest.approx(whole))
+
+
+def test_a_board_that_follows_the_batches_has_what_the_exchanges_show() -> None:
+    """Prices without orders, of closed markets and of other lines have left it, and times never go back."""
+    world, board = World(8, **SETTING | {"pace": 30.0}, traders=True), Board()
+    closed = 0
+    for batch in world.run(120.0):
+        for row in batch.quotes:
+            key = row["market_type"], row["selection"], row.get("line")
+            old = board.screens[row["sportsbook"], row["event_id"]].get(key)
+            assert old is None or "levels" not in row or row["last_seen_at"] >= old["last_seen_at"]
+        board.apply(batch)
+        up = {name for at, name in enumerate(BOOKS) if world._back[at] <= world._time}
+        shown = world._exchanges.displayed()  # type: ignore[union-attr]
+        screens, traded = world._screens, world._exchanges.traded  # type: ignore[union-attr]
+        columns = (screens.book, screens.event, screens.ladder, screens.side, shown.quarters, shown.odds)
+        expected = {
+            (BOOKS[book], event, ladder, side, quarters, odds)
+            for book, event, ladder, side, quarters, odds in zip(
+                *(column[shown.shown & traded].tolist() for column in columns), strict=True
+            )
+        }
+        found = {
+            (row["sportsbook"], *world.place(*(row.get(name) for name in PLACE)), row["odds_decimal"])  # type: ignore[arg-type]
+            for rows in board.screens.values()
+            for row in rows.values()
+            if "levels" in row
+        }
+        assert {price for price in found if price[0] in up} == {price for price in expected if price[0] in up}
+        closed += len(expected) < int(traded.sum()) // 2
+    assert closed  # there were games in which nothing was on offer
+
+
+PLACE = ("event_id", "market_type", "selection", "line")
+
+
+def test_rows_are_accepted_and_nothing_rejects_them() -> None:
+    frame = pl.DataFrame(both()[1][0].quotes, infer_schema_length=None)
+    assert oe.check_odds(frame).rejected.is_empty()
+    assert frame.filter(pl.col("levels").is_not_null())["sportsbook"].unique().sort().to_list() == [
+        "betfair_exchange", "kalshi", "novig",
+    ]  # fmt: skip
+    assert not oe.rejected(frame, now=both()[1][0].now).filter(pl.col("sportsbook").is_in([*VENUES])).height
+
+
+def test_true_arbitrages_are_those_of_the_order_books() -> None:
+    """Some prices are worth more than they cost, by the true chances, and most of those are gone in seconds."""
+    world = World(3, events=4, live=0.0, tick=1.0, books=BOOKS, main_lines=True, traders=True)
+    generous: Counter[tuple[Any, ...]] = Counter()
+    arbitrages = 0
+    for batch in world.run(200.0):
+        arbitrages += len(world.arbitrages())
+        for row in batch.quotes:
+            if "levels" in row:
+                bet = row["event_id"], row["market_type"], row["selection"], row.get("line")
+                if world.chances(*bet).returns(row["odds_decimal"]) > 0.02:
+                    generous[row["sportsbook"], *bet, row["odds_decimal"]] += 1
+    assert arbitrages
+    assert len(generous) > 20
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_traders_arrive_at_their_rates(*, live: bool) -> None:
+    venue, seconds, prob = Venue(100, whole=False, busy=2.0, delay=(0.0, 0.0)), 6000, 0.4
+    traders = Traders(venue, np.random.default_rng(3))
+    intents = [
+        intent
+        for begin in range(0, seconds, 10)
+        for intent in traders.act(begin * SECOND, (begin + 10) * SECOND, prob, live=live)
+    ]
+    assert [intent.at for intent in intents] == sorted(intent.at for intent in intents)
+    times = {kind: Counter(intent.at for intent in intents if intent.kind == kind) for kind in Action}
+    takers = sum(number == 1 for number in times[Action.TAKE].values())
+    sharps = sum(number == 2 for number in times[Action.TAKE].values())
+    posters = sum(number == 1 for number in times[Action.LIMIT].values())
+    for found, rate in ((takers, TAKERS), (sharps, SHARPS), (posters, POSTERS)):
+        expected = 2.0 * rate * seconds * (IN_PLAY if live else 1.0)
+        assert abs(found - expected) < 4.0 * expected**0.5
+    dollars = [intent.size / CONTRACT * intent.price / 100 for intent in intents if intent.size]
+    assert min(dollars) > 4.0
+    assert max(dollars) < 501.0
+    known = {intent.number for intent in intents if intent.kind == Action.LIMIT}
+    assert {intent.number for intent in intents if intent.kind == Action.CANCEL} <= known
+
+
+def test_traders_and_feed_errors_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="traders must be False with hazards"):
+        World(1, events=1, traders=True, hazards=True)
+    assert World(1, events=1).delays == {}
+    assert World(1, events=1, books=["fanduel", "polymarket_mid"], traders=True).delays == {}
