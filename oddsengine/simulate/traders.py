@@ -97,10 +97,7 @@ class Traders:
         """Let makers post around a probability, which is the fair one unless they lean."""
         if abs(prob - self._seen) >= _MOVED:
             self._seen = prob
-            self._due = [
-                min(due if due > begin else inf, begin + self._wait(mean))
-                for due, mean in zip(self._due, MAKERS, strict=True)
-            ]
+            self._due = [min(due, begin + self._wait(mean)) for due, mean in zip(self._due, MAKERS, strict=True)]
         for maker in range(len(MAKERS)):
             while self._due[maker] <= end:
                 self._renew(maker, int(self._due[maker]), prob, intents)

@@ -81,8 +81,8 @@ def test_matching_is_that_of_a_sorted_list(actions: list[Any]) -> None:
             else:
                 book.apply(Intent(number, KINDS[kind], number, *more))
         else:
-            twin.does(kind, *more, 0, 0, 0)
-            book.apply(Intent(number, KINDS[kind], *more))
+            twin.does(kind, more[0], 0, 0, 0)
+            book.apply(Intent(number, KINDS[kind], more[0]))
         for outcome in (0, 1):
             assert book.offers(outcome, TICKS) == twin.offers(outcome)
     done = {number: book.traded(number) for number in range(1, len(actions) + 1)}
