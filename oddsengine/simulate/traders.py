@@ -30,13 +30,13 @@ MAKERS = (1.0, 2.5, 6.0)
 """Mean seconds until each maker has posted anew, after the fair probability moved."""
 LEANS, LEANS_FOR = 100.0, 10.0
 """Mean seconds until the makers of a market lean to one side, and for which they do."""
-_LEAN, _LEAST = 0.03, 0.005  # by how much they lean on average, and the least probability around which they post
+_LEAN, _MOST_LEAN = 0.03, 0.2  # by how much they lean on average and at most, at a probability of a half
 _RENEW = 60.0  # s between renewals of a maker otherwise, on average
 _OPINION = 0.002  # standard deviation of a maker's opinion, as a probability
 _HALF_SPREAD = (0.004, 0.014)  # least and most between a maker's opinion and its best bid
 _MOVED = 0.003  # by how much the fair probability moves before makers post anew
 _LEVELS, _APART = 4, 0.01  # of a maker
-_GENEROUS, _ABOVE = 0.2, 0.02  # share of posters who bid more than fair, and by how much on average
+_GENEROUS, _ABOVE = 0.2, 0.02  # share of posters who bid more than fair; by how much on average, at a half
 _LEAST_BELOW, _BELOW = 0.005, 0.03  # by how much the others bid less
 _STAYS = 45.0  # s until a poster cancels, on average
 _BEYOND = 0.03  # what takers pay beyond the fair price, at most
@@ -78,7 +78,7 @@ class Traders:
             self._lean, self._turn = 0.0, begin + self._wait(LEANS)
         while begin < end:
             until = min(end, self._turn)
-            self._quote(begin, until, min(max(prob + self._lean, _LEAST), 1.0 - _LEAST), intents)
+            self._quote(begin, until, prob + self._lean * 4.0 * prob * (1.0 - prob), intents)
             self._others(begin, until, prob, IN_PLAY if live else 1.0, intents)
             begin = until
             if begin == self._turn:
@@ -90,7 +90,7 @@ class Traders:
         return intents
 
     def _draw_lean(self) -> float:
-        size = -_LEAN * log(1.0 - self._uniform())
+        size = min(-_LEAN * log(1.0 - self._uniform()), _MOST_LEAN)
         return size if self._uniform() < 0.5 else -size
 
     def _quote(self, begin: int, end: int, prob: float, intents: list[Intent]) -> None:
@@ -131,8 +131,10 @@ class Traders:
     def _post(self, at: int, prob: float, intents: list[Intent]) -> None:
         outcome, generous = int(self._uniform() < 0.5), self._uniform() < _GENEROUS
         far = -log(1.0 - self._uniform())
-        price = _of(prob, outcome) + (_ABOVE * far if generous else -_LEAST_BELOW - _BELOW * far)
-        number = self._add(intents, at, Action.LIMIT, outcome, round(price * self._ticks), _LEAST_TAKEN)
+        more = _ABOVE * 4.0 * prob * (1.0 - prob) * far if generous else -_LEAST_BELOW - _BELOW * far
+        number = self._add(
+            intents, at, Action.LIMIT, outcome, round((_of(prob, outcome) + more) * self._ticks), _LEAST_TAKEN
+        )
         if number:
             heappush(self._leaving, (at + self._wait(_STAYS), number))
 

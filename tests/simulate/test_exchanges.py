@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from oddsengine.simulate.traders import IN_PLAY, POSTERS, SHARPS, TAKERS, Trader
 from oddsengine.simulate.world import START
 
 Row = dict[str, Any]
-BOOKS = ("kalshi", "novig", "betfair_exchange", "pinnacle", "fanduel")
+BOOKS = ("kalshi", "novig", "betfair_exchange", "pinnacle", "fanduel", "draftkings", "betmgm")
+PLACE = ("event_id", "market_type", "selection", "line")
 SETTING: dict[str, Any] = {"events": 4, "live": 0.4, "tick": 3.0, "pace": 20.0, "books": BOOKS, "main_lines": True}
 
 
@@ -30,21 +32,36 @@ def both() -> tuple[list[FeedBatch], list[FeedBatch], World]:
     return list(plain.run(90.0)), list(traded.run(90.0)), traded
 
 
-def exchange_price(row: Row) -> bool:
-    return row["sportsbook"] in VENUES
-
-
 def test_traders_change_nothing_at_other_books() -> None:
+    late = 0
     for was, now in zip(*both()[:2], strict=True):
+        others, same = ([row for row in batch.quotes if row["sportsbook"] not in VENUES] for batch in (was, now))
+        assert same == others
         assert (now.now, now.events) == (was.now, was.events)
-        assert [row for row in now.quotes if not exchange_price(row)] == [
-            row for row in was.quotes if not exchange_price(row)
-        ]
         assert [pair for pair in now.complete if pair[0] not in VENUES] == [
             pair for pair in was.complete if pair[0] not in VENUES
         ]
         assert set(was.complete) <= set(now.complete)
+        late += sum(now.now - row["last_seen_at"] > timedelta(seconds=1) for row in same)
+    assert late > 2
     assert list(World(6, **SETTING, traders=True).run(15.0)) == both()[1][:6]
+
+
+def test_a_row_is_sent_when_its_ladder_has_changed_and_now_and_then() -> None:
+    board, unchanged, sent = Board(), 0, 0
+    for batch in both()[1]:
+        rows = [row for row in batch.quotes if row["sportsbook"] in VENUES]
+        names = [(row["sportsbook"], *(row.get(name) for name in PLACE)) for row in rows]
+        assert len(set(names)) == len(names)
+        for row in rows:
+            assert "levels" in row or (row["sport"] == "soccer" and row["market_type"] in {"moneyline", "h2h"})
+            old = board.screens[row["sportsbook"], row["event_id"]].get(
+                (row["market_type"], row["selection"], row.get("line"))
+            )
+            unchanged += old is not None and not row["is_live"] and old.get("levels") == row.get("levels")
+            sent += not row["is_live"]
+        board.apply(batch)
+    assert unchanged < 0.4 * sent
 
 
 def ladders(world: World, row: Row) -> tuple[list[Row], Any]:
@@ -78,45 +95,46 @@ def test_every_price_is_the_ladder_of_its_order_book_at_its_time() -> None:
 
 def test_a_board_that_follows_the_batches_has_what_the_exchanges_show() -> None:
     """Prices without orders, of closed markets and of other lines have left it, and times never go back."""
-    world, board = World(9, **SETTING | {"pace": 60.0, "live": 0.6}, traders=True), Board()
-    games = set()
-    for batch in world.run(120.0):
+    world, board, games = World(9, **SETTING | {"pace": 60.0, "live": 0.6}, traders=True), Board(), set()
+    for batch in chain(world.run(120.0), world.run(4.0, tick=0.4)):
         for row in batch.quotes:
-            key = row["market_type"], row["selection"], row.get("line")
-            old = board.screens[row["sportsbook"], row["event_id"]].get(key)
+            old = board.screens[row["sportsbook"], row["event_id"]].get(
+                (row["market_type"], row["selection"], row.get("line"))
+            )
             assert old is None or "levels" not in row or row["last_seen_at"] >= old["last_seen_at"]
         board.apply(batch)
-        up = {name for at, name in enumerate(BOOKS) if world._back[at] <= world._time}
-        shown = world._exchanges.displayed()  # type: ignore[union-attr]
-        screens, traded = world._screens, world._exchanges.traded  # type: ignore[union-attr]
+        up = {name for at, name in enumerate(BOOKS) if name in VENUES and world._back[at] <= world._time}
+        shown, screens = world._exchanges.displayed(), world._screens  # type: ignore[union-attr]
         columns = (screens.book, screens.event, screens.ladder, screens.side, shown.quarters, shown.odds)
         expected = {
-            (BOOKS[book], event, ladder, side, quarters, odds)
-            for book, event, ladder, side, quarters, odds in zip(
-                *(column[shown.shown & traded].tolist() for column in columns), strict=True
-            )
+            (BOOKS[book], *place, odds)
+            for book, *place, odds in zip(*(column[shown.shown].tolist() for column in columns), strict=True)
+            if BOOKS[book] in up
         }
-        found = {
+        assert expected == {
             (row["sportsbook"], *world.place(*(row.get(name) for name in PLACE)), row["odds_decimal"])  # type: ignore[arg-type]
-            for rows in board.screens.values()
+            for (book, _), rows in board.screens.items()
             for row in rows.values()
-            if "levels" in row
+            if book in up
         }
-        assert {price for price in found if price[0] in up} == {price for price in expected if price[0] in up}
-        games.add(len({price[1] for price in expected}))
+        games.add(len({event for _, event, *_ in expected}))
+        on_offer = np.unique(screens.event[shown.shown & world._exchanges.traded])  # type: ignore[union-attr]
+        assert (world._resume[on_offer] <= world._time).all()
     assert min(games) < 3 < max(games)  # some have ended, or are suspended
+    for market in world._exchanges.markets.values():  # type: ignore[union-attr]
+        turns = [intent.kind for intent in market.intents if intent.kind in {Action.OPEN, Action.CLOSE}]
+        assert turns == [Action.OPEN, Action.CLOSE] * (len(turns) // 2) + [Action.OPEN] * (len(turns) % 2)
 
 
-PLACE = ("event_id", "market_type", "selection", "line")
-
-
-def test_rows_are_accepted_and_nothing_rejects_them() -> None:
+def test_rows_are_accepted_and_only_outliers_are_rejected() -> None:
     frame = pl.DataFrame(both()[1][0].quotes, infer_schema_length=None)
     assert oe.check_odds(frame).rejected.is_empty()
     assert frame.filter(pl.col("levels").is_not_null())["sportsbook"].unique().sort().to_list() == [
         "betfair_exchange", "kalshi", "novig",
     ]  # fmt: skip
-    assert not oe.rejected(frame, now=both()[1][0].now).filter(pl.col("sportsbook").is_in([*VENUES])).height
+    aside = oe.rejected(frame, now=both()[1][0].now).filter(pl.col("sportsbook").is_in([*VENUES]))
+    assert aside["guard"].is_in(["outlier"]).all()  # long shots at an exchange
+    assert aside.height < 0.1 * frame["levels"].count()
 
 
 def test_some_prices_stand_out_and_are_gone_in_seconds() -> None:
@@ -157,6 +175,11 @@ def test_traders_arrive_at_their_rates(*, live: bool) -> None:
     dollars = [intent.size / CONTRACT * intent.price / 100 for intent in intents if intent.size]
     assert min(dollars) > 4.0
     assert max(dollars) < 501.0
+    book = MatchingEngine()
+    book.open()
+    for intent in intents:
+        book.apply(intent)
+    assert len(book._resting) < 50  # makers cancel before they post anew
     known = {intent.number for intent in intents if intent.kind == Action.LIMIT}
     assert {intent.number for intent in intents if intent.kind == Action.CANCEL} <= known
 

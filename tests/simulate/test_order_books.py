@@ -67,6 +67,8 @@ def test_a_closed_book_has_no_orders_and_takes_none() -> None:
     book.open()
     book.cancel(1)
     assert book.offers(0, 10) == []
+    book.bid(3, outcome=1, price=4, size=1)
+    assert book.offers(0, 10) == [(6, 1)]
 
 
 @given(st.lists(st.one_of(NEW, NEW, OTHER), max_size=40))
