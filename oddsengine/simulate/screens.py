@@ -28,6 +28,28 @@ class ScreenUpdate(NamedTuple):
     moved: Longs
 
 
+class _Belief(NamedTuple):
+    """What books believe of the rows of some markets, before margins."""
+
+    quarters: Longs
+    prob: Floats  # of a market they sum to 1
+    visible: Bools
+    market: Longs  # index of each row's market
+    starts: Longs  # first row of each market
+
+
+class Displayed(NamedTuple):
+    """Columns of all rows of a world as its books display them."""
+
+    shown: Bools
+    active: Bools
+    live: Bools
+    quarters: Longs
+    odds: Floats
+    seen: Floats
+    changed_at: Floats
+
+
 class Screens:
     """Every price of a world, as last shown: `odds`, `quarters`, `seen`, `shown`, `live` and `active`."""
 
@@ -84,11 +106,36 @@ class Screens:
         self.live[rows], self.active[rows] = live, active
         return ScreenUpdate(rows, changed, visible, np.unique(self.screen[rows[left]]))
 
+    def two_way(self) -> Longs:
+        """Return the first row of every market of two outcomes; the other one follows it."""
+        starts = np.flatnonzero(self._first)
+        return np.asarray(starts[np.diff(np.append(starts, self.book.size)) == 2])
+
+    def displayed(self) -> Displayed:
+        """Return a copy of what is shown now."""
+        shown, active, live = self.shown.copy(), self.active.copy(), self.live.copy()
+        times = self.seen.copy(), self.changed_at.copy()
+        return Displayed(shown, active, live, self.quarters.copy(), self.odds.copy(), *times)
+
     def clear(self, screens: Longs) -> None:
         self.shown[spans(self.offsets[screens], self.offsets[screens + 1])] = False
 
+    def fair(self, rows: Longs, opinions: Opinions) -> tuple[Longs, Floats, Bools]:
+        """Return thresholds, the probabilities that books believe in, and what is quoted; `rows` are whole markets."""
+        live = self._games.status[self.event[rows]] == LIVE
+        belief = self._believe(rows, live, opinions)
+        return belief.quarters, belief.prob, belief.visible
+
     def _price(self, rows: Longs, live: Bools, opinions: Opinions) -> tuple[Longs, Floats, Bools]:
         """Return threshold, odds and visibility of the rows of some screens."""
+        book, ladder = self.book[rows], self.ladder[rows]
+        quarters, prob, visible, market, starts = self._believe(rows, live, opinions)
+        safe = np.clip(prob, 0.01, 0.99)
+        margin = self._habits.margins(book[starts], ladder[starts], live[starts])
+        odds = np.maximum(self._habits.written(book, quoted(safe, market, margin)), 1.01)
+        return quarters, odds, visible
+
+    def _believe(self, rows: Longs, live: Bools, opinions: Opinions) -> _Belief:
         games = self._games
         book, event, ladder = self.book[rows], self.event[rows], self.ladder[rows]
         at = event, ladder, self._outcome[rows]
@@ -106,7 +153,4 @@ class Screens:
         least = np.minimum.reduceat(prob, starts) if rows.size else prob
         limit = np.where(ladder[starts] == MONEYLINE, _LONG_SHOT, _UNLIKELY)
         visible = (least > limit)[market] & (~live | self._can_live[rows])
-        safe = np.clip(prob, 0.01, 0.99)
-        margin = self._habits.margins(book[starts], ladder[starts], live[starts])
-        odds = np.maximum(self._habits.written(book, quoted(safe, market, margin)), 1.01)
-        return games.line_of(event, ladder, self._slot[rows]), odds, visible
+        return _Belief(games.line_of(event, ladder, self._slot[rows]), prob, visible, market, starts)

@@ -1,6 +1,6 @@
 """The simulated world: games, books, feeds and feed errors, in batches of quotes."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
@@ -12,9 +12,11 @@ from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import Bools, Longs
 from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
+from oddsengine.simulate.exchanges import Exchanges
 from oddsengine.simulate.hazards import HAZARDS, Key, Phantom, Trouble, key_of
+from oddsengine.simulate.order_fills import SimulatedFill, SimulatedOrder, Truth, fill
 from oddsengine.simulate.scoreboards import Scoreboards
-from oddsengine.simulate.screens import Screens
+from oddsengine.simulate.screens import Displayed, Screens
 from oddsengine.simulate.simulated_books import DEFAULT_BOOKS, Habits, Opinions, american, simulated_book
 from oddsengine.simulate.simulated_games import ENDED, LIVE, UPCOMING, Chances, News, SimulatedGames
 from oddsengine.simulate.simulated_labels import Place, Row
@@ -90,6 +92,9 @@ class World:
         Multiplier of the margin of exchanges.
     levels
         Whether exchanges have prices with levels.
+    traders
+        Whether markets of two outcomes at exchanges are order books in which traders post, cancel and take. `filled`
+        then says what orders would have been filled. Prices of other books do not depend on it. Without `hazards` only.
     hazards
         Feed errors by their names in `HAZARDS`; True is all, False none. Other prices do not depend on them.
 
@@ -118,6 +123,7 @@ class World:
         main_lines: bool = False,
         exchange_hold: float = 1.0,
         levels: bool = False,
+        traders: bool = False,
         hazards: Collection[str] | bool = False,
     ) -> None:
         for name, value in (
@@ -129,10 +135,12 @@ class World:
             _check_positive(name, value)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ValueError(f"seed must be a whole number of at least 0, got {excerpt(seed)}")
-        streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(6)]
-        setting, playing, thinking, self._feed, troubling, telling = streams
+        *seeds, trading = np.random.SeedSequence(seed).spawn(7)
+        setting, playing, thinking, self._feed, troubling, telling = map(np.random.default_rng, seeds)
         self._start, self._tick, self._time = start, tick, 0.0
         named = HAZARDS if hazards is True else tuple(hazards or ())
+        if traders and named:
+            raise ValueError("traders must be False with hazards: the prices of order books have no feed errors")
         self.books = tuple(books or DEFAULT_BOOKS)
         if books is None and "mid_price" in named:
             self.books += ("polymarket_mid",)
@@ -156,6 +164,8 @@ class World:
         self._habits = Habits(simulated_books)
         self._seed, self._deep = seed, {each.book.id for each in simulated_books if each.book.exchange and levels}
         self._screens = Screens(simulated_books, self._games, thinking)
+        self._exchanges = Exchanges(simulated_books, self._screens, self._games, trading) if traders else None
+        self._untraded = ~self._exchanges.traded if self._exchanges is not None else np.ones_like(self._screens.shown)
         screens = len(simulated_books) * events
         poll = self._habits.poll[:, :1]
         self._next = (poll * self._feed.random((len(simulated_books), events))).ravel()
@@ -208,6 +218,8 @@ class World:
             yield self._step()
 
     def _opening(self) -> FeedBatch:
+        if self._exchanges is not None:
+            self._exchanges.begin(self._opinions, self._barred())
         quotes, complete = self._look(np.flatnonzero(self._quoted()), everything=True)
         add_levels(quotes, self._deep, self._seed)
         status = ("upcoming", "live", "ended")
@@ -229,8 +241,9 @@ class World:
         self._hurry(np.concatenate(urgent))
         self._fail()
         self._next[self._trouble.strike(self._time)] = self._time
-        up = np.repeat(self._back <= self._time, self._screens.events)
-        due = np.flatnonzero((self._next <= self._time) & up & self._quoted())
+        if self._exchanges is not None:
+            self._exchanges.step(self._time, self._opinions, self._barred())
+        due = np.flatnonzero((self._next <= self._time) & self._up() & self._quoted())
         quotes, complete = self._look(due, everything=False)
         self._report_scores()
         quotes = self._belated() + quotes
@@ -240,6 +253,14 @@ class World:
     def _quoted(self) -> Bools:
         """Return the screens of events that books quote by now."""
         return np.tile(self._opens <= self._time, len(self._simulated_books))
+
+    def _up(self) -> Bools:
+        """Return the screens of books without an outage."""
+        return np.repeat(self._back <= self._time, self._screens.events)
+
+    def _barred(self) -> Bools:
+        """Return the events that are suspended, or not quoted yet."""
+        return np.asarray((self._resume > self._time) | (self._opens > self._time))
 
     def _report_scores(self) -> None:
         self.scores = self._boards.look(self._time, (self.now - _EPOCH) // timedelta(microseconds=1))
@@ -306,22 +327,41 @@ class World:
         delay = self._feed.uniform(*_DELAY, due.size)
         rows = looked.rows[sent]
         screens.seen[rows] = self._time - np.repeat(delay, counts)[sent]
-        complete: list[tuple[str, str | None]] = [
-            self._names(screen) for screen in np.concatenate([over, due[whole]]).tolist()
-        ]
-        return self._trouble.rewrite(self._quotes(rows), screens.screen[rows], due), complete
+        own = self._untraded[rows]
+        quotes = self._quotes(rows[own], screens.displayed())
+        self._remember(rows, own, quotes)
+        quotes = self._trouble.rewrite(quotes, screens.screen[rows[own]], due)
+        full = np.concatenate([over, due[whole]])
+        if self._exchanges is not None:
+            traded, more = self._of_order_books(self._exchanges, rows, due[resend], full)
+            quotes, full = quotes + traded, np.concatenate([full, more])
+        return quotes, [self._names(screen) for screen in full.tolist()]
+
+    def _of_order_books(
+        self, exchanges: Exchanges, rows: Longs, renewed: Longs, full: Longs
+    ) -> tuple[list[Row], Longs]:
+        """Return the prices of order books to send, and the further screens that are then sent in full.
+
+        `rows` are those that are sent anyway, on screens that are `renewed`, and of them all on those in `full`.
+        """
+        screens, displayed = self._screens, exchanges.displayed()
+        sent, more = exchanges.send(renewed, full, self._up())
+        quotes = self._quotes(sent, displayed)
+        exchanges.add_depth(sent, quotes)
+        others = np.flatnonzero(displayed.shown & self._untraded & np.isin(screens.screen, more))
+        return quotes + self._quotes(np.setdiff1d(others, rows), displayed), more
 
     def _names(self, screen: int) -> tuple[str, str]:
         book, event = divmod(screen, self._screens.events)
         return self.books[book], self.fixtures[event].id
 
-    def _quotes(self, rows: Longs) -> list[Row]:
+    def _quotes(self, rows: Longs, displayed: Displayed) -> list[Row]:
         """Build quotes as a feed sends them."""
         screens, quotes = self._screens, []
         times = cache(self._at)  # most rows of a screen have the same
         columns = (
-            screens.book, screens.event, screens.ladder, screens.side, screens.quarters, screens.odds, screens.seen,
-            screens.live, screens.active, screens.changed_at,
+            screens.book, screens.event, screens.ladder, screens.side, displayed.quarters, displayed.odds,
+            displayed.seen, displayed.live, displayed.active, displayed.changed_at,
         )  # fmt: skip
         for book, event, ladder, side, quarters, odds, seen, live, active, changed in zip(
             *(column[rows].tolist() for column in columns), strict=True
@@ -349,15 +389,17 @@ class World:
             if not active:
                 quote["is_active"] = False
             quotes.append(quote)
-        self._remember(rows, quotes)
         return quotes
 
-    def _remember(self, rows: Longs, quotes: list[Row]) -> None:
-        """Choose rows to repeat later."""
+    def _remember(self, rows: Longs, own: Bools, quotes: list[Row]) -> None:
+        """Choose rows to repeat later; `quotes` are those of `own` rows, others are not repeated."""
         chosen = np.flatnonzero(self._feed.random(rows.size) < _LATE)
         due = self._time + self._feed.uniform(*_LATE_BY, chosen.size)
+        place = np.cumsum(own) - 1
         self._late += [
-            (when, int(rows[at]), dict(quotes[at])) for when, at in zip(due.tolist(), chosen.tolist(), strict=True)
+            (when, int(rows[at]), dict(quotes[place[at]]))
+            for when, at in zip(due.tolist(), chosen.tolist(), strict=True)
+            if own[at]
         ]
 
     def _belated(self) -> list[Row]:
@@ -394,6 +436,24 @@ class World:
         """Play every game to its end so that everything can be settled. The world cannot run any further."""
         self._games.finish()
 
+    @property
+    def delays(self) -> dict[str, tuple[float, float]]:
+        """Seconds, at least and at most, that orders are on their way to each book with order books.
+
+        In play the price's `bet_delay` is added. The delay of an order is known to the venue only.
+        """
+        return {} if self._exchanges is None else dict(self._exchanges.delays)
+
+    def filled(self, orders: Iterable[SimulatedOrder]) -> list[SimulatedFill]:
+        """Return what would have been filled of some orders at exchanges of a world with `traders`, in their order.
+
+        All of them together: what one takes, another cannot have. A price that has been taken once is gone for all
+        traders, too. An order that arrives when its market is closed is not filled.
+        """
+        if self._exchanges is None:
+            raise ValueError("filled needs a world with traders=True")
+        return fill(orders, Truth(self._exchanges, self.books, self.place, self._seed, self._start, self.now))
+
     def phantom(
         self, sportsbook: str, event_id: str, market_type: str, selection: str, line: float | None = None
     ) -> Phantom | None:
@@ -411,16 +471,17 @@ class World:
     def arbitrages(self, min_profit: float = 0.5, max_profit: float = 10.0) -> list[TrueArbitrage]:
         """Return the arbitrages among honest, fresh prices with a profit in a range, in percent."""
         screens, limits = self._screens, catalog.thresholds()
+        shown = screens.displayed() if self._exchanges is None else self._exchanges.displayed()
         begun = self._games.start[screens.event] < self._time
-        oldest = np.where(screens.live, limits.stale_live_leg_s, limits.stale_prematch_s)
-        usable = screens.shown & screens.active & (screens.live | ~begun)
-        usable &= (screens.seen >= self._time - oldest) & ~self._trouble.on(screens.screen)
+        oldest = np.where(shown.live, limits.stale_live_leg_s, limits.stale_prematch_s)
+        usable = shown.shown & shown.active & (shown.live | ~begun)
+        usable &= (shown.seen >= self._time - oldest) & ~self._trouble.on(screens.screen)
         usable &= self._games.status[screens.event] != ENDED
         rows = np.flatnonzero(usable)
         event, book = screens.event[rows], screens.book[rows]
         board = HonestPrices(
-            event, screens.ladder[rows], screens.quarters[rows], screens.live[rows], screens.side[rows],
-            self._habits.net(book, screens.odds[rows], screens.live[rows]), screens.seen[rows],
+            event, screens.ladder[rows], shown.quarters[rows], shown.live[rows], screens.side[rows],
+            self._habits.net(book, shown.odds[rows], shown.live[rows]), shown.seen[rows],
         )  # fmt: skip
         draws = np.array([league.draws for league in LEAGUES])[self._games.league[event]]
         arbs = []
