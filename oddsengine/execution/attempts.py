@@ -5,7 +5,7 @@ takes liquidity from itself only. Of the two bounds one is what was there at lea
 
                           at least                            at most
     an order arrives      as late as its venue may be         as early as it may be
-    and finds             the worse of the snapshots around   the better of them
+    and finds             the worse of the looks around it    the better of them
     in a history without  nothing                             what was shown when it was sent
     snapshots then
     in a queue            see `queues`
@@ -40,6 +40,7 @@ UNOBSERVED = "unobserved"
 ANSWER_S = 1800  # s: the longest time from when an order arrives to the snapshot that answers it
 _SAME = 1.0 + 1e-9
 _NEVER = 1 << 62
+_WAIT_S = 30  # s: a price that is not seen again by then stands, as streams send what changes only
 EXCHANGE_S, BOOK_S = (0.2, 1.0), (2.0, 8.0)
 """Seconds until an order arrives, at least and at most: an order over an interface, and a bet slip."""
 
@@ -140,6 +141,7 @@ class Attempts:
         self._done: list[Attempt] = []
         self._sent = 0
         self._due: list[tuple[int, int, Order]] = []  # by arrival, then as they were sent
+        self._unseen: list[Order] = []  # have arrived, and their price has not been seen since
         self._resting: list[Order] = []
         self._shown: dict[int, Ladder | None] = {}  # prices that matter, as the board has them
         self._before: dict[int, Ladder | None] = {}  # those that changed in this step, as it had them before
@@ -154,6 +156,8 @@ class Attempts:
     @property
     def next_due(self) -> int:
         """When something has to be done although nothing changes, microseconds; a large number if nothing has."""
+        if self._unseen:
+            return 0
         due = self._due[0][0] if self._due else _NEVER
         return min(due, *(order.until for order in self._resting), _NEVER)
 
@@ -177,13 +181,24 @@ class Attempts:
             self._forget()
 
     def _answer_due(self, board: Board, now: int) -> None:
-        while self._due and self._due[0][0] <= now:
-            self._answer(board, now, heappop(self._due)[-1])
+        """Answer the orders that have arrived; at least is what is known of a price only when it is seen again."""
+        unseen, self._unseen = self._unseen, []
+        while unseen or (self._due and self._due[0][0] <= now):
+            order = unseen.pop(0) if unseen else heappop(self._due)[-1]
+            ladder = self._ladders.of_id(board, order.ladder.row)
+            is_old = ladder is not None and ladder.seen < order.arrives
+            if is_old and order.attempt.player.least and now - order.arrives < _WAIT_S * SECOND:
+                self._unseen.append(order)
+            else:
+                self._answer(board, now, order, ladder)
 
     def finish(self, board: Board, now: int) -> None:
         """The history is over: orders on their way find nothing."""
-        while self._resting or self._due:
+        while self._resting or self._unseen or self._due:
             self._rest(board, now, over=True)
+            unseen, self._unseen = self._unseen, []
+            for order in unseen:  # as they stand
+                self._answer(board, now, order, self._ladders.of_id(board, order.ladder.row))
             if self._due:
                 self._answered(board, now, heappop(self._due)[-1], Fill(reason=UNOBSERVED))
 
@@ -195,7 +210,7 @@ class Attempts:
     def _forget(self) -> None:
         """Watch no longer what does not matter any more."""
         kept = {row for taken in self._taken.values() for row in taken.rows}
-        for order in (*self._resting, *(each[-1] for each in self._due)):
+        for order in (*self._unseen, *self._resting, *(each[-1] for each in self._due)):
             kept.update(leg.row for leg in (order.ladder, *order.attempt.legs))
             kept.add(order.against)
         self._shown = {row: ladder for row, ladder in self._shown.items() if row in kept}
@@ -249,11 +264,10 @@ class Attempts:
         if self.orders is not None:
             self.orders.append(order)
 
-    def _answer(self, board: Board, now: int, order: Order) -> None:
-        """Answer an order that has arrived since the step before."""
+    def _answer(self, board: Board, now: int, order: Order, ladder: Ladder | None) -> None:
+        """Answer an order by what is shown, and was shown before this step."""
         attempt, row = order.attempt, order.ladder.row
         least, taken = attempt.player.least, self._taken[attempt.player]
-        ladder = self._ladders.of_id(board, row)  # which says when it was seen last
         late = now - order.arrives > ANSWER_S * SECOND
         late |= self._rules.sparse and (ladder is None or ladder.seen < order.arrives)
         if attempt.is_there is None and not (late or order.is_hedge):

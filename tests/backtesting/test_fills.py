@@ -1,5 +1,6 @@
 """Fills of a history: worked cases of two legs, and every order against a search through all snapshots."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,18 @@ def price(second: float, book: str, side: str, odds: float | None, levels: str |
     }  # fmt: skip
 
 
-def history(*rows: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(sorted(rows, key=lambda row: row["last_seen_at"]), infer_schema_length=None)
+def history(*rows: dict[str, Any], looks: Iterable[int] = range(5, 61, 5)) -> pl.DataFrame:
+    """Prices in order of time, and again at each look as they stand by then."""
+    every = list(rows)
+    for second in looks:
+        at = START + timedelta(seconds=second)
+        known = {(row["sportsbook"], row["selection"]): row for row in _ordered(rows) if row["last_seen_at"] <= at}
+        every += [{**row, "last_seen_at": at} for row in known.values() if row["last_seen_at"] < at]
+    return pl.DataFrame(_ordered(every), infer_schema_length=None)
+
+
+def _ordered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["last_seen_at"])
 
 
 OPENING = (
@@ -108,16 +119,16 @@ def test_the_thinnest_leg_is_first_and_the_other_for_what_it_got() -> None:
 
 
 def test_of_two_snapshots_around_an_order_one_is_at_least_and_one_at_most() -> None:
-    frame = history(*OPENING, price(10, "novig", "X", 2.2, "2.2:5"), LAST)
+    frame = history(*OPENING, price(10, "novig", "X", 2.2, "2.2:5"), LAST, looks=())
     how: dict[str, Any] = {"delays": {"novig": 4.0, "draftkings": 0.0}}
     assert attempt(frame, "least", **how)["units"][0] == pytest.approx(11.0)
     assert attempt(frame, "most", **how)["units"][0] == pytest.approx(100 / (1 / 2.2 + 1 / 1.9))
 
 
 def test_a_history_without_snapshots_after_an_order_says_nothing_at_least() -> None:
-    frame = history(*OPENING)
+    frame = history(*OPENING, looks=())
     assert attempt(frame, "least", delays=2.0)["reason"] == "unobserved"
-    late = history(*OPENING, price(3600, "novig", "X", 2.2, "2.2:100"))
+    late = history(*OPENING, price(3600, "novig", "X", 2.2, "2.2:100"), looks=())
     rows = [attempt(late, bound, delays=2.0, guards=[]) for bound in ("least", "most")]
     assert [row["outcome"] for row in rows] == ["none", "whole"]
     assert [row["there"] for row in rows] == [None, None]
@@ -206,7 +217,16 @@ def searched(frame: pl.DataFrame, orders: pl.DataFrame) -> list[float]:
     times = sorted({row[0] for row in frame.select("last_seen_at").iter_rows()})
     for order in orders.iter_rows(named=True):
         of = order["sportsbook"], order["selection"]
-        answered = next((time for time in times if time >= order["arrives_at"]), None)
+        arrives = order["arrives_at"]
+        answered = next(
+            (
+                time
+                for time in times
+                if time >= arrives
+                and (time >= arrives + timedelta(seconds=30) or [at for at, _ in looks[of] if arrives <= at <= time])
+            ),
+            None if arrives > times[-1] else times[-1],
+        )
         if answered is None:
             out.append(0.0)
             continue
@@ -228,7 +248,7 @@ def searched(frame: pl.DataFrame, orders: pl.DataFrame) -> list[float]:
             return left
 
         got: list[dict[float, float]] = []
-        for when in (answered, before) if order["arrives_at"] < answered else (answered,):
+        for when in (answered, before) if arrives < answered else (answered,):
             need, parts = order["wanted"], {}
             for odds, units in sorted(left(when).items(), reverse=True):
                 if odds >= order["limit_odds"] - 1e-9 and units > 1e-9 and need > 1e-9:
@@ -258,7 +278,7 @@ def test_every_order_gets_what_a_search_through_all_snapshots_says(
         second += after
         text = " ".join(f"{odds / 100}:{10 * size}" for odds, size in sorted(levels, reverse=True))
         rows.append(price(second, book, side, max(levels)[0] / 100 if levels else None, text or None))
-    frame = history(*sharp, *rows, price(second + 20, "pinnacle", "X", 1.95))
+    frame = history(*sharp, *rows, price(second + 20, "pinnacle", "X", 1.95), looks=())
     found = oe.fills(
         frame, kinds=[kind], sharp="pinnacle", method="power", min_ev=-10.0, max_hold=30.0, delays=float(delay),
         books=["novig", "draftkings"], stakes=[60.0], legs="together", orders=True, guards=[],

@@ -13,12 +13,13 @@ from oddsengine.catalog import book
 from oddsengine.execution.ladders import Ladder, Level
 from oddsengine.execution.queues import Queue
 from oddsengine.execution.taking import Taken
-from oddsengine.simulate import Order
+from oddsengine.simulate import SimulatedOrder
 
 WORLDS = less(1000, 20)
-SECONDS, TICK = 240.0, 5.0
+SECONDS, TICK = 150.0, 5.0
 BOOKS = ["pinnacle", "kalshi", "novig", "draftkings"]
 _CERTAIN = 0.95
+_LAG = 0.6  # s: how old a simulated exchange's ladder can be when it is recorded
 
 
 def played(seed: int) -> tuple[oe.World, pl.DataFrame]:
@@ -37,7 +38,7 @@ def bounds(seed: int, **how: Any) -> pl.DataFrame:
         return pl.DataFrame()
     found = oe.fills(
         history, kinds=["low_hold"], max_hold=4.0, stakes=[300.0], legs="together", orders=True,
-        **{"delays": dict(world.delays), **how},
+        **{"delays": {book: (least, most + _LAG) for book, (least, most) in world.delays.items()}, **how},
     )  # fmt: skip
     assert found.orders is not None
     known = world.now - timedelta(seconds=30)  # what comes later may be answered after the end
@@ -54,11 +55,11 @@ def bounds(seed: int, **how: Any) -> pl.DataFrame:
     return orders.select("bound", "wanted", "units", truth=pl.Series(truth, dtype=pl.Float64))
 
 
-def _order(row: dict[str, Any]) -> Order:
+def _order(row: dict[str, Any]) -> SimulatedOrder:
     contracts = row["wanted"]
     if row["sportsbook"] == "kalshi":
         contracts = max(float(floor(contracts + 1e-6)), 1.0)
-    return Order(
+    return SimulatedOrder(
         row["sportsbook"], row["event_id"], row["market_type"], row["selection"], row["line"], row["sent_at"],
         row["limit_odds"], contracts,
     )  # fmt: skip
@@ -101,7 +102,10 @@ def test_a_delay_that_is_ignored_is_caught() -> None:
 
 def _ladder(row: dict[str, Any] | None) -> Ladder:
     levels = row["levels"] if row else []
-    some = [Level(each["odds_decimal"], 1 / each["odds_decimal"], 0.0, each["stake"] * each["odds_decimal"]) for each in levels]
+    some = [
+        Level(each["odds_decimal"], 1 / each["odds_decimal"], 0.0, each["stake"] * each["odds_decimal"])
+        for each in levels
+    ]
     return Ladder(0, 0, book("novig"), tuple(some), True, False, 0, 0.01, 0.0, 0.0, 0)
 
 
@@ -120,18 +124,19 @@ def queued(seed: int) -> tuple[float, float, float]:
 
         def shown(side: str, when: datetime, looks: Any = looks) -> dict[str, Any] | None:
             row = next((row for time, row in reversed(looks[side]) if time <= when), None)
-            return row if row and row["is_active"] is not False and row["levels"] else None
+            return row if row and row.get("is_active") is not False and row["levels"] else None
 
         for own, other in ((side, next(each for each in looks if each != side)) for side in looks):
-            for sent in times[4:-14:12]:
+            for sent in times[3:-11:4]:
                 offered = shown(other, sent)
                 if offered is None or shown(own, sent) is None:
                     continue
-                odds, until = 1.0 / (1.0 - 1.0 / offered["odds_decimal"]), sent + timedelta(seconds=50)
+                odds, until = 1.0 / (1.0 - 1.0 / offered["odds_decimal"]), sent + timedelta(seconds=40)
                 first = looks[own][0][1]
-                total[1] += world.filled(
-                    [Order("novig", first["event_id"], first["market_type"], own, first["line"], sent, odds, 200.0, until=until)]
-                )[0].contracts  # fmt: skip
+                order = SimulatedOrder(
+                    "novig", first["event_id"], first["market_type"], own, first["line"], sent, odds, 200.0, until=until
+                )  # fmt: skip
+                total[1] += world.filled([order])[0].contracts
                 for at, least in ((0, True), (2, False)):
                     arrives = sent + timedelta(seconds=world.delays["novig"][least])
                     path = [time for time in times if arrives <= time <= until]
@@ -148,5 +153,3 @@ def test_the_truth_of_queues_is_between_the_bounds() -> None:
     assert len(some) > len(worlds) / 2
     assert sum(least <= truth + 1.0 and truth <= most + 1.0 for least, truth, most in some) >= _CERTAIN * len(some)
     assert sum(world[0] for world in some) > 0.0
-
-
