@@ -12,7 +12,7 @@ from oddsengine.backtesting.cells import weighted_mean
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats
 from oddsengine.detection.kinds import KINDS
-from oddsengine.execution.attempts import Rules
+from oddsengine.execution.attempts import OPEN, OUTCOMES, Rules
 from oddsengine.tables.casts import TIME
 
 _OF_SCAN = (
@@ -43,7 +43,6 @@ FILLS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "profit": pl.Float64,  # the same with hedges
 }
 """Columns of `Fills.attempts`."""
-OUTCOMES = ("whole", "part", "hedged", "open", "none")
 ORDERS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "kind": pl.String,
     "id": pl.String,
@@ -71,7 +70,6 @@ ORDERS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """Columns of `Fills.orders`."""
 Cell = Mapping[str, Any]
 _COVERS = ("arbitrage", "low_hold")  # one leg wins whatever happens
-_OPEN = 1e-6  # of the payout: less is not open
 
 _KEYS = ("kind", "stake", "sport", "league", "market_type", "is_live", "books")
 
@@ -82,17 +80,9 @@ def result_columns(rows: pl.DataFrame) -> pl.DataFrame:
     most_legs = int(rows["units"].list.len().max() or 0)  # type: ignore[arg-type]
     units, hedges, close, paid = (_by_leg(rows[name], most_legs) for name in lists)
     costs, hedge_cost = np.nansum(paid, axis=1), rows["hedge_cost"].to_numpy()
-    kinds = rows["kind"]
-    covers, both = kinds.is_in(_COVERS).to_numpy(), units + hedges
-    least, most = (np.nan_to_num(end.reduce(both, axis=1, initial=nan)) for end in (np.fmin, np.fmax))
-    is_open = (kinds != "ev").to_numpy() & (most - least > _OPEN * most)
-    short = (rows["is_short"] | rows["reason"].is_not_null()).to_numpy()
-    outcome = np.select(
-        [costs == 0.0, is_open, hedge_cost > 0.0, short], ["none", "open", "hedged", "part"], default="whole"
-    )  # fmt: skip
+    covers, both = rows["kind"].is_in(_COVERS).to_numpy(), units + hedges
     columns = rows.with_columns(
         shown="first",
-        outcome=pl.Series(outcome, dtype=pl.String),
         staked=pl.Series(costs + hedge_cost),
         held=pl.Series(_value(units, close, covers) - costs, nan_to_null=True),
         profit=pl.Series(_value(both, close, covers) - costs - hedge_cost, nan_to_null=True),
@@ -114,7 +104,7 @@ def _value(units: Floats, close: Floats, covers: Any) -> Floats:
     every = np.where(np.isnan(units), np.inf, units).min(axis=1, initial=np.inf)
     certain = np.where(covers & np.isfinite(every), every, 0.0)
     more = np.where(np.isnan(units), 0.0, units - certain[:, None])
-    worth = np.where(more > _OPEN * np.maximum(certain, 1.0)[:, None], more * close, 0.0)
+    worth = np.where(more > OPEN * np.maximum(certain, 1.0)[:, None], more * close, 0.0)
     return np.asarray(certain + worth.sum(axis=1))
 
 

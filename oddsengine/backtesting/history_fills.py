@@ -1,6 +1,6 @@
 """What could be had of the opportunities of a history (`fills`): its scan, with `oddsengine.execution` beside it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,17 +10,16 @@ from oddsengine import catalog
 from oddsengine.backtesting.calibrations import Fair
 from oddsengine.backtesting.fill_report import FILLS_SCHEMA, ORDERS_SCHEMA, Fills, result_columns
 from oddsengine.backtesting.formats import History
-from oddsengine.backtesting.history_scan import ScanWanted, hit_values, net_odds, play_scan
+from oddsengine.backtesting.history_scan import ScanWanted, play_scan
 from oddsengine.backtesting.parts import planned, play, sendable
 from oddsengine.backtesting.replay import cadence, opened
 from oddsengine.board.facts import moments_of
-from oddsengine.board.open import Hits
 from oddsengine.bounds import check_number, excerpt, is_number
 from oddsengine.catalog.reasons import Guards
-from oddsengine.detection.kinds import KINDS
+from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.detection.opportunity_ids import hexadecimal
-from oddsengine.execution.attempts import ANSWER_S, LEGS, Attempt, Attempts, Found, Legs, Order, Rules
-from oddsengine.execution.ladders import Ladders
+from oddsengine.execution.attempts import ANSWER_S, LEGS, Attempt, Legs, Order, Rules
+from oddsengine.execution.shown import ShownAttempts
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
@@ -93,7 +92,7 @@ def fills(
     by_book, other = _delays(delays)
     sparse = any(cadence(history) > ANSWER_S for history in histories)
     rules = Rules(amounts, by_book, other, legs, whole, float(rest_s), sparse)
-    Ladders(rates=rates)  # raises if they are not valid
+    currency_rates(rates)  # raises if they are not valid
     wanted = _Wanted(
         ScanWanted({name: sendable(value) for name, value in view.items()}, sendable(guards), fair), rules,
         None if rates is None else dict(rates), orders,
@@ -122,82 +121,36 @@ class _Played(NamedTuple):
 
 
 def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
-    shadow = _Shadow(wanted)
-    scan = play_scan(wanted.scan, history, tick, shadow.follow)
-    return shadow.played(scan.frame())
+    attempts: ShownAttempts | None = None
+    rows: list[tuple[Any, ...]] = []
+
+    def follow(engine: Engine, view: View, update: Update, first: int) -> None:
+        nonlocal attempts
+        attempts = attempts or ShownAttempts(engine, view, wanted.rules, wanted.rates, log=wanted.orders)
+        rows.extend(map(_row, attempts.follow(update, first)))
+
+    scanned = play_scan(wanted.scan, history, tick, follow).frame()
+    if attempts is None:
+        return _Played(pl.DataFrame(schema=FILLS_SCHEMA), pl.DataFrame(schema=ORDERS_SCHEMA))
+    rows.extend(map(_row, attempts.finish()))
+    of = scanned.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
+    made = pl.DataFrame(rows, _ROW, orient="row").join(of, "number", maintain_order="left")
+    return _Played(result_columns(made), _log(attempts.orders, of))
 
 
-class _Shadow:
-    """The attempts that go along with a scan."""
-
-    def __init__(self, wanted: _Wanted) -> None:
-        self._wanted = wanted
-        self._attempts: Attempts | None = None
-        self._engine: Engine | None = None
-        self._worth = 0.0  # of a unit of each leg of a low hold
-        self._now = 0
-        self._rows: list[tuple[Any, ...]] = []
-
-    def follow(self, engine: Engine, view: View, update: Update, new: Hits, first: int) -> None:
-        self._now = update.now
-        if self._attempts is None:
-            v = view.wanted
-            self._worth = 1.0 + (dict(v.limits).get("max_hold") or 0.0) / 100.0
-            ladders = Ladders(v.commission, self._wanted.rates)
-            self._engine = engine
-            self._attempts = Attempts(self._wanted.rules, ladders, v.books, log=self._wanted.orders)
-        changed = self._changed(update)
-        if new.size or changed or self._attempts.next_due <= update.now:
-            with engine.still() as board:
-                self._attempts.follow(board, update.now, changed, _found(new, first, self._worth))
-            self._keep(self._attempts.take_done())
-
-    def _changed(self, update: Update) -> list[int]:
-        """Ids of prices that matter and have changed in a step."""
-        assert self._attempts is not None
-        watched = self._attempts.watched
-        if not watched:
-            return []
-        ids = np.concatenate((update.facts.id[update.rows], update.removed_rows.id))
-        return [row for row in ids.tolist() if row in watched]
-
-    def _keep(self, done: Iterable[Attempt]) -> None:
-        self._rows += map(_row, done)
-
-    def played(self, scanned: pl.DataFrame) -> _Played:
-        """What became of the opportunities of a scan, in the order in which they were found."""
-        if self._attempts is None or self._engine is None:
-            return _Played(pl.DataFrame(schema=FILLS_SCHEMA), pl.DataFrame(schema=ORDERS_SCHEMA))
-        with self._engine.still() as board:
-            self._attempts.finish(board, self._now)
-        self._keep(self._attempts.take_done())
-        rows = pl.DataFrame(self._rows, _ROW, orient="row")
-        of = scanned.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
-        sent = pl.DataFrame(map(_order_row, self._attempts.orders or ()), _ORDER_ROW, orient="row")
-        known = of.select("number", "kind", "id", "event_id", "market_type", "market_segment", "player_name")
-        log = sent.join(known, "number", maintain_order="left")
-        legs = of.select("number", selection="selections", line="lines").explode("selection", "line")
-        legs = legs.with_columns(leg=pl.int_range(pl.len()).over("number"))
-        log = log.join(legs, ["number", "leg"], maintain_order="left").select(*ORDERS_SCHEMA)
-        return _Played(result_columns(rows.join(of, "number", maintain_order="left")), log)
-
-
-def _found(new: Hits, first: int, hold: float) -> Iterator[Found]:
-    """What is shown first, the best of each kind first."""
-    if not new.size:
-        return
-    value, cost = hit_values(new), np.nansum(1.0 / net_odds(new), axis=1)
-    kinds = list(KINDS.values())
-    rises = np.array([kind.rises for kind in kinds])[new.kind]
-    worth = np.where(rises, cost * (1.0 + value / 100.0), hold)
-    for at in np.lexsort((new.id, np.where(rises, -value, value), new.kind)).tolist():
-        slots = tuple(slot for slot in new.legs[at].tolist() if slot >= 0)
-        yield Found(first + at, kinds[new.kind[at]].name, slots, float(worth[at]))
+def _log(orders: Iterable[Order], of: pl.DataFrame) -> pl.DataFrame:
+    """Orders in `ORDERS_SCHEMA`; `of` has the opportunities by number."""
+    sent = pl.DataFrame(map(_order_row, orders), _ORDER_ROW, orient="row")
+    known = of.select("number", "kind", "id", "event_id", "market_type", "market_segment", "player_name")
+    legs = of.select("number", selection="selections", line="lines").explode("selection", "line")
+    legs = legs.with_columns(leg=pl.int_range(pl.len()).over("number"))
+    log = sent.join(known, "number", maintain_order="left").join(legs, ["number", "leg"], maintain_order="left")
+    return log.select(*ORDERS_SCHEMA)
 
 
 _ROW: dict[str, Any] = {
     "number": pl.Int64, "stake": pl.Float64, "bound": pl.String, "there": pl.Boolean, "reason": pl.String,
-    "is_short": pl.Boolean, "known_size": pl.Boolean, "planned": pl.Float64, "units": pl.List(pl.Float64),
+    "outcome": pl.String, "known_size": pl.Boolean, "units": pl.List(pl.Float64),
     "costs": pl.List(pl.Float64), "hedge_units": pl.List(pl.Float64), "hedge_cost": pl.Float64,
 }  # fmt: skip
 
@@ -206,7 +159,7 @@ def _row(attempt: Attempt) -> tuple[Any, ...]:
     player = attempt.player
     return (
         attempt.found, player.stake, "least" if player.least else "most", attempt.is_there, attempt.reason or None,
-        attempt.is_short, all(leg.is_known for leg in attempt.legs), attempt.units, attempt.filled, attempt.cost,
+        attempt.outcome, all(leg.is_known for leg in attempt.legs), attempt.filled, attempt.cost,
         attempt.hedged, attempt.hedge_cost,
     )  # fmt: skip
 

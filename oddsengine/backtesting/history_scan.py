@@ -31,7 +31,6 @@ from oddsengine.columns import NO_TIME, Bools, Bytes, Floats, Longs, Words, grow
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.detection.question import Sharp
-from oddsengine.detection.search import LEGS
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
@@ -125,7 +124,7 @@ class Scan:
             self._times[expired, _DIED] = now
         if change.hits.size:
             new = change.status == NEW
-            value, old = hit_values(change.hits), ~new
+            value, old = change.hits.values(), ~new
             at = np.array([self._place[ident] for ident in change.hits.id[old].tolist()], np.int64)
             self._move(now, at, value[old], _falls()[change.hits.kind[old]])
             if new.any():
@@ -151,7 +150,7 @@ class Scan:
         self._opened.append(
             _NewOpportunities(
                 now, self._engine.fair.name, hits.kind, hits.id, of + begin, _flags(hits), legs,
-                net_odds(hits)[has_leg], leg == hits.own[of],
+                hits.net_odds()[has_leg], leg == hits.own[of],
             )
         )  # fmt: skip
         start = np.empty(hits.size, np.int64)
@@ -237,24 +236,6 @@ class Scan:
 def _falls() -> Any:
     """Per kind: whether less of its main figure is better."""
     return np.array([not kind.rises for kind in KINDS.values()])
-
-
-def hit_values(hits: Hits) -> Floats:
-    """Return the main figure of opportunities, in percent."""
-    value = np.empty(hits.size)
-    for code, kind in enumerate(KINDS.values()):
-        here = hits.kind == code
-        value[here] = kind.percent(hits.figures[here])
-    return value
-
-
-def net_odds(hits: Hits) -> Floats:
-    """Return the legs' odds after commission, shape (n, LEGS)."""
-    out = np.full((hits.size, LEGS), np.nan)
-    for code, kind in enumerate(KINDS.values()):
-        here = hits.kind == code
-        out[here, : len(kind.odds)] = hits.figures[here][:, kind.odds]
-    return out
 
 
 def _flags(hits: Hits) -> Longs:
@@ -377,8 +358,8 @@ def _play(wanted: ScanWanted, history: History | Tape, tick: Tick) -> pl.DataFra
     return play_scan(wanted, history, tick).frame()
 
 
-Follow = Callable[[Engine, View, Update, Hits, int], None]
-"""A function that is called with each step and what it shows first: and with how many had been found before."""
+Follow = Callable[[Engine, View, Update, int], None]
+"""A function that is called with each step, and how many opportunities had been found before it."""
 
 
 def play_scan(wanted: ScanWanted, history: History | Tape, tick: Tick, follow: Follow | None = None) -> Scan:
@@ -391,8 +372,7 @@ def play_scan(wanted: ScanWanted, history: History | Tape, tick: Tick, follow: F
         before = scan.size
         scan.follow(step.now, step.update)
         if follow is not None:
-            change = step.update.of(view)
-            follow(engine, view, step.update, change.hits.take(change.status == NEW), before)
+            follow(engine, view, step.update, before)
         if step.settles:
             scan.settle()
         tick(step.now, step.prices)

@@ -5,6 +5,7 @@ and writes to the folder `truth`, each file atomically:
 
 - `state`: where it has ended, as a snapshot of the engine; prices shown whose games are not graded yet; and closes.
 - `weeks/2026-W48.parquet`: the graded prices of the games that began in that week; the last `WEEKS` are kept.
+- `fills/2026-W48.parquet`: how many of the opportunities shown in that week could be had (`fill_record`).
 - `references/2026-W48.parquet`: how good each book's prices were as a reference (`reference_samples.SUMS`).
 - `report.json`: what is served (`truth_report`).
 
@@ -29,6 +30,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from oddsengine.backtesting import fill_record
 from oddsengine.backtesting.closes import Closes, newest
 from oddsengine.backtesting.delays import Later
 from oddsengine.backtesting.grading import BEFORE_START, SHOWN_SCHEMA, THRESHOLDS, grade_shown, with_closes
@@ -116,6 +118,7 @@ class _Files:
         self.home, self.report = folder / TRUTH, report_file(folder)
         self.graded = _Weeks(self.home / "weeks", _KEY)
         self.references = _Weeks(self.home / "references", _REFERENCE)
+        self.fills = _Weeks(self.home / "fills", fill_record.KEY)
 
     def state(self) -> _State:
         """The state of the last call; an empty one if there is none that can be used."""
@@ -244,6 +247,7 @@ class _Collected:
         self._samples = _read_frame(state.samples)
         done = self._samples.group_by("event_id").agg(pl.col("done").max()) if self._samples.height else self._samples
         self._sampling = ReferenceSamples(engine, dict(done.iter_rows()))
+        self._fills = fill_record.FillRecord(engine)
         self._now = 0
 
     def follow(self, now: int, update: Update) -> None:
@@ -252,6 +256,7 @@ class _Collected:
         self._shown.follow(now, update)
         self._closing.follow(now)
         self._sampling.follow(now)
+        self._fills.follow(update)
 
     def save(self, tape: str) -> None:
         """Grade the games that are over, and save the rest with where the tape was read to."""
@@ -261,6 +266,9 @@ class _Collected:
         found = pl.concat([each for each in closes if each is not None], how="diagonal_relaxed")
         self._closes = newest(found) if found.height else found
         self._grade()
+        filled = self._fills.take()
+        if filled.height:
+            self._files.fills.add(filled, fill_record.start_seconds())
         state, engine = self._state, self._engine
         state.tape, state.step, state.now = tape, engine.number, self._now
         state.fair, state.engine = fair_content(engine.fair), dump(engine)
@@ -326,6 +334,7 @@ def _report(state: _State, files: _Files) -> TruthReport:
     waiting = pending["event_id"].n_unique() if pending.height else 0
     name = str(state.fair.get("name", ""))
     left_out = [f"{tape}: {why}" for tape, why in sorted(state.left_out.items())]
-    report = truth_report(shown, sums, state.now, name, waiting, left_out)
+    shares = fill_record.fill_shares(files.fills.read())
+    report = truth_report(shown, sums, shares, state.now, name, waiting, left_out)
     write_whole(files.report, encoded_report(report))
     return report

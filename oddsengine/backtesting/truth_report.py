@@ -13,7 +13,7 @@ from oddsengine.backtesting.audit_report import selected_prices
 from oddsengine.backtesting.cells import cell, with_error
 from oddsengine.backtesting.fitting import LEAST_GAMES
 from oddsengine.backtesting.reference_rights import references, rights_text
-from oddsengine.history.truth_file import GROUPS, Figures, Group, TruthReport, Week
+from oddsengine.history.truth_file import GROUPS, Figures, FillShare, Group, TruthReport, Week
 from oddsengine.tables.timestamps import timestamp
 
 THRESHOLD = 1.0  # %: minimum EV of the prices
@@ -22,11 +22,12 @@ _DIGITS = 4
 
 
 def truth_report(
-    shown: pl.DataFrame, sums: pl.DataFrame, now: int | None, fair: str, waiting: int, left_out: list[str]
+    shown: pl.DataFrame, sums: pl.DataFrame, shares: list[FillShare], now: int | None, fair: str, waiting: int,
+    left_out: list[str],
 ) -> TruthReport:  # fmt: skip
     """Make the report of graded prices (`SHOWN_SCHEMA`) and of books as references (`reference_samples.SUMS`).
 
-    `now` is the time of the last step, microseconds.
+    `shares` are those of `fill_record`, `now` is the time of the last step, microseconds.
     """
     prices = selected_prices(shown).filter(pl.col("threshold") == THRESHOLD)
     games = prices.drop_nulls("worth")["event"].n_unique()
@@ -47,6 +48,7 @@ def truth_report(
     return TruthReport(
         read_until=until, fair=fair, games_missing=missing, games_waiting=waiting, summary=_summary(total, missing),
         total=total, weeks=weeks, groups=groups, references=references(sums), left_out=left_out,
+        fills=shares,
     )  # fmt: skip
 
 
@@ -103,6 +105,11 @@ def _summary(total: Figures, missing: int) -> str:
     return f"{shown}: no difference beyond the error"
 
 
+def _fill_text(of: FillShare) -> str:
+    ends = dict.fromkeys((f"{of.whole_least:.0f}", f"{of.whole_most:.0f}"))
+    return f"{of.kind:<28} n {of.shown:>5}  for ${of.stake:g}: {' to '.join(ends)}"
+
+
 def report_text(report: TruthReport) -> str:
     """Format a report as plain text."""
     until = "" if report.read_until is None else f", read until {report.read_until[:19]}Z"
@@ -120,6 +127,9 @@ def report_text(report: TruthReport) -> str:
         lines.append("the bias of these groups is more than two standard errors: oddsengine calibrate would help")
     if any(each.alone is not None for each in report.references):
         lines += ["books as the only reference:", rights_text(report.references)]
+    if report.fills:
+        lines.append("of 100 shown, so many could be had in whole:")
+        lines += [_fill_text(each) for each in report.fills if each.sportsbooks is None]
     if report.games_waiting:
         lines.append(f"{report.games_waiting} games are not graded yet")
     return "\n".join([*lines, *(f"left out: {why}" for why in report.left_out)])

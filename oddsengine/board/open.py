@@ -53,6 +53,22 @@ class Hits(NamedTuple):
         """A selection of them."""
         return Hits._make(column[at] for column in self)
 
+    def values(self) -> Floats:
+        """The main figure of each, in percent."""
+        value = np.empty(self.size)
+        for code, kind in enumerate(KINDS.values()):
+            here = self.kind == code
+            value[here] = kind.percent(self.figures[here])
+        return value
+
+    def net_odds(self) -> Floats:
+        """The legs' odds after commission, shape (n, LEGS); nan beyond."""
+        out = np.full((self.size, LEGS), np.nan)
+        for code, kind in enumerate(KINDS.values()):
+            here = self.kind == code
+            out[here, : len(kind.odds)] = self.figures[here][:, kind.odds]
+        return out
+
     @classmethod
     def none(cls) -> "Hits":
         """No opportunities."""

@@ -35,6 +35,9 @@ from oddsengine.maths.depth import buy_together
 
 Legs = Literal["thinnest", "together"]
 LEGS: tuple[str, ...] = ("thinnest", "together")
+OUTCOMES = ("whole", "part", "hedged", "open", "none")
+"""All legs pay the same: for the whole stake, or part of it; they do after a hedge; they do not; nothing was bought."""
+OPEN = 1e-6  # of the payout: less is not open
 UNOBSERVED = "unobserved"
 """Reason of an order whose answer is not known."""
 ANSWER_S = 1800  # s: the longest time from when an order arrives to the snapshot that answers it
@@ -97,6 +100,18 @@ class Attempt:
     hedge_cost: float = 0.0
     is_there: bool | None = None  # whether it was still there when its first order arrived; None: unobserved
     reason: str = ""  # why the first leg that fell short did
+
+    @property
+    def outcome(self) -> str:
+        """One of `OUTCOMES`."""
+        if not any(self.cost):
+            return "none"
+        both = [units + hedge for units, hedge in zip(self.filled, self.hedged, strict=True)]
+        if max(both) - min(both) > OPEN * max(both):
+            return "open"
+        if self.hedge_cost:
+            return "hedged"
+        return "part" if self.is_short or self.reason else "whole"
 
 
 @dataclass(slots=True, eq=False)

@@ -81,13 +81,16 @@ class Ladders:
         The user's rates by book; they replace those of the catalog and of prices.
     rates
         Worth of one unit of a currency in the money of stakes, see `largest_arbitrages`.
+    strict
+        Whether a size in a currency without a rate is an error; otherwise such a price has no ladder.
     """
 
     def __init__(
-        self, commission: Iterable[tuple[str, float]] = (), rates: Mapping[str, float] | None = None
+        self, commission: Iterable[tuple[str, float]] = (), rates: Mapping[str, float] | None = None, *,
+        strict: bool = True,
     ) -> None:  # fmt: skip
         self._own = {catalog.book(book).id: rate for book, rate in commission}
-        self._worth = currency_rates(rates)
+        self._worth, self._strict = currency_rates(rates), strict
         self._books: dict[str, Book] = {}
 
     def of_id(self, board: Board, row: int) -> Ladder | None:
@@ -108,6 +111,8 @@ class Ladders:
         terms = _terms(rows.links[slot]) if slot < len(rows.links) else _NO_TERMS
         is_live = flags & LIVE != 0
         commission, fee = self._fees(rows.deep.fees(slot), book, live=is_live)
+        if book.currency and book.currency not in self._worth and not self._strict:
+            return None
         worth = self._rate(book)
         # A level that is better contradicts the price.
         sizes = [level for level in rows.deep.levels(slot) if level[0] <= odds * _SAME]

@@ -68,6 +68,17 @@ class Reference(msgspec.Struct, kw_only=True):
     alone: Annotated[bool | None, Meta(description="Whether it is good enough to be the only reference.")] = None
 
 
+class FillShare(msgspec.Struct, kw_only=True):
+    """How many of some opportunities could be had, by the prices that followed (`oddsengine fills`)."""
+
+    kind: str
+    sportsbooks: Annotated[list[str] | None, Meta(description="Those of all legs, in order; null: any.")]
+    stake: Annotated[float, Meta(description="In USD, of all legs.")]
+    shown: Annotated[int, Meta(description="Opportunities, when first shown.")]
+    whole_least: Annotated[float, Meta(description="Percent that could be had in whole, at least.")]
+    whole_most: Annotated[float, Meta(description="The same at most.")]
+
+
 class TruthReport(msgspec.Struct, kw_only=True):
     """What a node showed and what it was worth."""
 
@@ -81,6 +92,9 @@ class TruthReport(msgspec.Struct, kw_only=True):
     groups: list[Group]
     references: list[Reference]
     left_out: Annotated[list[str], Meta(description="Tapes that could not be read, and why.")]
+    fills: Annotated[
+        list[FillShare], Meta(description="By kind, and by kind and books; those of which 50 or more were shown.")
+    ] = []
 
 
 class _Stored(msgspec.Struct):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddsengine as oe
-from oddsengine.backtesting.fill_report import OUTCOMES
+from oddsengine.execution.attempts import OUTCOMES
 
 START = datetime(2026, 2, 7, 12, tzinfo=UTC)
 GAME = {

@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 import oddsengine as oe
 import oddsengine_cli as cli
 from oddsengine import catalog
+from oddsengine.backtesting.fill_record import fill_shares
 from oddsengine.backtesting.grading import SHOWN_SCHEMA
 from oddsengine.backtesting.live_audit import follow_tapes
 from oddsengine.backtesting.replay import source
@@ -190,7 +191,7 @@ def prices(games: int, bias: float = 0.0) -> pl.DataFrame:
 
 def test_figures_are_those_of_plain_loops() -> None:
     table = prices(60, bias=4.0)
-    report = truth_report(table, NO_SUMS, 1_770_000_000_000_000, "mine", 2, [])
+    report = truth_report(table, NO_SUMS, [], 1_770_000_000_000_000, "mine", 2, [])
     rows = [row for row in table.filter(threshold=1.0, odds=2.1).to_dicts() if row["worth"] is not None]
 
     def expected(some: list[dict[str, Any]]) -> tuple[float, float]:
@@ -218,14 +219,14 @@ def test_figures_are_those_of_plain_loops() -> None:
 
 
 def test_figures_of_too_few_games_are_withheld() -> None:
-    report = truth_report(prices(49), NO_SUMS, None, "mine", 0, [])
+    report = truth_report(prices(49), NO_SUMS, [], None, "mine", 0, [])
     assert report.summary.startswith("1 of 50 games is missing: 49 have been graded")
     assert report.games_missing == 1
     figures = Figures(prices=148, graded=147, games=49)
     assert report.total == figures
     assert not any(each.avg_ev or each.avg_worth or each.bias for each in (*report.weeks, *report.groups))
-    assert truth_report(prices(50), NO_SUMS, None, "mine", 0, []).total.avg_ev == pytest.approx(2.0, abs=1e-3)
-    assert truth_report(prices(1).clear(), NO_SUMS, None, "mine", 0, []).games_missing == 50
+    assert truth_report(prices(50), NO_SUMS, [], None, "mine", 0, []).total.avg_ev == pytest.approx(2.0, abs=1e-3)
+    assert truth_report(prices(1).clear(), NO_SUMS, [], None, "mine", 0, []).games_missing == 50
 
 
 @pytest.mark.parametrize(
@@ -280,3 +281,35 @@ def test_the_command(
     ):
         assert cli.main(["audit", *words]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_how_many_could_be_had_is_what_fills_says_of_the_tapes(recorded: tuple[Path, Path]) -> None:
+    folder, unread = recorded
+    found = oe.fills(
+        sorted(unread.glob("tapes/*")), min_ev=1.0, stakes=[100], rates={"USD": 1, "GBP": 1.3, "EUR": 1.1}
+    ).attempts  # fmt: skip
+    rows = pl.concat(map(pl.read_parquet, folder.glob("truth/fills/*.parquet")))
+    ids = rows["id"].map_elements(lambda ident: f"{ident:016x}", pl.String)
+    of = {(*key, str(outcome)) for *key, outcome in rows.select("kind", ids, "bound", "outcome").iter_rows()}
+    other = {(*key, str(outcome)) for *key, outcome in found.select("kind", "id", "bound", "outcome").iter_rows()}
+    # The node was read every few steps; an order on its way at the end of a read is left out.
+    assert len(of) > 100
+    assert of <= other
+    assert len(of) > 0.6 * len(other)
+
+
+def test_shares_are_said_of_fifty_or_more() -> None:
+    names = ("kind", "id", "at", "bound", "event", "books", "live", "outcome")
+    rows = [
+        ("arbitrage", at, at, bound, "e", "kalshi, novig" if at < 50 else "a, b", False, outcome)
+        for at in range(99)
+        for bound, outcome in (("least", "whole" if at < 20 else "none"), ("most", "whole" if at < 30 else "part"))
+    ]
+    rows += [("ev", at, at, bound, "e", "kalshi", True, "whole") for at in range(60) for bound in ("least", "most")]
+    every, pair = fill_shares(pl.DataFrame(rows, names, orient="row"))  # nothing of those in play
+    assert (every.kind, every.sportsbooks, every.shown, every.whole_least) == ("arbitrage", None, 99, 20.2)
+    assert (pair.sportsbooks, pair.shown, pair.whole_least, pair.whole_most) == (["kalshi", "novig"], 50, 40.0, 60.0)
+    report = truth_report(prices(1), NO_SUMS, [every, pair], None, "mine", 0, [])
+    assert read_report(encoded_report(report)) == report
+    assert "arbitrage                    n    99  for $100: 20 to 30" in report_text(report)
+    assert fill_shares(pl.DataFrame()) == []

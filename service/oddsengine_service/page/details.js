@@ -19,6 +19,9 @@ function decimalsIn(input) {
 const deeper = (levels) => `then ${levels.slice(1, 4).map((each) => `${cash(each.stake)} at ${oddsText(each.odds_decimal)}`).join(", ")}`;
 const largest = ({ largest_stakes: stakes, largest_profit: profit }) => (profit > 0
   ? el("span", { class: "under", title: "Over all levels of the prices, as far as their limits are known" }, `up to ${cash(stakes.reduce((sum, each) => sum + each, 0))} staked, for a profit of ${cash(profit)}`) : "");
+const between = (low, high) => [...new Set([low, high].map(Math.round))].join(" to ");
+const couldBeHad = (like) => (like
+  ? el("span", { class: "under", title: `Of ${like.shown.toLocaleString()} that this node showed before games${like.sportsbooks ? " at these books" : ""}, by the prices that followed, at least and at most` }, `${between(like.whole_least, like.whole_most)} of 100 like it could be had for $${like.stake}`) : "");
 let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 
@@ -73,6 +76,7 @@ class Details {
   it = null;
   total = 0; // for all legs together
   #said = null; // what explain said
+  #like; // how many of those like it could be had
   #rows = new Map(); // prices by id
   #moves = [];
   #outcome = 0;
@@ -93,6 +97,7 @@ class Details {
     this.it = it;
     this.#opener = document.activeElement;
     this.#said = null;
+    this.#like = undefined;
     this.#rows = new Map();
     this.#moves = [];
     this.#outcome = 0;
@@ -120,14 +125,16 @@ class Details {
     if (!it) return;
     const markets = new Set([it.market, ...it.legs.map((leg) => leg.market ?? it.market)]);
     const [event, market] = [encodeURIComponent(it.eventId), encodeURIComponent([...markets].join(","))];
-    const [again, said, prices, moves] = await Promise.all([
+    const [again, like, said, prices, moves] = await Promise.all([
       call("GET", pathOf(it.kind, it.id)),
+      trackRecord.sharesOf(it),
       ask(`/opportunities/explain/${encodeURIComponent(it.id)}?event_id=${event}${ofBooks()}${staked()}${reference()}`),
       ask(`/odds/comparison?event=${event}&market=${market}`),
       ask(`/odds/history?event=${event}&market=${market}&limit=200`),
     ]);
     if (this.it?.id !== it.id) return;
     if (again.data) this.it = item(it.kind, again.data);
+    this.#like = like;
     this.#ended = again.status === 404 ? reasonOf(again.error) : "";
     this.#said = said?.data ?? this.#said;
     this.#rows = new Map(Object.values(prices?.data ?? {}).flat().map((row) => [row.id, row]));
@@ -166,7 +173,7 @@ class Details {
     if (!it) return;
     write($("details-title"), it.kind === "ev" ? it.legs[0].selection : `${KINDS[it.kind].tab}: ${called("markets", it.market)}`);
     $("details-game").replaceChildren(`${it.game} · ${called("markets", it.market)} · ${called("leagues", it.row.league)} · `, ...starts(it.row.event_start_time), this.gone ? el("span", { class: "chip" }, "No longer open") : "");
-    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: ABOUT.stands }, `${stands(it.row)} still there in 10 min`) : "", largest(it.row));
+    $("details-value").replaceChildren(el("b", { class: `value ${it.value > 0 === KINDS[it.kind].rises ? "positive" : ""}` }, percent(it.value)), ` ${KINDS[it.kind].measure}`, it.kind === "ev" && typeof it.row.still_there === "number" ? el("span", { class: "under", title: ABOUT.stands }, `${stands(it.row)} still there in 10 min`) : "", largest(it.row), couldBeHad(this.#like));
     write($("details-ended"), this.#ended);
     this.#tickets();
     this.#kelly();

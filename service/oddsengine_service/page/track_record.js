@@ -24,8 +24,16 @@ function meansChart(points, wide, label) {
 const NINETY = 1.645; // standard errors
 const OF_GROUP = { book: "sportsbooks", league: "leagues", market: "markets" };
 
+// What the node's record says of opportunities of a kind at some books, else of the kind; undefined if too few were shown.
+function sharesLike(fills, kind, books) {
+  const named = [...books].sort().join();
+  const ofKind = fills.filter((each) => each.kind === kind);
+  return ofKind.find((each) => each.sportsbooks?.join() === named) ?? ofKind.find((each) => !each.sportsbooks);
+}
+
 class TrackRecord {
   #answer = null;
+  #fills = { at: -Infinity, of: [] }; // as they were asked for
 
   async read() {
     const mine = key;
@@ -35,8 +43,19 @@ class TrackRecord {
     this.render();
   }
 
+  // How many of those like an opportunity could be had, by the node's record.
+  async sharesOf(it) {
+    if (it.row.is_live) return undefined;
+    if (clock() - this.#fills.at > 600_000) {
+      this.#fills.at = clock();
+      this.#fills.of = (await ask("/truth"))?.data?.fills ?? [];
+    }
+    return sharesLike(this.#fills.of, it.kind, new Set(it.legs.flatMap((leg) => leg.books.slice(0, 1))));
+  }
+
   clear() {
     this.#answer = null;
+    this.#fills = { at: -Infinity, of: [] };
     this.render();
   }
 

@@ -2119,6 +2119,27 @@ def test_calculators_take_odds_as_the_page_shows_them(visit: Visiting, kind: str
 # ---- the track record ----
 
 
+@pytest.mark.parametrize(
+    ("books", "shown"),
+    [
+        (["draftkings"], "20 to 30 of 100 like it could be had for $100"),
+        (["betmgm"], "12 of 100 like it could be had for $100"),
+    ],
+)
+def test_a_row_that_is_open_says_how_many_like_it_could_be_had(visit: Visiting, books: list[str], shown: str) -> None:
+    v = visit()
+    v.accepted = "404"
+    of = {"kind": "ev", "stake": 100.0, "shown": 64}
+    fills = [
+        {**of, "sportsbooks": None, "whole_least": 12.2, "whole_most": 11.9},
+        {**of, "sportsbooks": ["draftkings"], "whole_least": 20.2, "whole_most": 30.3},
+        {**of, "kind": "arbitrage", "sportsbooks": None, "whole_least": 90.0, "whole_most": 90.0},
+    ]
+    v.page.route("**/api/v1/truth", lambda route: route.fulfill(json={"success": True, "data": {"fills": fills}}))
+    page = opened_on(v, ("ev:detected", [found_ev(1, sportsbook=books[0])]))
+    expect(page.locator("#details-value")).to_contain_text(shown)
+
+
 def test_the_track_record_by_week_and_book(visit: Visiting) -> None:
     v = visit()
     figures = {
