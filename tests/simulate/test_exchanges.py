@@ -186,6 +186,13 @@ def test_traders_arrive_at_their_rates(*, live: bool) -> None:
     assert {intent.number for intent in intents if intent.kind == Action.CANCEL} <= known
 
 
+def test_invented_levels_are_for_prices_without_an_order_book() -> None:
+    plain, invented = (next(World(6, **SETTING, traders=True, levels=levels).run(0.0)) for levels in (False, True))
+    pairs = [(was, now) for was, now in zip(plain.quotes, invented.quotes, strict=True) if was["sportsbook"] in VENUES]
+    assert all(now == was for was, now in pairs if "levels" in was)
+    assert [len(now["levels"]) for was, now in pairs if "levels" not in was] == [4] * 9  # three ways, three exchanges
+
+
 def test_traders_and_feed_errors_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="traders must be False with hazards"):
         World(1, events=1, traders=True, hazards=True)
