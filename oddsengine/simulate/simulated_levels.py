@@ -15,7 +15,7 @@ _GROWTH = (1.2, 3.0)  # stake of a level relative to the one before
 
 
 def add_levels(quotes: Iterable[Row], exchanges: Collection[str], seed: int) -> None:
-    """Add `levels` and `max_bet` to the quotes of exchanges.
+    """Add `levels` and `max_bet` to the quotes of exchanges that have none.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def add_levels(quotes: Iterable[Row], exchanges: Collection[str], seed: int) -> 
     """
     for quote in quotes:
         odds = quote.get("odds_decimal")
-        if odds is None or quote["sportsbook"] not in exchanges:
+        if odds is None or quote["sportsbook"] not in exchanges or "levels" in quote:
             continue
         names = "\n".join(str(quote.get(name)) for name in ("event_id", "market_type", "selection", "line"))
         drawn = crc32(f"{seed}\n{quote['sportsbook']}\n{names}\n{odds}".encode())

@@ -132,9 +132,8 @@ class Traders:
         outcome, generous = int(self._uniform() < 0.5), self._uniform() < _GENEROUS
         far = -log(1.0 - self._uniform())
         more = _ABOVE * 4.0 * prob * (1.0 - prob) * far if generous else -_LEAST_BELOW - _BELOW * far
-        number = self._add(
-            intents, at, Action.LIMIT, outcome, round((_of(prob, outcome) + more) * self._ticks), _LEAST_TAKEN
-        )
+        price = round((_of(prob, outcome) + more) * self._ticks)
+        number = self._add(intents, at, Action.LIMIT, outcome, price, _LEAST_TAKEN)
         if number:
             heappush(self._leaving, (at + self._wait(_STAYS), number))
 

@@ -29,7 +29,7 @@ SETTING: dict[str, Any] = {"events": 4, "live": 0.4, "tick": 3.0, "pace": 20.0, 
 def both() -> tuple[list[FeedBatch], list[FeedBatch], World]:
     """One world without and with traders; its games go by fast, so that lines move and games begin and pause."""
     plain, traded = World(6, **SETTING), World(6, **SETTING, traders=True)
-    return list(plain.run(90.0)), list(traded.run(90.0)), traded
+    return list(plain.run(60.0)), list(traded.run(60.0)), traded
 
 
 def test_traders_change_nothing_at_other_books() -> None:
@@ -96,13 +96,15 @@ def test_every_price_is_the_ladder_of_its_order_book_at_its_time() -> None:
 def test_a_board_that_follows_the_batches_has_what_the_exchanges_show() -> None:
     """Prices without orders, of closed markets and of other lines have left it, and times never go back."""
     world, board, games = World(9, **SETTING | {"pace": 60.0, "live": 0.6}, traders=True), Board(), set()
-    for batch in chain(world.run(120.0), world.run(4.0, tick=0.4)):
+    for number, batch in enumerate(chain(world.run(40.0, tick=0.4), world.run(60.0, tick=3.0))):
         for row in batch.quotes:
             old = board.screens[row["sportsbook"], row["event_id"]].get(
                 (row["market_type"], row["selection"], row.get("line"))
             )
             assert old is None or "levels" not in row or row["last_seen_at"] >= old["last_seen_at"]
         board.apply(batch)
+        if number % 3:
+            continue
         up = {name for at, name in enumerate(BOOKS) if name in VENUES and world._back[at] <= world._time}
         shown, screens = world._exchanges.displayed(), world._screens  # type: ignore[union-attr]
         columns = (screens.book, screens.event, screens.ladder, screens.side, shown.quarters, shown.odds)
@@ -139,10 +141,10 @@ def test_rows_are_accepted_and_only_outliers_are_rejected() -> None:
 
 def test_some_prices_stand_out_and_are_gone_in_seconds() -> None:
     """By the true chances; the arbitrages of the world are those of the order books."""
-    world, board = World(3, **SETTING | {"live": 0.0, "pace": 1.0, "tick": 2.0}, traders=True), Board()
+    world, board = World(3, **SETTING | {"live": 0.0, "pace": 1.0, "tick": 2.0, "events": 3}, traders=True), Board()
     since: dict[Any, int] = {}
     lasted, arbitrages = [], []
-    for number, batch in enumerate(world.run(150.0)):
+    for number, batch in enumerate(world.run(120.0)):
         board.apply(batch)
         rows = [row for screen in board.screens.values() for row in screen.values() if "levels" in row]
         bets = {(row["sportsbook"], *(row.get(name) for name in PLACE)): row["odds_decimal"] for row in rows}
@@ -182,6 +184,13 @@ def test_traders_arrive_at_their_rates(*, live: bool) -> None:
     assert len(book._resting) < 50  # makers cancel before they post anew
     known = {intent.number for intent in intents if intent.kind == Action.LIMIT}
     assert {intent.number for intent in intents if intent.kind == Action.CANCEL} <= known
+
+
+def test_invented_levels_are_for_prices_without_an_order_book() -> None:
+    plain, invented = (next(World(6, **SETTING, traders=True, levels=levels).run(0.0)) for levels in (False, True))
+    pairs = [(was, now) for was, now in zip(plain.quotes, invented.quotes, strict=True) if was["sportsbook"] in VENUES]
+    assert all(now == was for was, now in pairs if "levels" in was)
+    assert [len(now["levels"]) for was, now in pairs if "levels" not in was] == [4] * 9  # three ways, three exchanges
 
 
 def test_traders_and_feed_errors_exclude_each_other() -> None:

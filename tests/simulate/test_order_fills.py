@@ -62,7 +62,7 @@ def test_a_resting_order_waits_for_those_ahead_of_it() -> None:
     assert replay(market(ahead, gone, first), [rest]) == [(5.0, 2.75)]
     closed = Intent(15, Action.CLOSE), Intent(16, Action.OPEN)
     assert replay(market(ahead, first, *closed, second), [rest]) == [(0.0, 0.0)]
-    assert replay(market(first), [rest._replace(until=4)]) == [(0.0, 0.0)]  # expired on its way
+    assert replay(market(*LADDER), [take(5, 61, until=4)]) == [(0.0, 0.0)]  # expired on its way
 
 
 # ---- a world ----
