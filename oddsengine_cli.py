@@ -33,6 +33,7 @@ COMMANDS = {
     "grade": "grade bets that you placed by a history: CLV, EV at the close, results",
     "audit": "compare the EV shown over a history with the close of the other books",
     "fills": "how much of what a history shows could be had: orders, depth, the other leg",
+    "terms": "whether bets at two books settle alike, and what it costs at worst if they do not",
     "calibrate": "fit the constants of the fair price to a history of at least 50 games",
     "benchmark": "compare fair prices on past seasons: what their EV was worth at the close",
     "history": "import what others have recorded into a history that audit and others take",

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from oddsengine.detection.promos import PROMO_SCHEMA, find_promos
     from oddsengine.detection.question import prepare
     from oddsengine.detection.result_columns import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
+    from oddsengine.detection.settles_alike import Settled, settles_alike
     from oddsengine.detection.windows import middle_probability
     from oddsengine.feeds.price_files import columns_of, read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
@@ -126,6 +127,7 @@ __all__ = [
     "Opportunities",
     "Portfolio",
     "PricedParlay",
+    "Settled",
     "Strategy",
     "Tape",
     "TapeError",
@@ -192,6 +194,7 @@ __all__ = [
     "resume",
     "round_stakes",
     "scan_history",
+    "settles_alike",
     "show",
     "source",
     "tear_sheet",
@@ -228,6 +231,7 @@ _MODULES = {
     "detection.promos": "PROMO_SCHEMA find_promos",
     "detection.question": "prepare",
     "detection.result_columns": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
+    "detection.settles_alike": "Settled settles_alike",
     "detection.windows": "middle_probability",
     "feeds.price_files": "columns_of read_odds",
     "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",

@@ -61,7 +61,7 @@ from oddsengine.catalog.markets import (
 from oddsengine.catalog.numerical_ids import numerical_id
 from oddsengine.catalog.own import forget, load
 from oddsengine.catalog.places import PLACE_PATTERN, Places, books_in, place, places, takes_bets
-from oddsengine.catalog.settlement_rules import CASES, Settlement, Terms, terms
+from oddsengine.catalog.settlement_rules import CASES, Settlement, Terms, books_with_terms, cases_of, terms
 from oddsengine.catalog.spelling import normalise, normalised
 from oddsengine.catalog.sports import ScoreShapes, Shape, Sport, sport, sports
 from oddsengine.catalog.teams import Team, certain_team, team, team_aliases, team_name, teams
@@ -97,6 +97,8 @@ __all__ = [
     "book",
     "books",
     "books_in",
+    "books_with_terms",
+    "cases_of",
     "categories",
     "certain_team",
     "changed",

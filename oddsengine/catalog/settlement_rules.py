@@ -146,6 +146,23 @@ def _entries() -> tuple[_Entry, ...]:
     return tuple(made)
 
 
+@cache
+def books_with_terms() -> tuple[str, ...]:
+    """Ids of the books of which at least one rule is known."""
+    named = {name for entry in _entries() for name in entry.books}
+    return tuple(id_ for id_ in books() if id_ in named or (SPORTSBOOKS in named and _is_sportsbook(id_)))
+
+
+@cache
+def cases_of(sport: str, family: str, league: str = "", period: str = FULL_GAME) -> tuple[str, ...]:
+    """The cases in which bets on such a market need a rule: those that one is known of at any book."""
+    within = sport_of(sport).id
+    place = within, league_of(league, within).id if league else "", family, period
+    applying = (entry for entry in _entries() if any(entry.applies(book_id, *place) for book_id in books()))
+    named = {case for entry in applying for case in entry.settlements}
+    return tuple(case for case in CASES if case in named)
+
+
 @lru_cache(maxsize=65536)
 def terms(book_id: str, sport: str, family: str, league: str = "", period: str = FULL_GAME) -> Terms:
     """Return what a bet settles on where a game does not end in the usual way.

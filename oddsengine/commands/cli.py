@@ -34,6 +34,7 @@ from oddsengine.commands import (
     scan,
     serve,
     tape,
+    terms_command,
     watch,
 )  # fmt: skip
 from oddsengine.commands.report import kind_words
@@ -603,6 +604,18 @@ def _add_fills(parser: argparse.ArgumentParser) -> None:
     _add_format(parser, "json", "csv")
 
 
+def _add_terms(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=terms_command.terms_command)
+    parser.add_argument("first", metavar="A", help="a book, such as kalshi")
+    parser.add_argument("second", metavar="B", help="another one, such as draftkings")
+    parser.add_argument("--league", required=True, metavar="NAME", help="league of the game, such as nfl")
+    parser.add_argument("--sport", metavar="NAME", help="its sport (default: that of the league)")
+    parser.add_argument("--market", default="moneyline", metavar="NAME", help="market type (default: moneyline)")
+    parser.add_argument("--odds", type=_money, metavar="A,B", help="decimal odds of both: what a case costs at worst")
+    parser.add_argument("--stake", type=_positive, default=100.0, metavar="MONEY", help="on both (default 100)")
+    _add_format(parser, "json")
+
+
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=audit.calibrate_command)
     _add_history(parser, nargs="*")
@@ -855,7 +868,7 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "stakes": _add_stakes, "parlay": _add_parlay, "hedge": _add_hedge, "free-bet": _add_free_bet,
     "middle": _add_middle, "record": _add_record, "replay": _add_replay, "archive": _add_archive,
     "compact": _add_compact, "clv": _add_clv, "grade": _add_grade, "audit": _add_audit, "calibrate": _add_calibrate,
-    "fills": _add_fills,
+    "fills": _add_fills, "terms": _add_terms,
     "benchmark": _add_benchmark, "history": _add_history_import,
     "feeds": _add_feeds,
     "init": _add_init,
