@@ -401,8 +401,8 @@ class Attempts:
                 changed = not self._before.keys().isdisjoint((order.against, order.ladder.row))
                 # What a snapshot after its end shows may have come after it, too.
                 if (changed or is_over) and not (order.attempt.player.least and now > order.until):
-                    left = self._taken[order.attempt.player].left(ladder)
-                    queue.follow(self._shown.get(order.against), left)
+                    taken = self._taken[order.attempt.player]
+                    taken.take(ladder.row, queue.follow(self._shown.get(order.against), taken.left(ladder)))
             if queue.left > 1e-9 and not is_over:
                 self._resting.append(order)
                 continue

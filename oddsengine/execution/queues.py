@@ -30,12 +30,24 @@ class Queue:
         self._shown, self._is_best = self._look(against)
         self._is_first = self._shown == 0.0
 
-    def follow(self, against: Ladder | None, own: Sequence[Level]) -> None:
-        """Look at what the venue shows of the other side, and is left of its own bet."""
-        met = sum(map(_payout, (level for level in own if level.odds >= self.odds * (1.0 - 1e-9))))
-        filled = min(met if self._least or not self._may_pass(against) else self.left, self.left)
-        self.left -= filled
-        self.filled += filled
+    def follow(self, against: Ladder | None, own: Sequence[Level]) -> list[tuple[float, float]]:
+        """Look at what the venue shows of the other side, and is left of its own bet.
+
+        Returns what of its own bet met the order, as odds and units of each level.
+        """
+        passes, met = not self._least and self._may_pass(against), []
+        for level in own:
+            some = min(_payout(level), self.left)
+            if some > 0.0 and level.odds >= self.odds * (1.0 - 1e-9):
+                met.append((level.odds, level.units * some / _payout(level)))
+                self._fill(some)
+        if passes:
+            self._fill(self.left)
+        return met
+
+    def _fill(self, some: float) -> None:
+        self.left -= some
+        self.filled += some
 
     def _may_pass(self, against: Ladder | None) -> bool:
         """Whether the order may have been filled from the queue since the last look."""

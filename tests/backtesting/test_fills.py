@@ -169,6 +169,23 @@ def test_what_is_left_of_an_order_rests_and_is_met() -> None:
     assert attempt(frame, "most", rest_s=10.0, **how)["units"][0] > 0.0
 
 
+def test_what_met_an_order_that_rested_is_used_too() -> None:
+    back = price(20, "novig", "X", 2.2, "2.2:30")
+    better = price(30, "fanduel", "Y", 1.95, max_bet=300.0)
+    frame = history(*OPENING, price(1, "novig", "X", 2.16, "2.16:50"), back, better, LAST)
+    how: dict[str, Any] = {
+        "legs": "together",
+        "rest_s": 60.0,
+        "delays": {"novig": 1.0, "draftkings": 1.0, "fanduel": 0.0},
+    }
+    found = oe.fills(frame, kinds=["arbitrage"], stakes=[100.0], min_profit=0.0, **how).attempts
+    rows = found.filter(bound="least").sort("born_at")
+    assert rows["units"].list.first().to_list()[0] == pytest.approx(30 * 2.2)
+    assert rows.filter(pl.col("born_at") >= START + timedelta(seconds=20))["units"].list.first().to_list() == [0.0] * (
+        rows.height - 1
+    )
+
+
 def test_liquidity_is_used_once() -> None:
     """A level of novig is in two arbitrages, one after the other."""
     better = price(5, "fanduel", "Y", 1.95, max_bet=300.0)
