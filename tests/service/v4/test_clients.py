@@ -80,7 +80,7 @@ def test_theoddsapi(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.TheOddsAPI, "HOST", service.origin)
     client = module.TheOddsAPI(KEY)
     assert SPORT in [sport["key"] for sport in client.get_sports()]
-    assert client.get_requests_remaining() > 1_000_000
+    assert client.get_requests_remaining() > 0  # until the end of the month
     assert client.get_requests_used() == 0, "this node has no file of usage"
     games = client.get_odds(sport=SPORT, regions="us", oddsFormat="american")
     first = max(games, key=lambda game: len(game["bookmakers"]))
@@ -97,7 +97,7 @@ def test_parlay_api(service: Running) -> None:
     module = pytest.importorskip("parlay_api")
     client = module.ParlayAPI(KEY, base_url=service.origin)
     assert SPORT in [sport["key"] for sport in client.sports()]
-    assert client._last_quota.requests_remaining > 1_000_000
+    assert client._last_quota.requests_remaining > 0
     assert client._last_quota.requests_last == 1
     games = client.odds(SPORT, regions="us", markets="h2h,spreads,totals", odds_format="american")
     assert any(game["bookmakers"] for game in games)
