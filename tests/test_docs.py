@@ -26,6 +26,7 @@ from support.shown import assert_shown
 
 import oddsengine
 import oddsengine_cli as cli
+from oddsengine import catalog
 from oddsengine.feeds import venue_contracts
 from oddsengine.sources import KINDS, FeedSettings
 from oddsengine_cli import COMMANDS, parser
@@ -135,6 +136,9 @@ class Reader:
         if words[0] in STAYS:
             parser().parse_args(words)
             return
+        if words[0] == "catalog":  # which is loaded before the first lookup, as in a process of its own
+            catalog.forget()
+            self._request.addfinalizer(catalog.forget)
         self._capsys.readouterr()
         status = cli.main(words)
         out, err = self._capsys.readouterr()
