@@ -148,20 +148,14 @@ def test_the_conda_recipe_says_what_the_project_says() -> None:
     split = [re.fullmatch(r"([\w-]+)(.*)", need) for need in PROJECT["dependencies"]]
     own = [f"{CONDA.get(name, name)} {bound}".strip() for name, bound in (need.groups() for need in split if need)]
     assert needs["run"] == [f"python {python}", *own]
-    tools = [
-        need.replace(">=", " >=")
-        for need in tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    ]
+    tools = [need.replace(">=", " >=") for need in SETTINGS["build-system"]["requires"]]
     assert needs["host"] == [f"python {python.removeprefix('>=')}.*", "pip", *tools]
-    package, (source,) = recipe["package"], [recipe["source"]["path"]]
+    package, build = recipe["package"], recipe["build"]
     assert (package["name"], package["version"]) == (PROJECT["name"], oddsengine.__version__)
-    assert source == f"../dist/oddsengine-{oddsengine.__version__}.tar.gz"  # what `make dist` builds
-    assert (recipe["build"]["noarch"], recipe["build"]["script"]["env"]) == (
-        "python",
-        {"ODDSENGINE_BUILD_KERNELS": "0"},
-    )
+    assert recipe["source"]["path"] == f"../dist/oddsengine-{oddsengine.__version__}.tar.gz"  # what `make dist` builds
+    assert (build["noarch"], build["script"]["env"]) == ("python", {"ODDSENGINE_BUILD_KERNELS": "0"})
     scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
-    assert recipe["build"]["python"]["entry_points"] == scripts
+    assert build["python"]["entry_points"] == scripts
     about = recipe["about"]
     assert (about["license"], about["summary"]) == (PROJECT["license"], PROJECT["description"])
     assert [about["license_file"]] == PROJECT["license-files"]

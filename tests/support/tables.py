@@ -64,4 +64,4 @@ def _same(cell: str, value: Any) -> bool:
         return cell == ";".join(str(each) for each in value)
     if isinstance(value, (list, dict)):
         return bool(json.loads(cell) == value)
-    return cell.removeprefix("'") == value
+    return bool(cell.removeprefix("'") == value)

@@ -21,7 +21,7 @@ from oddsengine_service.wire.odds_response import Odds
 
 TIME = pl.Datetime("us", "UTC")
 ODDS = found(ENDPOINTS, "/odds")
-LISTS = {
+LISTS: dict[str, dict[str, Any]] = {
     "/odds": {"sort": "-odds_decimal"}, "/odds/best": {"market": "main"}, "/opportunities/ev": {"min_ev": -5},
     "/opportunities/middles": {"min_ev": -5}, "/opportunities/low_hold": {"max_hold": 8},
 }  # fmt: skip
@@ -76,7 +76,7 @@ def test_types_are_those_of_the_fields_also_without_rows() -> None:
     ]  # fmt: skip
     assert whole.schema["levels"] == pl.List(pl.Struct({"odds_decimal": pl.Float64, "stake": pl.Float64}))
     counts = assert_tables(found(ENDPOINTS, "/opportunities/ev"), node(engine), {}, [])
-    assert (counts.schema["independent_books"], counts.schema["flags"]) == (pl.Int64, pl.List(pl.String))
+    assert [counts.schema[name] for name in ("independent_books", "flags")] == [pl.Int64, pl.List(pl.String)]
 
 
 def test_arbitrages_have_the_columns_of_their_csv() -> None:
@@ -118,7 +118,8 @@ def _choices(endpoint: Any) -> list[str]:
 def test_pages_of_arrow_by_cursor_are_all_rows(service: Running) -> None:
     with service.client() as client:
         every = client.get("/odds?limit=1").json()["meta"]["total"]
-        ids, query = list[str](), {"format": "arrow", "limit": 200, "fields": "id,last_seen_at"}
+        ids = list[str]()
+        query = {"format": "arrow", "limit": "200", "fields": "id,last_seen_at"}
         while True:
             answer_ = client.get("/odds", params=query)
             assert answer_.headers["content-type"] == "application/vnd.apache.arrow.stream"
