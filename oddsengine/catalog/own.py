@@ -195,12 +195,12 @@ def _read_all() -> None:
     book(""), league(""), team("", ""), allowed(""), market_type("none"), terms("", "", ""), places("")
 
 
-def load(*paths: str | Path) -> OwnFiles:
+def load(path: str | Path, *more: str | Path) -> OwnFiles:
     """Load your own catalog files, before the first lookup.
 
     Parameters
     ----------
-    *paths
+    path, *more
         TOML files in the format shown by this module, and folders of such files. Loading the same content again has
         no effect.
 
@@ -215,7 +215,7 @@ def load(*paths: str | Path) -> OwnFiles:
         If a file cannot be read or is invalid, if two contradict each other, or if they change sections that are
         already in use. The catalog is unchanged.
     """
-    own = read(*paths)
+    own = read(path, *more)
     before, used = data_files.own.changes, set(data_files.own.used)
     if own.changes == before:
         return own
