@@ -31,7 +31,7 @@ def differences(before: Changes, after: Changes) -> list[Difference]:
     --------
     >>> own = {"books": {"fanduel": {"commission": 0.02, "aliases": ["fd_us"]}}}
     >>> [each[2:] for each in differences({}, own)]
-    [('books.fanduel', 'commission', None, 0.02), ('books.fanduel', 'aliases', None, ['fd_us'])]
+    [('books.fanduel', 'aliases', None, ['fd_us']), ('books.fanduel', 'commission', None, 0.02)]
     """
     return [
         Difference(section, id_, path_of(section, id_, {**one, **other}), key, *values)

@@ -165,12 +165,17 @@ def test_a_later_file_wins_key_by_key_and_is_reported(tmp_path: Path) -> None:
     own_ = files(
         tmp_path, a=SHOP + "[markets.zork]\nmeans = 'total'\n[markets.gnip]\nmeans = ''\n",
         b="[books.shop]\ncommission = 0.05\naliases = ['kiosk', 'corner']\n[markets.zork]\nmeans = ''\n"
-        "[markets.gnip]\nmeans = 'spread'\n",
+        "[markets.gnip]\nmeans = 'spread'\n", c="[books.shop]\ncommission = 0.07\n",
     )  # fmt: skip
+    steps = [("a", 0, "b", 0.05), ("b", 0.05, "c", 0.07)]
+    assert own.read(*own_.values()).replaced == [
+        own.Replaced("books.shop.commission", own_[one], before, own_[other], value)
+        for one, before, other, value in steps
+    ]
     got = catalog.load(own_["a"], own_["b"])
     shop = catalog.book("kiosk")
     assert (shop.id, shop.name, shop.commission, shop.aliases) == ("shop", "Shop", 0.05, ("corner", "kiosk"))
-    assert got.replaced == [own.Replaced("books.shop.commission", own_["a"], 0, own_["b"], 0.05)]
+    assert len(got.replaced) == 1
     assert [catalog.market_type(name).family for name in ("zork", "gnip")] == ["total", "spread"]
     catalog.forget()
     catalog.load(own_["b"], own_["a"])
