@@ -233,7 +233,7 @@ def load(path: str | Path, *more: str | Path) -> OwnFiles:
 
 
 def forget() -> None:
-    """Clear all cached data, including the own files. For tests."""
+    """Clear all cached data, including the own files: for tests, and to check two sets of files in one process."""
     for name, module in list(sys.modules.items()):
         if name.startswith("oddsengine."):
             for entry in vars(module).values():
