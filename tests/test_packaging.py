@@ -17,6 +17,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+import yaml
 
 import oddsengine
 from oddsengine._cache import PREBUILT
@@ -27,12 +28,13 @@ PACKAGES = {
     "service/oddsengine_service": "oddsengine_service",
 }  # folders, and what they are installed as
 ENTRY = "oddsengine_cli.py"
-OTHERS = ("tests", "docs", "examples", "notebooks", "benchmarks", "scripts", ".ci", "deploy")
+OTHERS = ("tests", "docs", "examples", "notebooks", "benchmarks", "scripts", ".ci", "deploy", "conda")
 FILES = (
     ".dockerignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
     "constraints.txt", ENTRY, "pyproject.toml", "setup.py",
 )  # fmt: skip
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
 TIMEOUT_S = 300
 
 
@@ -133,6 +135,30 @@ def test_the_extra_pins_the_compiler_that_wheels_are_built_with() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = [line for line in lines if line.startswith(("llvmlite==", "numba=="))]
     assert PROJECT["optional-dependencies"]["kernels"] == pinned
+
+
+CONDA = {"tzdata": "python-tzdata"}  # packages that have another name there
+
+
+def test_the_conda_recipe_says_what_the_project_says() -> None:
+    text = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    context = yaml.safe_load(text)["context"]
+    recipe = yaml.safe_load(re.sub(r"\$\{\{ (version|python_min) \}\}", lambda found: context[found[1]], text))
+    needs, python = recipe["requirements"], PROJECT["requires-python"]
+    split = [re.fullmatch(r"([\w-]+)(.*)", need) for need in PROJECT["dependencies"]]
+    own = [f"{CONDA.get(name, name)} {bound}".strip() for name, bound in (need.groups() for need in split if need)]
+    assert needs["run"] == [f"python {python}", *own]
+    tools = [need.replace(">=", " >=") for need in SETTINGS["build-system"]["requires"]]
+    assert needs["host"] == [f"python {python.removeprefix('>=')}.*", "pip", *tools]
+    package, build = recipe["package"], recipe["build"]
+    assert (package["name"], package["version"]) == (PROJECT["name"], oddsengine.__version__)
+    assert recipe["source"]["path"] == f"../dist/oddsengine-{oddsengine.__version__}.tar.gz"  # what `make dist` builds
+    assert (build["noarch"], build["script"]["env"]) == ("python", {"ODDSENGINE_BUILD_KERNELS": "0"})
+    scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert build["python"]["entry_points"] == scripts
+    about = recipe["about"]
+    assert (about["license"], about["summary"]) == (PROJECT["license"], PROJECT["description"])
+    assert [about["license_file"]] == PROJECT["license-files"]
 
 
 def test_what_users_install_together_is_in_the_extra_for_all() -> None:

@@ -151,6 +151,7 @@ def test_a_changed_kernel_reaches_everything_and_one_that_has_moved_does_not() -
     ("changed", "reached"),
     [
         ("docs/ev.md", "tests/test_docs.py"), ("deploy/alerts.yaml", "tests/deploy"), (".ci/run", "tests/test_ci.py"),
+        ("conda/recipe.yaml", "tests/test_packaging.py"),
         ("service/oddsengine_service/page/lists.js", "tests/service"),
         ("tests/maths/test_odds.py", "tests/maths/test_odds.py"),
         ("tests/naive/close.py", "tests/pricing/test_close.py"), ("setup.py", "tests"),

@@ -21,8 +21,9 @@ Adding a book or a market name is a change of data.
 | `numerical_id(domain, id)` | the number of an id, never reused | numbers.csv |
 | `normalise(text)`, `normalised(expr)` | normalised names | |
 
-`load(path)` loads your own catalog file, which adds or changes books, links, leagues, teams, market names, places and
-terms. It must be called before the first lookup; own.py shows the format.
+`load(path, ...)` loads your own catalog files, which add or change books, links, leagues, teams, market names, places
+and terms. It must be called before the first lookup; own.py shows the format, and how files are merged.
+`differences(before, after)` says what files change.
 """
 
 from oddsengine.catalog.books import REGIONS, TIERS, Book, book, books, tier_books
@@ -59,7 +60,8 @@ from oddsengine.catalog.markets import (
     shape,
 )
 from oddsengine.catalog.numerical_ids import numerical_id
-from oddsengine.catalog.own import forget, load
+from oddsengine.catalog.own import OwnFiles, forget, load
+from oddsengine.catalog.own_differences import Difference, differences
 from oddsengine.catalog.places import PLACE_PATTERN, Places, books_in, place, places, takes_bets
 from oddsengine.catalog.settlement_rules import CASES, Settlement, Terms, books_with_terms, cases_of, terms
 from oddsengine.catalog.spelling import normalise, normalised
@@ -77,6 +79,7 @@ __all__ = [
     "BetLink",
     "Book",
     "CatalogError",
+    "Difference",
     "EquivalentOutcome",
     "EquivalentOutcomes",
     "FairTable",
@@ -84,6 +87,7 @@ __all__ = [
     "League",
     "Listing",
     "MarketType",
+    "OwnFiles",
     "Places",
     "ScoreShapes",
     "Settlement",
@@ -103,6 +107,7 @@ __all__ = [
     "certain_team",
     "changed",
     "chosen_fair_table",
+    "differences",
     "equivalents",
     "fair_changes",
     "fair_content",

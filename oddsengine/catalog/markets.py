@@ -31,6 +31,9 @@ class Family(NamedTuple):
     with_draw: str = ""
 
 
+NOT_IN_CATALOG = "the market type is not in the catalog"  # the reason of such a type
+
+
 class MarketType(NamedTuple):
     """The meaning of a market name.
 
@@ -126,16 +129,40 @@ def _named(row: Mapping[str, str]) -> MarketType:
 def _types() -> Mapping[str, MarketType]:
     """Return every name that is known without decomposition, including those of an own file."""
     shipped = _shipped()
-    table = dict(shipped)
-    for name, entry in data_files.amended("markets", {}).items():
+    table, spelled = dict(shipped), dict[str, str]()
+    own = data_files.amended("markets", {})
+    for name, entry in own.items():
+        if not entry["means"]:  # not decided
+            continue
         parts = normalise(name).split()
         kind, period = _resolve(normalise(entry["means"]).split(), shipped)
         if kind is None or not parts:
             raise data_files.CatalogError(
-                f"markets.{name}.means must be a market type of the catalog, got {excerpt(entry['means'])}"
+                f"markets.{name}.means must be a market type of the catalog, got {excerpt(entry['means'])}",
+                [("markets", name)],
+            )
+        other = spelled.setdefault("_".join(parts), name)
+        if (before := own[other]["means"]) != entry["means"]:
+            raise data_files.CatalogError(
+                f"markets.{name}.means must be that of markets.{other}, which is the same name: {before}, "
+                f"got {excerpt(entry['means'])}",
+                [("markets", other), ("markets", name)],
             )
         table["_".join(parts)] = kind._replace(period=period)
     return table
+
+
+def shipped_meaning(name: str) -> str:
+    """The market type that the catalog of the package takes a name for; empty if it has none.
+
+    Examples
+    --------
+    >>> shipped_meaning("1st Half h2h"), shipped_meaning("Winner (90 min)")
+    ('1st_half_moneyline', '')
+    """
+    parts = normalise(name).split()
+    kind, period = _resolve(parts, _shipped()) if parts else (None, "")
+    return "" if kind is None else kind.base if period == FULL_GAME else f"{period}_{kind.base}"
 
 
 def _shipped() -> dict[str, MarketType]:
@@ -249,7 +276,7 @@ def market_type(name: str, sport_id: str = "", stat_category: str = "") -> Marke
         if kind is None:
             return _unusable(name, f"the stat {stat_category} is not in the catalog")
     if kind is None:
-        return _unusable(name, "the market type is not in the catalog")
+        return _unusable(name, NOT_IN_CATALOG)
     if not kind.usable:
         return kind._replace(name=name, period=period)
     return _settled(kind, period, sport_id)._replace(name=name)

@@ -711,14 +711,14 @@ def _add_feeds(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
         ("check", "fetch once from each feed and report what it delivers"),
-        ("unmapped", "list market names of the last run or check that the catalog does not have"),
+        ("unmapped", "list market names of the last run or check that the catalog does not have, and lines for yours"),
     ):
         action = actions.add_parser(name, help=text, epilog=_CHECKED if name == "check" else None)
         _add_shared(action, "--config")
         action.add_argument(
             "--seconds", type=_positive, default=20.0, metavar="N", help="time limit per feed (default 20)"
         )
-        _add_format(action, "json")
+        _add_format(action, "json", *(["toml"] if name == "unmapped" else []))
         if name == "unmapped":
             action.add_argument("--check", action="store_true", help="fetch from the feeds now instead")
         else:
@@ -735,9 +735,18 @@ def _add_feeds(parser: argparse.ArgumentParser) -> None:
 def _add_catalog(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=catalog.catalog_command)
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="your own catalog file (`data.catalog`) to validate and apply"
+        "files", nargs="*", metavar="FILE",
+        help="catalog files of your own (`data.catalog`), or folders of *.toml, to check and apply together; a key "
+        "that two say is the later one's, but the files of one folder may not differ",
+    )  # fmt: skip
+    parser.add_argument("--changed", action="store_true", help="only thresholds that the files change")
+    parser.add_argument(
+        "--diff", action="store_true", help="list all that the files change in the built-in catalog, key by key"
     )
-    parser.add_argument("--changed", action="store_true", help="only thresholds that the file changes")
+    parser.add_argument(
+        "--against", action="append", metavar="FILE",
+        help="with --diff: compare with this file or folder instead of the built-in catalog; may be repeated",
+    )  # fmt: skip
     _add_format(parser, "json", "csv")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from oddsengine.commands.market_lines import market_lines
 from oddsengine.commands.output import echo, service_needed, terminal, wrapped
 from oddsengine.commands.text_tables import Column, table
 
@@ -126,5 +127,9 @@ def _unmapped(unmapped: list[Any], arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         echo(json.dumps([one._asdict() for one in unmapped], indent=2, ensure_ascii=False) + "\n")
         return
+    lines = market_lines(unmapped)
+    if arguments.format == "toml":
+        echo(lines)
+        return
     groups = [[[f"{one.times:,}", one.source, one.book, one.market]] for one in unmapped]
-    echo("\n".join(table(_UNMAPPED, groups, terminal())) + "\n" if unmapped else "none\n")
+    echo("\n".join([*table(_UNMAPPED, groups, terminal()), "", lines]) if unmapped else "none\n")

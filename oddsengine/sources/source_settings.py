@@ -18,6 +18,9 @@ PREFIX = "ODDSENGINE"
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000, description="a number of seconds above 0")]
 Text = Annotated[str, Meta(min_length=1, description="a non-empty string")]
 Texts = Annotated[tuple[Text, ...], Meta(description="a list of texts")]
+Paths = Annotated[  # `extra`: one may stand without the list; an empty text is an empty list
+    tuple[Text, ...], Meta(description="a file, a folder, or a list of them", extra={"one": True})
+]
 Switch = Annotated[bool, Meta(description="true or false")]
 Count = Annotated[int, Meta(ge=0, description="a whole number from 0 up")]
 Day = Annotated[int, Meta(ge=1, le=28, description="a day of the month from 1 to 28")]
@@ -306,6 +309,8 @@ class SettingsTable:
             return default
         if text is not None:
             value = _parts(text, kind)
+        elif isinstance(value, str) and _may_be_one(kind):
+            value = [value] if value else []
         try:
             return msgspec.convert(value, kind, strict=text is None)
         except msgspec.ValidationError:
@@ -341,6 +346,11 @@ def _pair(text: str) -> tuple[str, str]:
 def is_list(kind: Any) -> bool:
     """Whether a setting of this type is a list."""
     return get_origin(getattr(kind, "__origin__", kind)) is tuple
+
+
+def _may_be_one(kind: Any) -> bool:
+    """Whether a setting is a list, of which one may stand by itself."""
+    return any(isinstance(meta, Meta) and (meta.extra or {}).get("one") for meta in getattr(kind, "__metadata__", ()))
 
 
 def mapping(file: str, key: str, value: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from oddsengine.sources import SettingsError as SettingsError  # noqa: PLC0414  
 from oddsengine.sources.source_settings import (
     PREFIX,
     Count,
+    Paths,
     Seconds,
     SettingsTable,
     Switch,
@@ -71,7 +72,7 @@ class DataSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[data]`: files of a node."""
 
     folder: Text = "oddsengine-data"
-    catalog: str = ""  # an operator's own file of books, leagues, teams and market names
+    catalog: Paths = ()  # an operator's own files of books, leagues, teams and market names, or folders of them
     kept_files: Count = 50  # number of payloads that failed to parse to retain, the newest ones
     kept_bytes: Count = 20_000_000
     tape: Switch = False  # record every step
@@ -255,13 +256,13 @@ def _missing_kind(variable: str, used: set[str]) -> str:
 
 
 def learn(settings: Settings) -> None:
-    """Load the operator's own catalog file; call it before any lookup in the catalog.
+    """Load the operator's own catalog files; call it before any lookup in the catalog.
 
-    Raises `SettingsError` if the file is not valid.
+    Raises `SettingsError` if one is not valid, or they contradict each other.
     """
     if settings.data.catalog:
         try:
-            catalog.load(settings.data.catalog)
+            catalog.load(*settings.data.catalog)
         except catalog.CatalogError as error:
             raise SettingsError(f"{settings.file}: data.catalog: {error}") from None
 

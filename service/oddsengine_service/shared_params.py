@@ -10,6 +10,7 @@ from oddsengine.query import CURSOR_PATTERN, LATEST, MOST_CURSOR, BoardIds, Curs
 from oddsengine.tables.timestamps import micros
 from oddsengine_service.errors import invalid, one_of, quoted
 from oddsengine_service.http.params import MOST_LIMIT, MOST_OFFSET, Param, Query, Words
+from oddsengine_service.http.tables import FORMAT
 
 EASTERN = ZoneInfo("America/New_York")
 DAYS = ("today", "tomorrow", "week")
@@ -37,6 +38,7 @@ def _cursor(value: str) -> Cursor:
         raise invalid(f"invalid cursor {quoted(value)}: pass next_cursor unchanged") from None
 
 
+Format = Annotated[str, FORMAT]
 Sport = Annotated[Words, Param("Sports, by id or alias.")]
 League = Annotated[Words, Param("Leagues, by id or alias.")]
 Sportsbook = Annotated[Words, Param("Sportsbooks; default: all books of the tier.")]

@@ -149,6 +149,117 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         catalog.load(tmp_path / "none.toml")
 
 
+def files(folder: Path, **texts: str) -> dict[str, Path]:
+    """Files, by name; `x__y` is y.toml in the folder x."""
+    paths = {name: folder.joinpath(*name.split("__")).with_suffix(".toml") for name in texts}
+    for name, text in texts.items():
+        paths[name].parent.mkdir(exist_ok=True)
+        paths[name].write_text(text, encoding="utf-8")
+    return paths
+
+
+SHOP = "[books.shop]\nname = 'Shop'\ncommission = 0\naliases = ['corner']\n"
+
+
+def test_a_later_file_wins_key_by_key_and_is_reported(tmp_path: Path) -> None:
+    own_ = files(
+        tmp_path, a=SHOP + "[markets.zork]\nmeans = 'total'\n[markets.gnip]\nmeans = ''\n",
+        b="[books.shop]\ncommission = 0.05\naliases = ['kiosk', 'corner']\n[markets.zork]\nmeans = ''\n"
+        "[markets.gnip]\nmeans = 'spread'\n", c="[books.shop]\ncommission = 0.07\n",
+    )  # fmt: skip
+    steps = [("a", 0, "b", 0.05), ("b", 0.05, "c", 0.07)]
+    assert own.read(*own_.values()).replaced == [
+        own.Replaced("books.shop.commission", own_[one], before, own_[other], value)
+        for one, before, other, value in steps
+    ]
+    got = catalog.load(own_["a"], own_["b"])
+    shop = catalog.book("kiosk")
+    assert (shop.id, shop.name, shop.commission, shop.aliases) == ("shop", "Shop", 0.05, ("corner", "kiosk"))
+    assert len(got.replaced) == 1
+    assert [catalog.market_type(name).family for name in ("zork", "gnip")] == ["total", "spread"]
+    catalog.forget()
+    catalog.load(own_["b"], own_["a"])
+    assert catalog.book("kiosk").commission == 0
+
+
+def test_a_folder_is_read_by_name_and_files_complete_each_other(tmp_path: Path) -> None:
+    files(
+        tmp_path, own__10="[books.shop]\nregions = ['UK']\n[links.shop]\nhome = 'https://shop.example/'\n"
+        "[teams.pub.ducks]\nname = 'Ducks'\n", own__20=SHOP + "[leagues.pub]\nname = 'Pub'\nsport = 'soccer'\n",
+        own__30=SHOP,
+    )  # fmt: skip
+    (tmp_path / "own" / ".hidden.toml").write_text("[")
+    (tmp_path / "own" / "notes.txt").write_text("[")
+    got = catalog.load(tmp_path / "own")
+    assert [path.name for path in got.paths] == ["10.toml", "20.toml", "30.toml"]
+    assert not got.replaced
+    assert (catalog.book("corner").regions, catalog.team("ducks", "soccer", "pub") is not None) == (("UK",), True)
+    assert catalog.link("shop") == ("https://shop.example/", "home")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        (SHOP, "[books.shop]\ncommission = 0.05", "books.shop.commission must have one value in the files of a folder, "
+         "got 0 and 0.05"),
+        (SHOP, "[books.kiosk]\nname = 'Kiosk'\naliases = ['corner']", "books: 'corner' means shop already"),
+        ("[teams.nba.a]\nname = 'A'", "[teams.nhl.a]\nname = 'A'", "teams.nhl.a must be the only entry with its id, "
+         "got teams.nba.a too"),
+        ("[teams.nba.a]\nname = 'A'\naliases = ['x']", "[teams.nba.b]\nname = 'B'\naliases = ['x']",
+         "teams of nba: 'x' means a already"),
+        ("[markets.'Zork (1)']\nmeans = 'total'", "[markets.zork_1]\nmeans = 'spread'",
+         "markets.zork_1.means must be that of markets.Zork (1), which is the same name: total, got 'spread'"),
+        ("[books.x]\nregions = ['UK']", "[books.x]\nsharp = true", "books.x.name must be a string with letters"),
+    ],
+)  # fmt: skip
+def test_files_that_contradict_each_other_are_both_named(tmp_path: Path, a: str, b: str, said: str) -> None:
+    own_ = files(tmp_path, own__a=a, own__b=b, own__other="[books.other]\nname = 'Other'")
+    with pytest.raises(catalog.CatalogError) as caught:
+        catalog.load(tmp_path / "own")
+    assert str(caught.value).startswith(f"{own_['own__a']} and {own_['own__b']}: {said}")
+    assert not data_files.own.changes
+    assert catalog.book("other") == catalog.Book("other", "other")
+
+
+def test_a_fault_of_one_file_of_several_names_that_file(tmp_path: Path) -> None:
+    own_ = files(tmp_path, a=SHOP, b="[links.zork]\nhome = 'https://a.com/'", c="[books.k]\nname = 'K'\nsharp = 1")
+    for other, said in (("b", "links.zork must be an id of books"), ("c", "books.k.sharp must be true or false")):
+        with pytest.raises(catalog.CatalogError) as caught:
+            catalog.load(own_["a"], own_[other])
+        assert str(caught.value).startswith(f"{own_[other]}: {said}")
+    with pytest.raises(catalog.CatalogError, match="must be listed once, got it twice"):
+        catalog.load(own_["a"], tmp_path / "." / "a.toml")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(catalog.CatalogError, match=r"empty: a folder .* must have some \*\.toml, got none"):
+        catalog.load(tmp_path / "empty")
+
+
+def test_differences_from_the_package_and_from_other_files(tmp_path: Path) -> None:
+    own_ = files(
+        tmp_path, a=FULL + "[thresholds.stale]\nprematch_s = 300\n", b="[books.draftkings]\nrequires_tier = 'pro'\n"
+        "aliases = ['dk_uk']\n[markets.moneyline]\nmeans = 'total'\n[markets.open]\nmeans = ''\n",
+    )  # fmt: skip
+    one, other = own.read(own_["a"]).changes, own.read(own_["b"]).changes
+    found = {(each.entry, each.key): (each.before, each.after) for each in catalog.differences({}, one)}
+    assert found["books.draftkings", "aliases"] == (None, ["dk_us"])
+    assert found["books.draftkings", "requires_tier"] == ("free", "sharp")
+    assert found["books.corner_shop", "name"] == (None, "Corner Shop")
+    assert found["teams.england_premier_league.luton_town", "in_league"] == (None, ["The Hatters"])
+    assert found["thresholds.stale", "prematch_s"] == (600.0, 300)
+    moved = found["teams.england_premier_league.luton_town", "league"]
+    assert moved == ("england_championship", "england_premier_league")
+    assert ("teams.england_premier_league.luton_town", "name") not in found  # as in the package
+    assert [each[2:] for each in catalog.differences({}, other)] == [
+        ("books.draftkings", "requires_tier", "free", "pro"), ("books.draftkings", "aliases", None, ["dk_uk"]),
+        ("markets.moneyline", "means", "moneyline", "total"),
+    ]  # fmt: skip
+    between = {(each.entry, each.key): (each.before, each.after) for each in catalog.differences(one, other)}
+    assert between["books.draftkings", "aliases"] == (["dk_us"], ["dk_uk"])
+    assert between["books.corner_shop", "name"] == ("Corner Shop", None)
+    assert between["thresholds.stale", "prematch_s"] == (300, 600.0)
+    assert not catalog.differences(one, one)
+
+
 def test_it_has_to_come_first(tmp_path: Path) -> None:
     catalog.book("draftkings")
     with pytest.raises(catalog.CatalogError, match="any more: books of the catalog"):

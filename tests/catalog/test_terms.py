@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oddsengine import catalog
-from oddsengine.catalog import own
+from oddsengine.catalog import own_fields
 from oddsengine.catalog.settlement_rules import shipped_terms
 
 
@@ -91,7 +91,7 @@ def test_every_rule_has_a_source_and_a_date() -> None:
 
 
 def test_the_shipped_rules_pass_the_checks_of_an_own_file() -> None:
-    own._checked({"terms": shipped_terms()})
+    own_fields.checked({"terms": shipped_terms()})
     for id_, entry in shipped_terms().items():
         for name in entry["books"]:
             assert name in ("sportsbooks", "polymarket_us") or name in catalog.books(), (id_, name)

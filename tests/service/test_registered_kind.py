@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import polars as pl
 import pytest
 from service.mcp.test_mcp import client
 from support.forking import CLI as _CLI
@@ -164,6 +165,9 @@ def test_a_list_has_it(asks: httpx2.Client) -> None:
     assert min(leads) >= 1.0 - 1e-6
     row = body["data"][-1]
     assert (row["start_time"] and row["player_id"] is None) or row["player_name"]
+    table = pl.read_ipc_stream(asks.get("/opportunities/standout", params={"min_lead": 1, "format": "arrow"}).content)
+    assert (table.schema["lead_percent"], table.schema["detected_at"]) == (pl.Float64(), pl.Datetime("us", "UTC"))
+    assert table["lead_percent"].min() >= 1.0 - 1e-6  # type: ignore[operator]
     few = asks.get("/opportunities/standout", params={"min_lead": leads[-1] - 1e-4}).json()
     assert 0 < few["meta"]["total"] < body["meta"]["total"]
     bad = asks.get("/opportunities/standout", params={"sort": "profit"})

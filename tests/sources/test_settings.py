@@ -646,7 +646,7 @@ url = "http://127.0.0.1:9/api/v1"
         assert "file: books not in the catalog: a" in out
         for more in ([], ["--check"]):
             assert main(["feeds", "unmapped", *more, "--config", "oddsengine.toml"]) == 0
-            assert "first_dunk_colour" in capsys.readouterr().out
+            assert '\n[markets."first_dunk_colour"]\nmeans = ""\n' in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["odds.csv", "oddsengine-data", "oddsengine.toml"]
     assert [path.name for path in (tmp_path / "oddsengine-data").iterdir()] == ["feeds-checked.json"]
 

@@ -37,6 +37,7 @@ _OTHERS = {  # what is no module: by folder or name, the tests that read it
     "README.md": ["tests/test_docs.py"], "CONTRIBUTING.md": ["tests/test_docs.py"],
     "CHANGELOG.md": ["tests/test_docs.py"],
     "examples": ["tests/test_examples.py"], "notebooks": ["tests/test_notebooks.py"], "deploy": ["tests/deploy"],
+    "conda": ["tests/test_packaging.py"],
     "benchmarks": ["tests/test_bench_report.py"], "scripts": ["tests/test_site.py", "tests/compiling"],
     "MANIFEST.in": ["tests/test_packaging.py"], "service": ["tests/service"],
 }  # fmt: skip

@@ -18,8 +18,9 @@ from oddsengine_service.monitoring.metrics import METHODS
 
 REQUEST_HEADERS = ("X-API-Key", "Authorization", "Content-Type", "If-None-Match", "Last-Event-ID")
 EXPOSED = (
-    "ETag", "Retry-After", "Warning", "X-Data-Delay", "X-Deep-Link-Type", "X-RateLimit-Limit", "X-RateLimit-Remaining",
-    "X-RateLimit-Reset", "X-Request-Id", "X-Requests-Last", "X-Requests-Remaining", "X-Requests-Used", "X-Tier",
+    "ETag", "Retry-After", "Warning", "X-Data-Delay", "X-Deep-Link-Type", "X-Next-Cursor", "X-Next-Offset",
+    "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id", "X-Requests-Last",
+    "X-Requests-Remaining", "X-Requests-Used", "X-Tier", "X-Total-Count",
 )  # fmt: skip
 
 

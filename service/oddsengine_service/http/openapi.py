@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from oddsengine_service.http.endpoints import Endpoint
 from oddsengine_service.http.params import Query
 from oddsengine_service.http.request import V4
+from oddsengine_service.http.tables import ARROW, ARROW_TYPE, CSV
 from oddsengine_service.http.v4_errors import V4Error
 from oddsengine_service.tiers import required
 
@@ -44,6 +45,11 @@ _CREDITS = {
     "X-Requests-Remaining": "Requests that the rate limit allows until the end of the month.",
     "X-Requests-Used": "Requests of the account in this month.",
     "X-Requests-Last": "The cost of this request: 1, or 0 if it was refused by the rate limit.",
+}
+_OF_TABLES = {
+    "X-Total-Count": "Number of rows on all pages; of a response that is a table.",
+    "X-Next-Offset": "`next_offset` of the page, if there is one; of a response that is a table.",
+    "X-Next-Cursor": "`next_cursor` of the page, if there is one; of a response that is a table.",
 }
 SECURITY: Mapping[str, Mapping[str, str]] = {
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -177,8 +183,14 @@ def _responses(endpoint: Endpoint, of: Mapping[int, Any], samples: Mapping[str, 
     good: dict[str, Any] = {"description": endpoint.summary, "headers": headers}
     if endpoint.returns is not None:
         good["content"] = {"text/event-stream" if endpoint.tag == "Streaming" else "application/json": media}
-        if any("csv" in field.choices for field in endpoint.query.declared.all):
+        choices = {choice for field in endpoint.query.declared.all for choice in field.choices}
+        if CSV in choices:
             good["content"]["text/csv"] = {"schema": {"type": "string"}}
+        if ARROW in choices:
+            good["content"][ARROW_TYPE] = {"schema": {"type": "string", "format": "binary"}}
+            good["headers"] = headers | {
+                name: {"description": doc, "schema": {"type": "string"}} for name, doc in _OF_TABLES.items()
+            }
     codes = {
         400,
         405,

@@ -8,10 +8,8 @@ from datetime import datetime
 from itertools import compress
 from typing import Annotated, Any
 
-import msgspec
 import numpy as np
 import polars as pl
-from msgspec import UNSET, Meta, UnsetType
 
 from oddsengine import catalog
 from oddsengine.columns import NO_TIME, Ints, Longs
@@ -29,148 +27,28 @@ from oddsengine_service.errors import Problem, invalid, unknown
 from oddsengine_service.history.past import Past
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.http.params import Param, Query, Words
+from oddsengine_service.http.tables import with_tables
+from oddsengine_service.routes import history_tables
 from oddsengine_service.routes.odds_routes import books_for, index_of
 from oddsengine_service.routes.opportunities.lists import reference
 from oddsengine_service.shared_params import Pages, Places
-from oddsengine_service.wire.envelopes import AnswerMeta, DataWith, Moment, Page, Share
-from oddsengine_service.wire.numbers import PRECISE, Number, rounded_column
+from oddsengine_service.wire.envelopes import Page
+from oddsengine_service.wire.history_response import (
+    Closing,
+    ClosingAnswer,
+    ClosingLine,
+    ClvGroup,
+    ClvPage,
+    Movement,
+    Opening,
+    Points,
+)
+from oddsengine_service.wire.numbers import PRECISE, rounded_column
 from oddsengine_service.wire.numbers import americans as american
 
 MOST_POINTS = 500  # of one price
 MOST_LINES = 5_000  # per page of closing lines; one event may have more
 _TAG, _HISTORICAL = "Odds", "Historical"
-
-
-class ClosingLine(msgspec.Struct, gc=False):
-    """The last price of one book before the start, and the reference's probability then."""
-
-    id: str
-    sportsbook: str
-    market_type: str
-    market_segment: str
-    selection: str
-    selection_type: str | None
-    line: Number
-    player_name: str | None
-    stat_category: str | None
-    team_side: str | None
-    odds_american: float
-    odds_decimal: float
-    odds_probability: Share
-    last_seen_at: Moment
-    odds_changed_at: Moment
-    fair_probability: Annotated[Share | None, Meta(description="Null if no sharp book quoted the whole market.")]
-    no_vig_odds: Number
-    sharp_book: str | None
-
-
-class Closing(msgspec.Struct):
-    """An event at its start."""
-
-    event_id: str
-    sport: str
-    league: str
-    home_team: str
-    away_team: str
-    event_start_time: Moment | None
-    captured_at: Annotated[Moment | None, Meta(description="Null while there are no closing lines.")]
-    books: Annotated[dict[str, list[ClosingLine]], Meta(description="Lines by book; empty if there are none.")]
-
-
-class ClosingMeta(AnswerMeta, kw_only=True):
-    """Why there are no closing lines, and notes on the request."""
-
-    reason: str | UnsetType = UNSET
-
-
-class ClosingAnswer(DataWith[Closing, ClosingMeta]):
-    """The closing lines of one event."""
-
-
-class Opening(msgspec.Struct, gc=False):
-    """The first price seen."""
-
-    at: Moment
-    odds_american: float
-    odds_decimal: float
-
-
-class Points(msgspec.Struct, gc=False):
-    """Successive prices, column by column."""
-
-    at: list[Moment]
-    odds_american: list[float]
-    odds_decimal: list[float]
-    is_live: list[bool]
-    is_active: list[bool]
-
-
-class Movement(msgspec.Struct):
-    """Movement of one price at one book."""
-
-    id: str
-    event_id: str
-    sportsbook: str
-    market_type: str
-    market_segment: str
-    selection: str
-    selection_type: str
-    line: Number
-    player_name: str | None
-    opening: Opening
-    points: Points
-    omitted: Annotated[int, Meta(description="Number of earlier points that are not included.")]
-
-
-class ClvGroup(msgspec.Struct, kw_only=True):
-    """Bets of one group against the close; means are over graded bets, in percent, errors are standard errors."""
-
-    group: str
-    count: int
-    graded: int
-    without_close: Annotated[int, Meta(description="Their event closed without a reference for their outcome.")]
-    waiting: Annotated[int, Meta(description="Their event has not closed.")]
-    in_play: Annotated[int, Meta(description="First shown after the close; never graded.")]
-    events: Annotated[int, Meta(description="Events of the graded ones.")]
-    avg_ev: Number
-    avg_ev_error: Number
-    avg_clv: Number
-    avg_clv_error: Number
-    beat_close: Annotated[Share | None, Meta(description="Share of the graded ones with a CLV above 0.")]
-    beat_close_error: Number
-    avg_best_clv: Annotated[Number, Meta(description="At the best price of each bet while it was available.")]
-    avg_best_clv_error: Number
-    others_graded: Annotated[
-        int, Meta(description="Bets shown before the close, graded by the close of all other books.")
-    ]
-    avg_others_ev: Number
-    avg_others_clv: Annotated[
-        Number, Meta(description="By the close of all books except the bet's own and those that share its feed.")
-    ]
-    avg_others_clv_error: Number
-    others_beat_close: Share | None
-    won: Annotated[int, Meta(description="Of the bets before the close whose result is known.")]
-    lost: int
-    pushed: int
-    avg_return: Annotated[Number, Meta(description="Profit by result, in percent of the stake.")]
-    avg_return_error: Number
-
-
-class ClvMeta(AnswerMeta, kw_only=True):
-    """Totals of all bets, and how they were grouped."""
-
-    group_by: str
-    count: int
-    total: ClvGroup
-    min_ev: float | UnsetType = UNSET
-
-
-class ClvPage(msgspec.Struct, kw_only=True):
-    """Groups of bets."""
-
-    success: bool
-    data: list[ClvGroup]
-    meta: ClvMeta
 
 
 def past_of(context: Context) -> Past:
@@ -430,6 +308,7 @@ class ClosingQuery(Query):
     event_id: Annotated[str, Param("The id of an event, from /events.", aliases=("event",))]
     sportsbook: shared_params.Sportsbook = None
     market: shared_params.Market = None
+    format: shared_params.Format = "json"
 
 
 class HistoryQuery(Pages):
@@ -441,6 +320,7 @@ class HistoryQuery(Pages):
     selection: Annotated[Words, Param("Selections as written, or selection types.")] = None
     since: Annotated[datetime | None, Param("Start time; the price in effect at that time is included.")] = None
     until: Annotated[datetime | None, Param("End time, not before `since`.")] = None
+    format: shared_params.Format = "json"
 
 
 class ClosingsQuery(Pages, Places):
@@ -450,6 +330,7 @@ class ClosingsQuery(Pages, Places):
     sportsbook: shared_params.Sportsbook = None
     market: shared_params.Market = None
     event: shared_params.Event = None
+    format: shared_params.Format = "json"
 
 
 class ClvQuery(Places):
@@ -469,11 +350,13 @@ class ClvQuery(Places):
         str | None,
         Param("Grade by this book's own prices at the close, margin removed, instead of the node's reference."),
     ] = None
+    format: shared_params.Format = "json"
 
 
 endpoints = (
     Endpoint(
-        "/odds/closing", closing, "Closing lines of one event", _TAG, ClosingAnswer, ClosingQuery,
+        "/odds/closing", with_tables(closing, history_tables.CLOSING),
+        "Closing lines of one event", _TAG, ClosingAnswer, ClosingQuery,
         cache="never", errors=(404,),
         doc="The last price of every book before the event began: at its start, or when it first went live. Prices "
         "removed more than five minutes before are not included. `fair_probability` is that of the sharp reference at "
@@ -481,20 +364,23 @@ endpoints = (
         "`meta.reason`; an unknown event is a 404.",
     ),
     Endpoint(
-        "/odds/history", history, "Price history of one event", _TAG, Page[Movement],
+        "/odds/history", with_tables(history, history_tables.MOVEMENTS),
+        "Price history of one event", _TAG, Page[Movement],
         HistoryQuery, cache="never",
         doc=f"One entry for each book, selection and line, in the order of the board; each has its opening price and "
         f"the newest {MOST_POINTS} points of the requested period. Times are when the board changed.",
     ),
     Endpoint(
-        "/historical/odds/closing", closings, "Closing lines of a day", _HISTORICAL, Page[Closing],
+        "/historical/odds/closing", with_tables(closings, history_tables.CLOSING),
+        "Closing lines of a day", _HISTORICAL, Page[Closing],
         ClosingsQuery, cache="never",
         doc="The closing lines of the events that started on a day, US Eastern time, sorted by start; each as in "
         f"`/odds/closing`. A page has at most {MOST_LINES:,} lines, so it may have fewer events than `limit`. They are "
         "available for 30 days.",
     ),
     Endpoint(
-        "/historical/clv", clv, "Closing line value of +EV opportunities", _HISTORICAL, ClvPage,
+        "/historical/clv", with_tables(clv, history_tables.CLV),
+        "Closing line value of +EV opportunities", _HISTORICAL, ClvPage,
         ClvQuery, feature="ev", cache="never",
         doc="CLV is the price, after commission, times the fair probability at the close, minus 1, in percent. "
         "Standard errors are clustered by event. Bets whose close has no reference are counted but not graded. "

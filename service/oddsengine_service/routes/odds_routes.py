@@ -22,6 +22,7 @@ from oddsengine_service import shared_params
 from oddsengine_service.errors import invalid, unknown
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, data, page
 from oddsengine_service.http.params import Param, Query, Words
+from oddsengine_service.http.tables import Table, with_tables
 from oddsengine_service.shared_params import Pages, Prices
 from oddsengine_service.tiers import book_above, books_of
 from oddsengine_service.wire.envelopes import Page
@@ -29,6 +30,7 @@ from oddsengine_service.wire.odds_response import (
     BEST,
     ODDS,
     Batch,
+    BestOdds,
     BestPage,
     Delta,
     EventOdds,
@@ -141,6 +143,8 @@ class _PageRequest(NamedTuple):
 def listing(context: Context) -> dict[str, Any]:
     q: OddsQuery = context.query
     grouped = q.group_by is not None
+    if grouped and q.format != "json":
+        raise invalid(f"format must be json with group_by, got {q.format!r}")
     names, cut = q.fields or None, _PageRequest.parse(context, q.sort or "")
     if grouped:
         return _grouped(context, cut, names)
@@ -294,7 +298,7 @@ _ANY = dict.fromkeys(("min_odds", "max_odds", "offset"))  # any value of these c
 def _job_kind(context: Context) -> Hashable:
     """Lists in the order of the board that differ in price limits and offset only; None while the board is busy."""
     query: OddsQuery | BestQuery = context.query
-    if any(map(vars(query).get, _COSTLY)) or index_of(context).busy:
+    if any(map(vars(query).get, _COSTLY)) or query.format != "json" or index_of(context).busy:
         return None
     return query.values(_ANY)
 
@@ -327,6 +331,7 @@ class _ListQuery(Pages, Prices):
     state: shared_params.State = None
     sort: _Sort = None
     include: shared_params.Refs = None
+    format: shared_params.Format = "json"
 
 
 class OddsQuery(_ListQuery):
@@ -372,15 +377,16 @@ class EventOddsQuery(Pages):
     sportsbook: shared_params.Sportsbook = None
     market: shared_params.Market = None
     cursor: shared_params.NextCursor = None
+    format: shared_params.Format = "json"
 
 
 endpoints = (
     Endpoint(
-        "/odds", listing, "Prices", "Odds", OddsPage,
+        "/odds", with_tables(listing, Table("odds", Odds)), "Prices", "Odds", OddsPage,
         OddsQuery, doc=__doc__.partition("\n\n")[2], job_kind=_job_kind,
     ),
     Endpoint(
-        "/odds/best", best, "Best price of each selection", "Odds", BestPage,
+        "/odds/best", with_tables(best, Table("best_odds", BestOdds)), "Best price of each selection", "Odds", BestPage,
         BestQuery,
         doc="The best accepted price of each selection: suspended prices and those with a `rejection` (stale, too good "
         "to be true ...) are ignored, and selections without any other price are omitted. Prices are compared after "
@@ -406,7 +412,7 @@ endpoints = (
         "are available for 600 s; an earlier `since` is replaced by that limit (`since_clamped`).",
     ),
     Endpoint(
-        "/events/{eventId}/odds", of_event, "Prices of one event", "Events", Page[Odds],
-        EventOddsQuery,
+        "/events/{eventId}/odds", with_tables(of_event, Table("odds", Odds)), "Prices of one event", "Events",
+        Page[Odds], EventOddsQuery,
     ),
 )  # fmt: skip

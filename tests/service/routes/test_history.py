@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.effort import less
 from support.handler_calls import answer, found, node
+from support.tables import assert_tables
 
 from oddsengine import catalog
 from oddsengine.board import ageing, state
@@ -30,6 +31,7 @@ from oddsengine_service.node import Node
 from oddsengine_service.routes import history_routes as module
 from oddsengine_service.settings import ArchiveSettings
 from oddsengine_service.tiers import books_of
+from oddsengine_service.wire import history_response
 
 CLOSING = found(module.endpoints, "/odds/closing")
 HISTORY = found(module.endpoints, "/odds/history")
@@ -495,7 +497,7 @@ def test_the_fields_of_closing_lines(closed: tuple[Node, str]) -> None:
     assert data["captured_at"] == data["event_start_time"] == "2026-02-08T18:00:00.000000Z"
     assert list(data["books"]) == ["caesars", "draftkings", "pinnacle"]
     (line,) = data["books"]["draftkings"]
-    assert list(line) == list(module.ClosingLine.__struct_fields__)
+    assert list(line) == list(history_response.ClosingLine.__struct_fields__)
     row = next(r for r in here.engine.table().to_dicts() if r["sportsbook"] == "draftkings")
     assert line["id"] == row["row_id"]
     assert (line["odds_decimal"], line["odds_american"], line["selection_type"]) == (2.1, 110.0, "home")
@@ -557,6 +559,29 @@ def test_what_has_no_closing_lines(closed: tuple[Node, str], stage: Stage) -> No
         CLOSING.answer(_ask(here, late, {"event_id": event}, CLOSING))
 
 
+# ---- tables ----
+
+
+def test_tables_have_a_row_for_each_point_and_each_line(stage: Stage, closed: tuple[Node, str]) -> None:
+    query = {"event": stage.world.fixtures[0].id, "limit": 5}
+    shown_ = answer(HISTORY, stage.node, query)["data"]
+    rows = [
+        {**{name: value for name, value in entry.items() if name != "points"},
+         **{name: values[at] for name, values in entry["points"].items()}}
+        for entry in shown_ for at in range(len(entry["points"]["at"]))
+    ]  # fmt: skip
+    frame = assert_tables(HISTORY, stage.node, query, rows)
+    assert frame.height > 10
+    here, event = closed
+    one = answer(CLOSING, here, {"event_id": event})["data"]
+    of_event = {name: value for name, value in one.items() if name != "books"}
+    lines = [{**line, **of_event} for book in one["books"].values() for line in book]
+    assert len(lines) > 3
+    assert_tables(CLOSING, here, {"event_id": event}, lines)
+    assert_tables(DAY, here, {"date": "2026-02-08"}, lines)
+    assert_tables(CLV, here, {}, answer(CLV, here)["data"])
+
+
 # ---- closing line value ----
 
 
@@ -564,7 +589,7 @@ def test_groups_of_bets(closed: tuple[Node, str]) -> None:
     here, event = closed
     found = answer(CLV, here, {"by": "sportsbook"})
     (group,) = found["data"]
-    assert list(group) == list(module.ClvGroup.__struct_fields__)
+    assert list(group) == list(history_response.ClvGroup.__struct_fields__)
     assert (group["group"], group["count"], group["graded"], group["events"]) == ("draftkings", 1, 1, 1)
     assert group["avg_ev"] == pytest.approx(5.0)  # 2.1 at one half
     fair = answer(CLOSING, here, {"event_id": event})["data"]["books"]["draftkings"][0]["fair_probability"]

@@ -5,7 +5,6 @@ from datetime import datetime
 from types import new_class
 from typing import Annotated, Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from oddsengine import catalog
@@ -19,8 +18,9 @@ from oddsengine_service import shared_params
 from oddsengine_service.board.views import OpenRows, OpportunityTable
 from oddsengine_service.http.endpoints import Context, Endpoint, answer_meta, page
 from oddsengine_service.http.params import Param, Query, Words
+from oddsengine_service.http.tables import Table, with_tables
 from oddsengine_service.routes.odds_routes import books_for, index_of
-from oddsengine_service.routes.opportunities.download import download
+from oddsengine_service.routes.opportunities import download
 from oddsengine_service.routes.opportunities.list_filters import matching, ordered
 from oddsengine_service.shared_params import Pages, Prices
 from oddsengine_service.tiers import book_above, books_of
@@ -53,6 +53,7 @@ class _CommonQuery(Pages, Prices):
     min_odds: shared_params.MinOdds = None
     max_odds: shared_params.MaxOdds = None
     stake: shared_params.Stake = None
+    format: shared_params.Format = "json"
 
 
 class _LegsQuery(_CommonQuery):
@@ -191,7 +192,7 @@ def _job_kind(own: _List) -> Callable[[Context], Hashable]:
 
     def kind(context: Context) -> Hashable:
         query = context.query
-        if any(query.get(name) for name in _COSTLY) or query.get("format") == "csv":
+        if any(query.get(name) for name in _COSTLY) or query.format != "json":
             return None
         view = own.view(context, {}) or {}
         return context.node.boards.views.closed, *view.values(), *query.values(any_value)
@@ -228,9 +229,6 @@ def _answers(own: _List) -> Callable[[Context], Any]:
         query, listing = context.query, listed(context, own)
         table, offset = listing.table, query.offset
         places: list[int] = listing.places[offset : offset + query.limit].tolist()
-        if query.get("format") == "csv":
-            rows = [] if table is None else map(msgspec.json.decode, table.encoded_rows(places))
-            return download(rows, context.board.now)
         echoed = {name: query.get(name) for name in ("sport", "league", "sportsbook", "market", *own.echoed.split())}
         source = "simulator" if context.node.simulated else "live"
         meta = {"source": source, **own.meta(context, listing), "filters": echoed}
@@ -338,7 +336,6 @@ class ArbitrageQuery(_LegsQuery):
     is_main_line: shared_params.IsMainLine = None
     include: shared_params.Refs = None
     min_profit: Annotated[float, Param("Minimum profit in percent.", low=-99.0, high=1000.0)] = 0.5
-    format: Annotated[str, Param("Response format.", choices=("json", "csv"))] = "json"
     group: Annotated[
         str | None, Param("best: only the most profitable arbitrage of each event.", choices=("best",))
     ] = None
@@ -417,9 +414,10 @@ def _with(fields: Mapping[str, tuple[Any, Any]]) -> Callable[[dict[str, Any]], N
 
 def _endpoint(path: str, own: _List, summary: str, returns: Any, query: type[Query], doc: str = "") -> Endpoint:
     feature = own.kind.name
+    table = download.TABLE if own.kind is ARBITRAGE else Table(feature, ENCODINGS[feature].struct)
     return Endpoint(
-        f"/opportunities/{path}", _answers(own), summary, TAG, returns, query, feature=feature, doc=doc,
-        job_kind=_job_kind(own),
+        f"/opportunities/{path}", with_tables(_answers(own), table), summary, TAG, returns, query,
+        feature=feature, doc=doc, job_kind=_job_kind(own),
     )  # fmt: skip
 
 
@@ -431,7 +429,7 @@ endpoints = (
     ),
     _endpoint(
         "arbitrage", _ARBITRAGE, "Arbitrage opportunities", ArbitragePage, ArbitrageQuery,
-        "Arbitrages above 10 % are not listed. In CSV each row has two legs; an arbitrage of three takes two rows.",
+        "Arbitrages above 10 % are not listed. In tables each row has two legs; an arbitrage of three takes two rows.",
     ),
     _endpoint("middles", MIDDLES_LIST, "Middle opportunities", MiddlePage, MiddlesQuery),
     _endpoint("low_hold", _HOLD, "Low-hold opportunities", LowHoldPage, LowHoldQuery),
