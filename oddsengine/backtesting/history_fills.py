@@ -63,26 +63,29 @@ def fills(
         at exchanges, 2 to 8 at other books. In play the `bet_delay` of the price is added.
     legs
         ``"thinnest"``: the leg with the least room first, the others for what it got. ``"together"``: all at once.
-    whole
-        Orders are all or nothing; otherwise they take what is there.
-    rest_s
-        Seconds for which what is left of an order rests, at exchanges, in markets of two outcomes.
-    rates
-        Worth of currencies in USD, as for `largest_arbitrages`.
-    orders
-        Keep every order, in `Fills.orders`.
+    whole, rest_s
+        Orders are all or nothing; or what is left of one rests so many seconds, at exchanges.
+    rates, orders
+        Worth of currencies in USD, as for `largest_arbitrages`; and whether to keep every order, in `Fills.orders`.
     **view
         ``books``, ``sharp``, ``method``, ``commission``, ``kinds``, ``include`` and thresholds, as for `scan_history`.
-
-    Returns
-    -------
-    Fills
-        A row for each opportunity, stake and bound, and summaries.
 
     Raises
     ------
     ValueError
         If the history or a parameter is invalid, a book is unknown, or a currency has no rate.
+
+    Examples
+    --------
+    >>> columns, prices = ("at", "sportsbook", "selection", "odds_decimal", "max_bet"), [
+    ...     (0, "novig", "Over", 2.1, 20.0), (0, "novig", "Under", 1.7, 50.0), (0, "fanduel", "Over", 1.9, 100.0),
+    ...     (0, "fanduel", "Under", 2.0, 100.0), (2, "novig", "Over", 1.8, 20.0), (9, "fanduel", "Over", 1.9, 100.0)]
+    >>> history = pl.DataFrame(prices, columns, orient="row").with_columns(
+    ...     last_seen_at=pl.from_epoch("at"), event_id=pl.lit("e1"), market_type=pl.lit("total_points"), line=220.5)
+    >>> print(fills(history, kinds=["arbitrage"], stakes=[30]))  # novig's price is worse 2 s later
+    Arbitrage: 1 shown, at 2.44 % on average. Of 100:
+    stake  still there  in whole  in part  hedged  left open  worth
+      $30            0  0 to 100        0       0          0  2.44 %
     """
     histories = opened(quotes, every, storage_options)
     amounts = _amounts(stakes)

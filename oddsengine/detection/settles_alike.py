@@ -22,7 +22,15 @@ class SettledCase(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """Whether two bets settle alike."""
+    """Whether two bets settle alike.
+
+    Examples
+    --------
+    >>> leg = {"sport": "baseball", "league": "mlb", "market_type": "moneyline"}
+    >>> found = settles_alike(leg | {"sportsbook": "fanduel"}, leg | {"sportsbook": "draftkings"})
+    >>> found.alike, [each.case for each in found.cases]
+    (True, ['cancelled', 'postponed'])
+    """
 
     alike: bool | None  # False: not in some case; None: that is unknown
     worst_case: float | None  # the lowest result in money that is known, of `stake` on both together
