@@ -24,6 +24,17 @@ class SettledCase(NamedTuple):
 class Settled(NamedTuple):
     """Whether two bets settle alike.
 
+    Parameters
+    ----------
+    alike
+        False: not in some case; None: that is unknown.
+    worst_case
+        The lowest result in money that is known, of `stake` on both together.
+    stake, books
+        Of the question.
+    cases
+        What both do in each case that matters.
+
     Examples
     --------
     >>> leg = {"sport": "baseball", "league": "mlb", "market_type": "moneyline"}
@@ -32,8 +43,8 @@ class Settled(NamedTuple):
     (True, ['cancelled', 'postponed'])
     """
 
-    alike: bool | None  # False: not in some case; None: that is unknown
-    worst_case: float | None  # the lowest result in money that is known, of `stake` on both together
+    alike: bool | None
+    worst_case: float | None
     stake: float
     books: tuple[str, str]
     cases: tuple[SettledCase, ...]
