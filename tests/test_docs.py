@@ -28,7 +28,8 @@ import oddsengine
 import oddsengine_cli as cli
 from oddsengine import catalog
 from oddsengine.feeds import venue_contracts
-from oddsengine.sources import KINDS, FeedSettings
+from oddsengine.plugins import SOURCES, registered
+from oddsengine.sources import KINDS, FeedSettings, source_kind
 from oddsengine_cli import COMMANDS, parser
 from oddsengine_service import demo, settings
 from oddsengine_service.routing import ENDPOINTS
@@ -328,7 +329,8 @@ def test_every_setting_is_in_its_table() -> None:
         assert table("service", f"### `[{section}]`") == _defaults(kind), section
     shared = _defaults(FeedSettings)
     assert table("feeds", "## Common settings") == {name: default for name, default in shared.items() if name != "name"}
-    for name, kind_ in KINDS.items():
+    for name in [*KINDS, *(plugin.name for plugin in registered(SOURCES) if plugin.is_ours)]:
+        kind_ = source_kind(name)
         own = {field: default for field, default in _defaults(kind_.settings).items() if shared.get(field) != default}
         assert table("kinds", f"## `{name}`") == own, name
 

@@ -14,7 +14,7 @@ ROOT = Path(oddsengine.__file__).parent
 
 # Each layer may import from its own earlier siblings in the list and from the layers above it.
 LAYERS: list[set[str]] = [
-    {"__main__", "_installation", "bounds", "catalog", "columns", "progress"},
+    {"__main__", "_installation", "bounds", "catalog", "columns", "plugins", "progress"},
     {"_cache", "_compilers"},
     {"_jit"},
     {"compiling"},
@@ -187,6 +187,7 @@ PUBLIC = {
     "futures",
     "feeds.merged_scores",
     "history.movements",
+    "plugins",
     "history.truth_file",
     "maths.kelly",
     "matching",

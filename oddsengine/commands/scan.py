@@ -90,14 +90,15 @@ def _fetched(arguments: argparse.Namespace) -> OddsTable:
         for own in settings.values():
             own.setdefault("sport", arguments.sport)
     try:
-        from oddsengine.sources import KINDS  # noqa: PLC0415  needs the extra `feeds`
+        from oddsengine.sources import kind_names, source_kind  # noqa: PLC0415  needs the extra `feeds`
         from oddsengine.sources.failure import FetchError  # noqa: PLC0415
         from oddsengine.sources.fetching import fetch  # noqa: PLC0415
         from oddsengine.sources.source_settings import from_text  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
+    names = kind_names()
     for source, own in settings.items():
-        kinds = get_type_hints(KINDS[source].settings, include_extras=True) if source in KINDS else {}
+        kinds = get_type_hints(source_kind(source).settings, include_extras=True) if source in names else {}
         for name in own.keys() & kinds.keys():
             with suppress(msgspec.ValidationError):  # it is refused, by its name, where settings are read
                 own[name] = from_text(own[name], kinds[name])

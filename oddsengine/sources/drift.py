@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from oddsengine.feeds import venue_contracts
 from oddsengine.feeds.contract_types import NEW_FIELD, Difference, FieldType
+from oddsengine.feeds.venue_contracts import Contract
 from oddsengine.sources.source_settings import FeedSettings
 
 LARGE = 100_000  # bytes; what takes so long to read is done in a thread
@@ -29,12 +29,12 @@ class Drift:
 
     Examples
     --------
-    >>> Drift("table").counts
+    >>> Drift(None).counts
     DriftCounts(values=0, fields=0)
     """
 
-    def __init__(self, kind: str) -> None:
-        self._contract = venue_contracts.find(kind)
+    def __init__(self, contract: Contract | None) -> None:
+        self._contract = contract
         self._looked: Counter[str] = Counter()
         self._due: dict[str, float] = {}
         self.seen: Counter[Difference] = Counter()
@@ -90,7 +90,7 @@ def venue_of(feed: FeedSettings) -> str:
     return feed.kind if len(set(hosts) - {"127.0.0.1", "localhost"}) <= 1 else ""
 
 
-def _differences(table: venue_contracts.Contract, kind: FieldType, body: bytes, turn: int) -> list[Difference]:
+def _differences(table: Contract, kind: FieldType, body: bytes, turn: int) -> list[Difference]:
     try:
         return table.unknown(kind, msgspec.json.decode(body), turn)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,6 +1,7 @@
 """Requests that failed."""
 
 UNREACHABLE, REFUSED, RATE_LIMITED, TIMEOUT, FAILED = "unreachable", "refused", "rate_limited", "timeout", "failed"
+PLUGIN = "plugin"  # raises something unexpected, or delivers what is no payload
 HTTP_UNAUTHORIZED, HTTP_FORBIDDEN = 401, 403
 _TOO_MANY, _REFUSED = 429, {400, 401, 402, 403, 404, 405, 410, 422}  # statuses
 
@@ -10,6 +11,7 @@ _IN_WORDS = {
     RATE_LIMITED: "it limits the requests",
     TIMEOUT: "it does not answer in time",
     FAILED: "it fails, or what it sends cannot be used",
+    PLUGIN: "its plugin fails, or delivers what is not a payload",
 }
 
 

@@ -18,7 +18,6 @@ from typing import Any, get_type_hints
 import msgspec
 
 from oddsengine import catalog
-from oddsengine.bounds import excerpt
 from oddsengine.feeds import Game, Payload
 from oddsengine.feeds.decoding import past
 from oddsengine.feeds.display import displayable
@@ -26,11 +25,12 @@ from oddsengine.feeds.price_files import quotes_table
 from oddsengine.feeds.venue_contracts import needs_of
 from oddsengine.matching import Matcher, PlayerNames, Price, PriceIds, placed_quotes, price_of
 from oddsengine.progress import Progress
-from oddsengine.sources import KINDS, read_feed
+from oddsengine.sources import create, read_feed, source_kind
 from oddsengine.sources.failure import (
     FAILED,
     HTTP_FORBIDDEN,
     HTTP_UNAUTHORIZED,
+    PLUGIN,
     RATE_LIMITED,
     TIMEOUT,
     Failure,
@@ -295,7 +295,7 @@ async def source(name: str, /, **settings: Any) -> AsyncGenerator[Payload, None]
                     yield payload
                 elif receiver.refused is not None:
                     raise _error(name, receiver.refused, fetcher)
-            running.result()
+            _ended(running, name, fetcher)
     finally:
         for task in (running, waiting):
             task.cancel()
@@ -306,20 +306,18 @@ async def source(name: str, /, **settings: Any) -> AsyncGenerator[Payload, None]
 def _fetcher(name: str, settings: Mapping[str, Any], secrets: Secrets) -> Source:
     """Create a fetcher from arguments; its secrets are masked."""
     table = dict(settings)
-    kind = table.setdefault("kind", name)
-    if kind not in KINDS:
-        raise SettingsError(f"{excerpt(kind)} is not a kind of source; allowed: {', '.join(KINDS)}")
-    fields = {field.name: field for field in msgspec.structs.fields(KINDS[kind].settings)}
+    kind = source_kind(table.setdefault("kind", name))
+    fields = {field.name: field for field in msgspec.structs.fields(kind.settings)}
     if "sport" in table and "sport" not in fields:
-        table["sports"] = [_sport(kind, text) for text in _listed(table.pop("sport"))]
-    hints = get_type_hints(KINDS[kind].settings, include_extras=True)
+        table["sports"] = [kind.leagues.get(text, text) for text in _listed(table.pop("sport"))]
+    hints = get_type_hints(kind.settings, include_extras=True)
     values: dict[str, str] = {}
     for variable in [text for text in fields if text.endswith("_env")]:
         argument = variable.removesuffix("_env")
         if (value := table.pop(argument, None)) is not None:
             values[variable], table[variable] = str(value), _GIVEN
             continue
-        default = KINDS[kind].variables.get(variable, "")
+        default = kind.variables.get(variable, "")
         if variable not in table and default and (fields[variable].required or os.environ.get(default)):
             table[variable] = default
         if named := table.get(variable):
@@ -338,16 +336,11 @@ def _fetcher(name: str, settings: Mapping[str, Any], secrets: Secrets) -> Source
     feed = read_feed(SettingsTable("fetch", name, table, {}, set()), name)
     secrets.add(*values.values())
     env = {variable: values.get(variable, "") for variable in fields if variable.endswith("_env")}
-    return KINDS[kind].fetcher(feed, env, secrets)
+    return create(feed, env, secrets)
 
 
 def _listed(value: Any) -> list[Any]:
     return [value] if isinstance(value, str) else list(value)
-
-
-def _sport(kind: str, text: str) -> str:
-    """The source's name of a league."""
-    return KINDS[kind].leagues.get(text, text)
 
 
 async def _read_all(
@@ -389,7 +382,7 @@ async def _read(
                 if receiver.refused is not None:
                     raise _error(name, receiver.refused, fetcher)
         if running.done():
-            running.result()
+            _ended(running, name, fetcher)
             if receiver.failing:
                 raise _error(name, next(iter(receiver.failing.values())), fetcher)
     except TimeoutError:
@@ -410,6 +403,14 @@ async def _read(
     return prices, receiver.report
 
 
+def _ended(running: asyncio.Task[None], name: str, fetcher: Source) -> None:
+    """Raise what a fetcher has ended with."""
+    try:
+        running.result()
+    except Failure as failure:
+        raise _error(name, failure, fetcher) from failure.__cause__
+
+
 def _error(name: str, failure: Failure, fetcher: Source) -> FetchError:
     """The error of a failure, with what to do about it."""
     advice = ""
@@ -418,7 +419,8 @@ def _error(name: str, failure: Failure, fetcher: Source) -> FetchError:
     elif failure.kind == RATE_LIMITED and failure.wait:
         advice = f"; it asks to wait {failure.wait:g} s"
     url = getattr(fetcher.feed, "url", "") or getattr(fetcher.feed, "path", "")
-    return FetchError(name, failure.kind, f"{failure}{advice} ({url})")
+    kind = FAILED if failure.kind == PLUGIN else failure.kind
+    return FetchError(name, kind, f"{failure}{advice}" + (f" ({url})" if url else ""))
 
 
 def _common(prices: Mapping[str, SourcePrices], reports: Mapping[str, SourceReport]) -> list[dict[str, Any]]:

@@ -1,22 +1,37 @@
 """Odds-API.io: the list of events of a sport or a league, and the odds of ten of them at a time.
 
-A part is its name of a sport, or of a sport and a league within it: basketball/usa-nba.
+A part is its name of a sport, or of a sport and a league within it: basketball/usa-nba. This kind is in the form of a
+plugin (docs/plugins.md): all that there is of it stands here, and in its parser and its contract.
 """
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Annotated
+
+from msgspec import Meta
 
 from oddsengine.feeds import Payload
 from oddsengine.feeds.odds_api_io import LEAGUES, OddsApiIo, read_events
 from oddsengine.sources.polling import PacedWeb, PolledSource, Query, RequestWindow, chunks
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.source_settings import OddsApiIoSettings
-
-__all__ = ["LEAGUES", "source"]
+from oddsengine.sources.source_kinds import SourceKind
+from oddsengine.sources.source_settings import PolledSettings, Rate, Requests, Required, Seconds, Text, Url
 
 _EVENTS = 10  # of one request
 _HOUR = 3600.0
 _LONGEST = timedelta(hours=12)  # a game since its start
+
+
+class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
+    """Odds-API.io; `sports` are its sports, or its leagues within them (basketball/usa-nba)."""
+
+    key_env: Required
+    books: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its bookmakers")]
+    url: Url = "https://api2.odds-api.io/v3"
+    interval: Seconds = 300.0  # between two turns
+    rate: Rate = 1.0
+    requests_an_hour: Requests = 100  # of the plan
+    within: Seconds = 172_800.0
 
 
 def source(feed: OddsApiIoSettings, env: Mapping[str, str], secrets: Secrets) -> PolledSource:
@@ -55,3 +70,7 @@ class _Aggregator:
 
 def _text(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+KIND = SourceKind(OddsApiIoSettings, source, variables={"key_env": "ODDS_API_IO_KEY"}, leagues=LEAGUES)
+"""Registered by the entry point of this package, as a plugin registers its own."""

@@ -59,6 +59,12 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: Count = 64_000_000  # maximum length of a body, line or event
 
 
+class UnusableSettings(FeedSettings, frozen=True, kw_only=True):
+    """What is left of a feed whose kind cannot be used: it is down, for a reason."""
+
+    reason: str
+
+
 class PolledSettings(FeedSettings, frozen=True, kw_only=True):
     """A source that is read in turns."""
 
@@ -230,18 +236,6 @@ class SportsGameOddsSettings(PolledSettings, frozen=True, kw_only=True):
     within: Seconds = 172_800.0
 
 
-class OddsApiIoSettings(PolledSettings, frozen=True, kw_only=True):
-    """Odds-API.io; `sports` are its sports, or its leagues within them (basketball/usa-nba)."""
-
-    key_env: Required
-    books: Annotated[tuple[Text, ...], Meta(min_length=1, description="a list of at least one of its bookmakers")]
-    url: Url = "https://api2.odds-api.io/v3"
-    interval: Seconds = 300.0  # between two turns
-    rate: Rate = 1.0
-    requests_an_hour: Requests = 100  # of the plan
-    within: Seconds = 172_800.0
-
-
 class DocumentSettings(FeedSettings, frozen=True, kw_only=True):
     """A file, a folder or a URL, read once or polled."""
 
@@ -317,7 +311,7 @@ class SettingsTable:
             raise self.refused(key, value, _allowed(kind)) from None
 
     def read(self, struct: type[msgspec.Struct], **fixed: str) -> Any:
-        """Read all settings of a struct."""
+        """Read all settings of a struct. A `ValueError` that it raises itself is a reason to refuse them."""
         hints = get_type_hints(struct, include_extras=True)
         fields = {field.name: field for field in msgspec.structs.fields(struct) if field.name not in fixed}
         unknown = sorted(set(self._table) - {*fields, *fixed} | ({"name"} & set(self._table)))
@@ -325,7 +319,16 @@ class SettingsTable:
             allowed = ", ".join(sorted({*fields, *fixed} - {"name"}))
             raise SettingsError(f"{self._file}: {self._place}.{unknown[0]} is not a setting; allowed: {allowed}")
         values = {name: self.take(name, hints[name], _default(field)) for name, field in fields.items()}
-        return struct(**values, **fixed)
+        try:
+            return struct(**values, **fixed)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+
+    def pass_over(self) -> None:
+        """Leave all settings unread, those of the environment too."""
+        own = {variable for variable in self._environ if variable.startswith(self._variable(""))}
+        self._used |= own | {self._environ[variable] for variable in own if variable.endswith("_ENV")}
+        self._used |= {value for name, value in self._table.items() if name.endswith("_env") and isinstance(value, str)}
 
     def _variable(self, key: str) -> str:
         return f"{PREFIX}_{self._place.replace('.', '_')}_{key}".upper()

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from oddsengine import catalog
-from oddsengine.sources import KINDS, FeedSettings, declared, read_feed
+from oddsengine.sources import KINDS, FeedSettings, declared, kind_names, read_feed
 from oddsengine.sources import SettingsError as SettingsError  # noqa: PLC0414  what `load` raises
 from oddsengine.sources.source_settings import (
     PREFIX,
@@ -240,7 +240,7 @@ def _check_variables(settings: Settings, environ: Mapping[str, str], used: set[s
             place = next((each for each in places if variable.startswith(each)), "")
             allowed = sorted(each for each in used if place and each.startswith(place))
             if kind := _missing_kind(variable, used):
-                allowed.append(f"{kind} beside it, one of {', '.join(KINDS)}")
+                allowed.append(f"{kind} beside it, one of {', '.join(kind_names())}")
             allowed = allowed or [*sorted(_OTHERS), *(f"{each}..." for each in places)]
             raise SettingsError(f"environment: {variable} is not a setting; allowed: {', '.join(allowed)}")
 

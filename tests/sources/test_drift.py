@@ -15,6 +15,7 @@ from support.simulated_clock import SimulatedLoop
 from support.smarkets import Smarkets, contract, event, market, quotes
 
 from oddsengine.feeds.contract_types import NEW_FIELD, NEW_VALUE, OTHER, Difference
+from oddsengine.feeds.venue_contracts import find
 from oddsengine.live.engine import Engine
 from oddsengine.sources.drift import Drift, DriftCounts
 from oddsengine.sources.secrets import Secrets
@@ -32,7 +33,7 @@ def looked(*documents: Any, kind: str = "smarkets", place: str = PLACE) -> tuple
     """What was seen after some answers, and what was new in each; they come a quarter of a second after the other."""
 
     async def look() -> tuple[Drift, list[list[Difference]]]:
-        drift, new = Drift(kind), []
+        drift, new = Drift(find(kind)), []
         for document in documents:
             body = document if isinstance(document, bytes) else encoded(document)
             new.append(await drift.look(place, body))

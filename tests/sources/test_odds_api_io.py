@@ -14,9 +14,9 @@ import oddsengine as oe
 from oddsengine import catalog
 from oddsengine.feeds.odds_api_io import LEAGUES, SPORTS
 from oddsengine.sources.failure import FetchError
-from oddsengine.sources.odds_api_io_client import source
+from oddsengine.sources.odds_api_io_client import OddsApiIoSettings, source
 from oddsengine.sources.secrets import Secrets
-from oddsengine.sources.source_settings import OddsApiIoSettings, SettingsError
+from oddsengine.sources.source_settings import SettingsError
 from oddsengine_service.feeds.status import SourceStatus
 
 KEY = "0123456789abcdef"

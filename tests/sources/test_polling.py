@@ -18,7 +18,8 @@ from support.smarkets import Smarkets, quotes
 from support.sx_bet import SxBet, winner
 
 import oddsengine as oe
-from oddsengine.sources import KINDS, read_feed
+from oddsengine.plugins import SOURCES, registered
+from oddsengine.sources import KINDS, create, read_feed, source_kind
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import PolledSettings, SettingsTable
@@ -105,12 +106,12 @@ def source(name: str, url: str, **more: Any) -> Any:
     """The fetcher of a node."""
     given = {"kind": name, "url": url, **QUICK} | POLLED[name].settings | more
     given["sports"] = [given.pop("sport")] if "sport" in given else given["sports"]
-    given["sports"] = [KINDS[name].leagues.get(sport, sport) for sport in given["sports"]]
+    given["sports"] = [source_kind(name).leagues.get(sport, sport) for sport in given["sports"]]
     env = {"key_env": given.pop("key", "")}
     if env["key_env"]:
         given["key_env"] = "KEY"
     feed = read_feed(SettingsTable("test", f"feeds.{name}", given, {}, set()), name)
-    return KINDS[name].fetcher(feed, env, Secrets())
+    return create(feed, env, Secrets())
 
 
 @contextmanager
@@ -127,7 +128,8 @@ def told(name: str, reason: str, server: Lists) -> Iterator[None]:
 
 
 def test_all_polled_kinds_are_here() -> None:
-    assert set(POLLED) == {name for name, kind in KINDS.items() if issubclass(kind.settings, PolledSettings)}
+    names = [*KINDS, *(plugin.name for plugin in registered(SOURCES) if plugin.is_ours)]
+    assert set(POLLED) == {name for name in names if issubclass(source_kind(name).settings, PolledSettings)}
 
 
 async def busy(answering: Answering) -> None:
@@ -200,7 +202,7 @@ def test_an_error_of_the_server_is_said(name: str, status: int, kind: str) -> No
         # A refusal ends it at once; a failure is tried again until then.
         oe.fetch(name, **{"url": url, **QUICK} | POLLED[name].settings | {"timeout": 1.0 if status == 500 else 10.0})
     assert error.value.kind == kind
-    advice = "check the key" if "key_env" in KINDS[name].settings.__struct_fields__ else "needs"
+    advice = "check the key" if "key_env" in source_kind(name).settings.__struct_fields__ else "needs"
     assert (advice in str(error.value)) == (status != 500)
 
 
@@ -285,7 +287,7 @@ def test_the_command_scans_it(name: str, capsys: pytest.CaptureFixture[str], mon
     settings = POLLED[name].settings | QUICK
     for variable, secret in (("key_env", settings.pop("key", "")),):
         if secret:
-            monkeypatch.setenv(KINDS[name].variables[variable], secret)
+            monkeypatch.setenv(source_kind(name).variables[variable], secret)
     sport = settings.pop("sport")
     with served(POLLED[name].serve()) as url:
         texts = {key: ",".join(value) if isinstance(value, list) else value for key, value in settings.items()}

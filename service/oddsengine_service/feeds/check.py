@@ -11,10 +11,9 @@ import polars as pl
 
 import oddsengine
 from oddsengine.feeds.contract_types import NEW_FIELD
-from oddsengine.feeds.venue_contracts import find
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.sources import KINDS, FeedSettings, Source
+from oddsengine.sources import FeedSettings, Source, contract_of, is_historical
 from oddsengine.sources.drift import Drift
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_recording import Cleaned, Recorder, cleaned, going_through
@@ -116,7 +115,7 @@ async def _try(
         made = source(settings, asked, environ, secrets)
     except SettingsError as error:
         return FeedCheck(feed.name, feed.kind, "down", str(error), 0, 0, (), (), ())
-    clock = None if KINDS[feed.kind].historical else Clock().now
+    clock = None if is_historical(feed) else Clock().now
     hub = Hub(Writer(Engine()), Matcher(), clock=clock, payloads=quarantine(settings, secrets))
     with going_through(recorder):
         return (await run(hub, feed, made, seconds)).check
@@ -159,7 +158,7 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, made: Any, *, in_time: boo
     if isinstance(feed, PolledSettings) and in_time and track.requests:
         a_day = 86_400.0 * min(track.requests / feed.interval, feed.rate)
         notes.append(f"about {round(a_day, -1):,.0f} requests a day: {track.requests} every {feed.interval:g} s")
-    if (contract := find(feed.kind)) is not None and contract.needs:
+    if (contract := contract_of(feed)) is not None and contract.needs:
         notes.append(f"a user needs {', '.join(contract.needs)}")
     notes += _unknown(track.drift)
     return FeedCheck(

@@ -29,8 +29,9 @@ from oddsengine.matching import (
     OverrideError,
     parse_overrides,
 )
-from oddsengine.sources import FeedSettings, Source
-from oddsengine.sources.drift import Drift, venue_of
+from oddsengine.plugins import described
+from oddsengine.sources import FeedSettings, Source, contract_of
+from oddsengine.sources.drift import Drift
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.polling_checks import too_slow, too_slow_in_play
 from oddsengine.sources.retry import Backoff
@@ -116,7 +117,7 @@ class Hub:
     def add(self, feed: FeedSettings) -> Track:
         """Register a feed, so that its status is shown before its first payload."""
         track = self.tracks[feed.name] = Track(feed.name, feed.kind, self.now(), feed.down_after, declared=feed.books)
-        track.drift = Drift(venue_of(feed))
+        track.drift = Drift(contract_of(feed))
         self.conflict(feed.name, slow := too_slow(feed))
         if not slow and (slow := too_slow_in_play(feed)):
             _log.warning("feeds.%s: %s", feed.name, slow)
@@ -141,18 +142,28 @@ class Hub:
                 await self.save(state)
 
     async def _watched(self, source: Source) -> None:
-        """Run one feed; unexpected exceptions count as failures."""
+        """Run one feed; whatever it raises counts as a failure, and it is run again."""
         backoff = Backoff(source.feed.backoff, source.feed.backoff_cap)
+        task = asyncio.current_task()
         while True:
             try:
                 await source.run(self)
                 return
-            except Exception as error:
-                failure = Failure(f"internal error: {type(error).__name__}: {error}")
-                if self._throttle.is_due(f"{source.feed.name} stopped", str(failure), self.now()):
-                    _log.exception("feeds.%s stopped by an internal error", source.feed.name)
-                self.failed(source.feed.name, failure)
-                await asyncio.sleep(backoff.wait(failure))
+            except asyncio.CancelledError as error:
+                if task is not None and task.cancelling():
+                    raise
+                failure = self._stopped(source.feed.name, error)
+            except (Exception, SystemExit) as error:
+                failure = self._stopped(source.feed.name, error)
+            await asyncio.sleep(backoff.wait(failure))
+
+    def _stopped(self, name: str, error: BaseException) -> Failure:
+        """Report what a feed has raised."""
+        failure = error if isinstance(error, Failure) else Failure(f"internal error: {described(error)}")
+        if self._throttle.is_due(f"{name} stopped", str(failure), self.now()):
+            _log.error("feeds.%s stopped by an internal error", name, exc_info=error)
+        self.failed(name, failure)
+        return failure
 
     async def _ticking(self, seconds: float) -> None:
         """Advance the board's time."""

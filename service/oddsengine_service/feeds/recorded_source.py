@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
-from oddsengine.sources import KINDS, read_feed
+from oddsengine.sources import create, is_historical, read_feed
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_recording import Player, going_through, read
 from oddsengine.sources.source_settings import SettingsError, SettingsTable
@@ -40,8 +40,8 @@ def replay(path: Path) -> Checked:
         player = Player(recording)
         with TemporaryDirectory() as folder:
             env = {name: _stand_in(name, Path(folder)) for name in feed.__struct_fields__ if name.endswith("_env")}
-            made = KINDS[feed.kind].fetcher(feed, env, Secrets())
-        clock = None if KINDS[feed.kind].historical else player.now
+            made = create(feed, env, Secrets())
+        clock = None if is_historical(feed) else player.now
         hub = Hub(Writer(Engine()), Matcher(), clock=clock)
         with going_through(player):
             return await run(hub, feed, made, player.lasts + _MORE_S)

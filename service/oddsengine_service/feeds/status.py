@@ -201,14 +201,11 @@ class Track:
     stale: int = 0
     written_at: datetime | None = None  # when the oldest of its files was written
     behind: int = 0  # games of the payload being delivered that wait to be matched or applied
-    drift: Drift = field(init=False)
+    drift: Drift = field(default_factory=lambda: Drift(None))
     delivering: asyncio.Lock = field(default_factory=asyncio.Lock)  # one payload at a time
     credits: tuple[int | None, int | None, float | None] = (None, None, None)
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)  # its first data is on the board
     has_failed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __post_init__(self) -> None:
-        self.drift = Drift(self.kind)
 
     def part(self, name: str) -> Part:
         """One part of the source; created if new."""
@@ -238,10 +235,13 @@ class Track:
     def assess(self, now: datetime) -> Assessment:
         parts = {name: part.assess(now, self.down_after) for name, part in self.parts.items()}
         kinds = {part.status for part in parts.values()}
-        if not kinds:
-            why = self.lag or "no data yet"
-            return Assessment(STARTING, why, why)
         impaired = Assessment(DEGRADED, self.problem, self.public_problem)
+        if not kinds:  # it has not reported anything
+            silent = Part(self.since).assess(now, self.down_after)
+            if silent.status != STARTING:
+                return silent
+            why = self.lag or silent.reason
+            return impaired if self.warning else Assessment(STARTING, why, why)
         for status in (DOWN, DEGRADED, STARTING, OK):
             if kinds == {status}:
                 if self.problem and status in (OK, STARTING):

@@ -1,0 +1,123 @@
+"""Plugins: what installed packages add by entry points, each under a name that settings and arguments take.
+
+| group | name | object |
+| --- | --- | --- |
+| `oddsengine.sources` | `kind` of a feed | `oddsengine.sources.SourceKind` |
+| `oddsengine.targets` | the scheme of an address of alerts | `oddsengine_service.bettors.targets.Target` |
+| `oddsengine.fair` | `model=`, `audit --against`, `benchmark --method` | a function of a table of prices |
+
+A plugin runs with the rights of the process, so only `load` imports one, and is called for what settings or arguments
+name. What is installed is read from the metadata of distributions. docs/plugins.md describes how one is written.
+"""
+
+import re
+import sys
+from collections.abc import Container
+from functools import lru_cache
+from importlib.metadata import EntryPoint, distributions
+from typing import Any, NamedTuple
+
+SOURCES, TARGETS, FAIR = GROUPS = ("oddsengine.sources", "oddsengine.targets", "oddsengine.fair")
+_WHAT = {SOURCES: "kind of source", TARGETS: "target", FAIR: "fair price"}
+_OURS = "oddsengine"
+
+
+class PluginError(ValueError):
+    """A plugin that cannot be used; the message says which, of which package, and why."""
+
+
+class AmbiguousNameError(PluginError):
+    """A name that is registered more than once."""
+
+
+class Plugin(NamedTuple):
+    """An entry point, and the distribution that registers it."""
+
+    group: str
+    name: str
+    object: str  # module:attribute
+    distribution: str
+    version: str
+
+    @property
+    def package(self) -> str:
+        """The distribution and its version."""
+        return f"{self.distribution} {self.version}".rstrip()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this package registers it."""
+        return self.distribution == _OURS
+
+    def error(self, why: str) -> PluginError:
+        """Return an error that names the plugin."""
+        return PluginError(f"the {_WHAT[self.group]} {self.name!r} of {self.package} cannot be used: {why}")
+
+
+def registered(group: str | None = None) -> list[Plugin]:
+    """Return what installed distributions register, without importing it.
+
+    Parameters
+    ----------
+    group
+        One of `GROUPS`; None is all of them.
+
+    Examples
+    --------
+    >>> [each.object for each in registered(SOURCES) if each.is_ours]
+    ['oddsengine.sources.odds_api_io_client:KIND']
+    """
+    return [each for each in _scanned(tuple(sys.path)) if group in (None, each.group)]
+
+
+@lru_cache(4)
+def _scanned(_: tuple[str, ...]) -> tuple[Plugin, ...]:
+    """All plugins on a path. A distribution that is on it twice counts once, as it does for imports."""
+    found, names = [], set()
+    for each in distributions():
+        try:
+            name, version, entries = each.name, each.version, each.entry_points
+        except Exception:  # broken metadata of another package
+            continue
+        normalised = re.sub(r"[-_.]+", "-", str(name)).lower()
+        if normalised not in names:
+            names.add(normalised)
+            found += [Plugin(one.group, one.name, one.value, str(name), str(version)) for one in _of_groups(entries)]
+    return tuple(sorted(found))
+
+
+def _of_groups(entries: Any) -> list[EntryPoint]:
+    return [each for each in entries if each.group in GROUPS]
+
+
+def find(group: str, name: str, own: Container[str] = ()) -> Plugin | None:
+    """Return the plugin of a name; None if there is none.
+
+    `own` are names that are taken without an entry point. Raises `AmbiguousNameError` if a name is registered twice.
+    """
+    plugins = [each for each in registered(group) if each.name == name]
+    owners = [*([_OURS] if name in own else []), *(each.package for each in plugins)]
+    if len(owners) > 1:
+        raise AmbiguousNameError(
+            f"the {_WHAT[group]} {name!r} is registered by {' and by '.join(owners)}; uninstall all but one"
+        )
+    return plugins[0] if plugins else None
+
+
+def load(plugin: Plugin) -> Any:
+    """Import a plugin. Raises `PluginError` if that fails in any way."""
+    try:
+        return EntryPoint(plugin.name, plugin.object, plugin.group).load()
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        raise plugin.error(f"importing {plugin.object} raises {described(error)}") from error
+
+
+def described(error: BaseException) -> str:
+    """Return the type of an exception and the beginning of its message.
+
+    Examples
+    --------
+    >>> described(KeyError("price")), described(SystemExit())
+    ("KeyError: 'price'", 'SystemExit')
+    """
+    return f"{type(error).__name__}: {error}"[:300].rstrip(": ")

@@ -1,0 +1,203 @@
+"""Sources of plugins, held to what a source is: a fetcher that fails or reports nonsense costs its own prices only.
+
+`PluginSource` runs one. It reports under the name of its feed only, its payloads are checked (`payload_checks`), and
+whatever it raises is a `Failure` that names its package. `UnusableSource` stands for one that could not be made.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from oddsengine.bounds import excerpt
+from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds.payload_checks import check_payload, senseless
+from oddsengine.plugins import Plugin, PluginError, described
+from oddsengine.sources.failure import PLUGIN, Failure
+from oddsengine.sources.receiver import Receiver, Source
+from oddsengine.sources.secrets import Secrets
+from oddsengine.sources.source_kinds import SourceKind
+from oddsengine.sources.source_settings import FeedSettings, UnusableSettings
+
+_SENSELESS = "some of its prices are none: they are rejected"
+
+
+def checked_kind(plugin: Plugin, kind: Any) -> SourceKind:
+    """Return what a plugin has registered. Raises `PluginError` if it is no `SourceKind`."""
+    if not isinstance(kind, SourceKind):
+        raise plugin.error(f"{plugin.object} must be a SourceKind, got {excerpt(kind)}")
+    if not (isinstance(kind.settings, type) and issubclass(kind.settings, FeedSettings)):
+        raise plugin.error(f"its settings must be a subclass of FeedSettings, got {excerpt(kind.settings)}")
+    if not callable(kind.fetcher):
+        raise plugin.error(f"its fetcher must be a function, got {excerpt(kind.fetcher)}")
+    for name in ("variables", "leagues"):
+        table = getattr(kind, name)
+        if not (isinstance(table, Mapping) and all(isinstance(text, str) for pair in table.items() for text in pair)):
+            raise plugin.error(f"its {name} must be a table of texts, got {excerpt(table)}")
+    secrets = {name for name in kind.settings.__struct_fields__ if name.endswith("_env")}
+    if strange := sorted(set(kind.variables) - secrets):
+        raise plugin.error(f"its variables name {strange[0]!r}, which is not a setting that ends in _env")
+    return kind
+
+
+def made(plugin: Plugin, kind: SourceKind, feed: FeedSettings, env: Mapping[str, str], secrets: Secrets) -> Source:
+    """Create the fetcher of a plugin; one that cannot be made is an `UnusableSource`, which says why."""
+    try:
+        fetcher = kind.fetcher(feed, env, secrets)
+    except PluginError as error:
+        return UnusableSource(feed, str(error))
+    except (Exception, SystemExit) as error:
+        return UnusableSource(feed, str(plugin.error(f"its fetcher raises {secrets.clean(described(error))}")))
+    if not callable(getattr(fetcher, "run", None)):
+        return UnusableSource(feed, str(plugin.error(f"its fetcher has no run, got {excerpt(fetcher)}")))
+    return PluginSource(plugin, feed, fetcher, secrets)
+
+
+class UnusableSource:
+    """A source that reports why it cannot be used, and ends."""
+
+    def __init__(self, feed: FeedSettings, reason: str) -> None:
+        self.feed, self.reason = feed, reason
+
+    @classmethod
+    def of(cls, feed: UnusableSettings) -> "UnusableSource":
+        """Return that of settings whose kind could not be loaded."""
+        return cls(feed, feed.reason)
+
+    async def run(self, receiver: Receiver) -> None:
+        """Report it."""
+        receiver.failed(self.feed.name, Failure(self.reason, fatal=True, kind=PLUGIN))
+
+
+class PluginSource:
+    """A fetcher of a plugin, of which every error is a `Failure`."""
+
+    def __init__(self, plugin: Plugin, feed: FeedSettings, fetcher: Source, secrets: Secrets) -> None:
+        self.plugin, self.feed = plugin, feed
+        self._fetcher, self._secrets = fetcher, secrets
+
+    async def run(self, receiver: Receiver) -> None:
+        """Run it. Raises `Failure` for whatever it raises, and if it ends without having said so."""
+        checked, task = CheckedReceiver(receiver, self.feed.name), asyncio.current_task()
+        assert task is not None
+        try:
+            await self._fetcher.run(checked)
+        except Failure:
+            raise
+        except asyncio.CancelledError:
+            if task.cancelling():
+                raise
+            raise self._failure("its run() raises CancelledError") from None
+        except (Exception, SystemExit) as error:
+            raise self._failure(f"its run() raises {self._secrets.clean(described(error))}") from error
+        if not checked.ended:
+            raise self._failure("its run() has ended without caught_up(..., ended=True)")
+
+    def _failure(self, why: str) -> Failure:
+        return Failure(str(self.plugin.error(why)), kind=PLUGIN)
+
+
+class CheckedReceiver:
+    """The receiver of one feed. It raises `Failure` for a payload, and `TypeError` for a report, that is not one."""
+
+    def __init__(self, receiver: Receiver, feed: str) -> None:
+        self._receiver, self._feed = receiver, feed
+        self._senseless: dict[str, str] = {}  # by part
+        self._warning = ("", "")
+        self.ended = False
+        self.ages = receiver.ages
+
+    def _named(self, source: object, part: object = "") -> None:
+        if source != self._feed:
+            raise TypeError(f"a source reports as its own feed, {self._feed!r}, got {excerpt(source)}")
+        _is(part, str, "part", "a text")
+
+    def now(self) -> datetime:
+        return self._receiver.now()
+
+    async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
+        self._named(source, part)
+        try:
+            check_payload(payload)
+        except FeedError as error:
+            raise Failure(f"its payload is refused: {error}", kind=PLUGIN) from None
+        self._count(part, senseless(payload), len(payload.quotes))
+        await self._receiver.deliver(source, payload, part)
+
+    def _count(self, part: str, rows: list[dict[str, Any]], of: int) -> None:
+        """Warn of prices that are none, until a payload of the part has none."""
+        self._senseless.pop(part, None)
+        if rows:
+            price = excerpt(rows[0].get("odds_decimal"))
+            self._senseless[part] = (
+                f"{len(rows)} of the {of} prices of its last payload are none, such as odds_decimal {price}"
+            )
+        self._warn()
+
+    def _warn(self) -> None:
+        text = next(iter(self._senseless.values()), "")
+        self._receiver.warn(self._feed, *((text, _SENSELESS) if text else self._warning))
+
+    async def received(self, source: str, place: str, body: bytes) -> None:
+        self._named(source)
+        _is(place, str, "place", "a text")
+        _is(body, bytes, "body", "bytes")
+        await self._receiver.received(source, place, body)
+
+    async def unreadable(self, source: str, body: bytes, reason: str) -> None:
+        self._named(source)
+        _is(body, bytes, "body", "bytes")
+        await self._receiver.unreadable(source, body, str(reason))
+
+    def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
+        self._named(source, part)
+        if not (_is(within, int | float, "within", "a number of seconds") and within > 0.0):
+            raise TypeError(f"within must be a number of seconds above 0, got {excerpt(within)}")
+        self._receiver.expect(source, part, within, polled=bool(polled))
+
+    def alive(self, source: str, part: str = "") -> None:
+        self._named(source, part)
+        self._receiver.alive(source, part)
+
+    def failed(self, source: str, failure: Failure, part: str = "") -> None:
+        self._named(source, part)
+        _is(failure, Failure, "failure", "a Failure")
+        self._receiver.failed(source, failure, part)
+
+    def warn(self, source: str, reason: str, public: str = "") -> None:
+        self._named(source)
+        self._warning = str(reason), str(public)
+        self._warn()
+
+    def conflict(self, source: str, reason: str) -> None:
+        self._named(source)
+        self._receiver.conflict(source, str(reason))
+
+    def takes(self, source: str, seconds: float) -> None:
+        self._named(source)
+        _is(seconds, int | float, "seconds", "a number")
+        self._receiver.takes(source, seconds)
+
+    def credits(self, source: str, left: int | None, used: int | None, an_hour: float | None) -> None:
+        self._named(source)
+        for name, value in (("left", left), ("used", used), ("an_hour", an_hour)):
+            _is(value, int | float | None, name, "a number or None")
+        self._receiver.credits(source, left, used, an_hour)
+
+    def written(self, source: str, at: datetime | None) -> None:
+        self._named(source)
+        if at is not None and not (isinstance(at, datetime) and at.utcoffset() is not None):
+            raise TypeError(f"at must be a time with its zone or None, got {excerpt(at)}")
+        self._receiver.written(source, at)
+
+    def caught_up(self, source: str, *, ended: bool = False) -> None:
+        self._named(source)
+        self.ended |= bool(ended)
+        self._receiver.caught_up(source, ended=bool(ended))
+
+
+def _is(value: object, kind: Any, name: str, expected: str) -> bool:
+    """Raise `TypeError` for a value of another type."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{name} must be {expected}, got {excerpt(value)}")
+    return True
