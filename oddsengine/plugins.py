@@ -49,9 +49,14 @@ class Plugin(NamedTuple):
         """Whether this package registers it."""
         return self.distribution == _OURS
 
+    @property
+    def label(self) -> str:
+        """What it is, for a message."""
+        return f"the {_WHAT[self.group]} {self.name!r} of {self.package}"
+
     def error(self, why: str) -> PluginError:
         """Return an error that names the plugin."""
-        return PluginError(f"the {_WHAT[self.group]} {self.name!r} of {self.package} cannot be used: {why}")
+        return PluginError(f"{self.label} cannot be used: {why}")
 
 
 def registered(group: str | None = None) -> list[Plugin]:

@@ -7,7 +7,7 @@ read before that, and kept. `senseless` counts prices that are none, so that the
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from math import isfinite
+from math import inf
 from numbers import Real
 from typing import Any
 
@@ -75,7 +75,7 @@ def _is_priced(quote: Mapping[str, Any]) -> bool:
         return american is not None
     if isinstance(price, str):
         return True  # the board reads what texts can say
-    return isinstance(price, Real) and not isinstance(price, bool) and isfinite(price) and float(price) > 1.0
+    return isinstance(price, Real) and not isinstance(price, bool) and 1.0 < price < inf
 
 
 def _wrong(place: str, expected: str, value: object) -> FeedError:

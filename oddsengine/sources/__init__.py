@@ -191,8 +191,8 @@ def _read_settings(section: SettingsTable, name: str, kind: str) -> FeedSettings
         raise section.refused("kind", kind or None, f"one of {', '.join(kind_names())}")
     plugin = None
     try:
-        plugin, struct = _plugin(kind), source_kind(kind).settings
-        feed = section.read(struct, name=name, kind=kind)
+        plugin = _plugin(kind)
+        feed = section.read(source_kind(kind).settings, name=name, kind=kind)
     except SettingsError:
         raise
     except AmbiguousNameError as error:

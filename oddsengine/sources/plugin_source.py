@@ -94,7 +94,7 @@ class PluginSource:
             raise self._failure("its run() has ended without caught_up(..., ended=True)")
 
     def _failure(self, why: str) -> Failure:
-        return Failure(str(self.plugin.error(why)), kind=PLUGIN)
+        return Failure(f"{self.plugin.label} fails: {why}", kind=PLUGIN)
 
 
 class CheckedReceiver:

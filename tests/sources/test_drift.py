@@ -163,7 +163,7 @@ async def refusing(answering: Answering) -> None:
 
 
 def test_feeds_counts_it() -> None:
-    track = Track("s", "smarkets", datetime(2026, 2, 8, 18, tzinfo=UTC), 60.0)
+    track = Track("s", "smarkets", datetime(2026, 2, 8, 18, tzinfo=UTC), 60.0, drift=Drift(find("smarkets")))
     asyncio.run(track.drift.look(PLACE, encoded(page(event(state="frozen", weather="rain")))))
 
     here, feeds = node(Engine()), RemoteFeeds()

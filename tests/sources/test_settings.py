@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
 
-from oddsengine.sources import KINDS, documents
+from oddsengine.sources import documents, kind_names
 from oddsengine.sources.documents import football_data, table
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.retry import Backoff
@@ -192,7 +192,7 @@ def test_a_feed_from_the_environment_needs_a_kind(text: str, tmp_path: Path) -> 
     with pytest.raises(SettingsError) as error:
         load(written(tmp_path, text), {"ODDSENGINE_FEEDS_MY_FILE_PATH": "odds.csv"})
     assert str(error.value).startswith("environment: ODDSENGINE_FEEDS_MY_FILE_PATH is not a setting; allowed: ")
-    assert str(error.value).endswith(f"ODDSENGINE_FEEDS_MY_FILE_KIND beside it, one of {', '.join(KINDS)}")
+    assert str(error.value).endswith(f"ODDSENGINE_FEEDS_MY_FILE_KIND beside it, one of {', '.join(kind_names())}")
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ async def _try(
 async def run(hub: Hub, feed: FeedSettings, made: Source, seconds: float) -> Checked:
     """Run a source until it has caught up, failed, or the time is over, and say what came."""
     track = hub.add(feed)
-    running = asyncio.create_task(made.run(hub))
+    running = asyncio.create_task(hub.watch(made))
     caught_up = asyncio.create_task(track.caught_up.wait())
     failed = asyncio.create_task(track.has_failed.wait())
     try:

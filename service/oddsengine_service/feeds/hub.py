@@ -133,7 +133,7 @@ class Hub:
         try:
             async with asyncio.TaskGroup() as group:
                 for source in sources:
-                    group.create_task(self._watched(source), name=source.feed.name)
+                    group.create_task(self.watch(source), name=source.feed.name)
         finally:
             for task in others:
                 task.cancel()
@@ -141,7 +141,7 @@ class Hub:
             if state is not None:
                 await self.save(state)
 
-    async def _watched(self, source: Source) -> None:
+    async def watch(self, source: Source) -> None:
         """Run one feed; whatever it raises counts as a failure, and it is run again."""
         backoff = Backoff(source.feed.backoff, source.feed.backoff_cap)
         task = asyncio.current_task()
@@ -161,7 +161,7 @@ class Hub:
         """Report what a feed has raised."""
         failure = error if isinstance(error, Failure) else Failure(f"internal error: {described(error)}")
         if self._throttle.is_due(f"{name} stopped", str(failure), self.now()):
-            _log.error("feeds.%s stopped by an internal error", name, exc_info=error)
+            _log.error("feeds.%s stopped by an error", name, exc_info=error)
         self.failed(name, failure)
         return failure
 

@@ -35,6 +35,7 @@ class ThreadedSource:
         """Run it until it ends, and raise what it raises."""
         running = _Running(self._source, ForwardingReceiver(receiver, asyncio.get_running_loop()))
         ended = asyncio.wrap_future(running.start())
+        ended.add_done_callback(lambda each: each.cancelled() or each.exception())  # also when nobody waits any more
         try:
             while not ended.done():
                 await asyncio.wait([ended], timeout=_LOOK_S)
@@ -70,6 +71,8 @@ class _Running:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             try:
                 runner.run(self._main())
+            except asyncio.CancelledError:
+                self._ended.set_result(None)
             except BaseException as error:
                 self._ended.set_exception(error)
             else:
@@ -86,11 +89,8 @@ class _Running:
 
     def look(self, name: str) -> None:
         """Say whether the event loop stands still; it is asked for a sign each time."""
-        stands = self._loop.time() - self._beat
-        where = _line(self._thread) if stands > BLOCKED_S and not self._ended.done() else ""
-        self._receiver.block(
-            name, f"its plugin has blocked its event loop for {stands:.0f} s in {where}" if where else ""
-        )
+        stands = self._loop.time() - self._beat > BLOCKED_S and not self._ended.done()
+        self._receiver.block(name, f"its plugin blocks its event loop in {_line(self._thread)}" if stands else "")
         self._soon(self._move)
 
     def _move(self) -> None:
@@ -178,6 +178,6 @@ class ForwardingReceiver:
 
     def block(self, source: str, reason: str) -> None:
         """Say that the source blocks, in place of its own warning, until it does not; in the receiver's event loop."""
-        if reason or self._blocked:
+        if bool(reason) != bool(self._blocked):
+            self._blocked = reason
             self._receiver.warn(source, *((reason, _BLOCKS) if reason else self._warning))
-        self._blocked = reason
