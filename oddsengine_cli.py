@@ -45,6 +45,7 @@ COMMANDS = {
     "keys": "create, list, revoke and change API keys",
     "backup": "write an archive of a node's data folder, while it runs",
     "catalog": "list the thresholds of guards and detectors",
+    "plugins": "list the sources, targets and fair prices that installed packages add",
     "compile": "compile all kernels for the processor of this machine",
 }
 _EXAMPLES = """examples:

@@ -29,6 +29,7 @@ from oddsengine.commands import (
     init,
     key_commands,
     mcp,
+    plugins_command,
     prebuild,
     price,
     scan,
@@ -750,6 +751,12 @@ def _add_catalog(parser: argparse.ArgumentParser) -> None:
     _add_format(parser, "json", "csv")
 
 
+def _add_plugins(parser: argparse.ArgumentParser) -> None:
+    parser.description = "List what installed packages register; nothing of it is imported."
+    parser.set_defaults(run=plugins_command.plugins_command)
+    _add_format(parser, "json")
+
+
 def _own_limit(text: str) -> int | str:
     """Parse a limit of a key; `tier` resets it."""
     return text if text == "tier" else _count(text)
@@ -882,7 +889,7 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "feeds": _add_feeds,
     "init": _add_init,
     "serve": _add_serve, "mcp": _add_mcp, "watch": _add_watch, "keys": _add_keys, "backup": _add_backup,
-    "catalog": _add_catalog,
+    "catalog": _add_catalog, "plugins": _add_plugins,
     "compile": _add_compile,
 }  # fmt: skip
 

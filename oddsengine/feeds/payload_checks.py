@@ -75,7 +75,7 @@ def _is_priced(quote: Mapping[str, Any]) -> bool:
         return american is not None
     if isinstance(price, str):
         return True  # the board reads what texts can say
-    return isinstance(price, Real) and not isinstance(price, bool) and 1.0 < price < inf
+    return isinstance(price, Real) and not isinstance(price, bool) and bool(1.0 < price < inf)  # type: ignore[operator]
 
 
 def _wrong(place: str, expected: str, value: object) -> FeedError:

@@ -29,6 +29,7 @@ from oddsengine_service.api import Api
 from oddsengine_service.app import application
 from oddsengine_service.bettors import bets
 from oddsengine_service.bettors.alerts import Alerts, ShareError
+from oddsengine_service.bettors.plugin_targets import plugin_targets
 from oddsengine_service.bettors.targets import Sender
 from oddsengine_service.board.futures_board import stated_fields
 from oddsengine_service.board.writer import StalledError
@@ -334,7 +335,10 @@ def build(
             settings, environ, stack, fair=fair.table, demonstration=demonstration, clock=clock,
             replication=_replication(settings, environ, shares_keys=not demonstration),
         )  # fmt: skip
-        sender = Sender(private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ))
+        sender = Sender(
+            private=settings.alerts.private, mail=secret(settings, "alerts.mail_env", environ),
+            others=plugin_targets(settings, environ, node.failures.report),
+        )  # fmt: skip
         if problem := sender.mail_problem():
             raise SettingsError(f"{settings.file}: alerts.mail_env {problem}")
         followed = None if demonstration else fair

@@ -99,6 +99,10 @@ class AlertSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     private: Switch = False  # allow private networks
     mail_env: Variable = ""  # the variable with the mail server, as an apprise URL
+    targets: Annotated[
+        dict[str, Variable],
+        Meta(description='a table of schemes and variables with their secrets, such as {ntfy = "NTFY_TOKEN"}'),
+    ] = {}  # of plugins
     every: Seconds = 5.0  # between two checks
 
 

@@ -112,10 +112,10 @@ def alerts(server: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[rules.A
     """Alerts of the server with the operator's permission for this machine, and all the time they need."""
     monkeypatch.setattr(rules, "SHARE_S", PATIENCE_S)
     assert server.service.alerts is not None
-    server.service.alerts.sender.private = True
+    server.service.alerts.sender.webhooks.private = True
     server.service.alerts._clock = server.clock
     yield server.service.alerts
-    server.service.alerts.sender.private = False
+    server.service.alerts.sender.webhooks.private = False
 
 
 def client_of_another_key(client: httpx2.Client) -> httpx2.Client:
@@ -299,7 +299,7 @@ with running(Path(sys.argv[1]), events=4) as server:
     owner = server.node.keys.create("bettor", KeyTerms("pro")).record.id
     server.node.records.put(owner, "filter", "mine", Filter(list="ev", query="min_ev=0", name="mine"))
     store(server.node.records, owner, StoredAlert(filter="mine", id="a", targets=[sys.argv[2]]))
-    server.service.alerts.sender.private = True
+    server.service.alerts.sender.webhooks.private = True
     server.service.alerts.begin()
     input()
 """

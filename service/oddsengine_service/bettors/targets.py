@@ -1,4 +1,4 @@
-"""Targets of alerts: webhooks, Telegram, Discord and mail.
+"""Targets of alerts, by the scheme of their addresses: webhooks, Telegram, Discord and mail; plugins add others.
 
 Addresses come from users and are not trusted: the host of a webhook is resolved, every address of it must be public
 unless the operator allows private ones, and the connection goes to the address that was checked, so a later change in
@@ -9,8 +9,8 @@ followed.
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import httpx2
 import msgspec
@@ -22,6 +22,8 @@ except ImportError:  # the extra `alerts` is not installed
 
 TIMEOUT_S = 10.0
 _SERVICES = ("tgram", "discord")
+SCHEMES = ("https", "http", *_SERVICES, "mailto")
+"""Our own; a plugin cannot have them."""
 # Not public, by the registries of the IANA; what `ipaddress` says differs between versions of Python.
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # IPv6 addresses outside of it are not public
 _SPECIAL6 = tuple(map(ipaddress.IPv6Network, (
@@ -107,17 +109,93 @@ class AlertMessage:
 
     def size(self, target: str) -> int:
         """Bytes sent to a target, without headers."""
-        return len(self.body) if is_webhook(target) else len(self.title.encode()) + len(self.text.encode())
+        if _scheme(target) in (*_SERVICES, "mailto"):
+            return len(self.title.encode()) + len(self.text.encode())
+        return len(self.body)
+
+
+class Target(Protocol):
+    """Where messages to the addresses of a scheme go; its methods raise `ValueError`, in words without secrets."""
+
+    def check(self, address: str) -> None:
+        """Raise if nothing can be sent to an address, as far as that is known without sending."""
+
+    def send(self, address: str, message: AlertMessage) -> None:
+        """Send a message. Raises if it could not be delivered."""
 
 
 class Sender:
-    """Sends messages. Failures raise `ValueError` with a message without secrets."""
+    """Sends messages to targets, by their schemes; `others` are those of plugins."""
 
-    def __init__(self, *, private: bool = False, mail: str = "") -> None:
-        self.private, self._mail = private, mail
+    def __init__(self, *, private: bool = False, mail: str = "", others: Mapping[str, Target] | None = None) -> None:
+        self.webhooks, self._services = Webhooks(private=private), _Services(mail)
+        self._targets: dict[str, Target] = {
+            **dict.fromkeys(SCHEMES, self._services), **dict.fromkeys(("http", "https"), self.webhooks),
+            **(others or {}),
+        }  # fmt: skip
+        self._others = sorted(others or ())
 
     def mail_problem(self) -> str:
         """Why no mail can be sent with the operator's setting; empty if it can, or if there is none."""
+        return self._services.mail_problem()
+
+    def check(self, target: str) -> None:
+        """Reject an unusable target. Raises `ValueError` if the target is not valid; the message says why."""
+        if not target.isprintable() or any(c.isspace() for c in target):
+            raise ValueError("a target must be one address, without spaces")
+        self._of(target).check(target)
+
+    def send(self, target: str, message: AlertMessage) -> None:
+        """Send one message. Raises `ValueError` if it could not be delivered."""
+        self._of(target).send(target, message)
+
+    def _of(self, target: str) -> Target:
+        scheme = _scheme(target)
+        if scheme not in self._targets:
+            got = repr(scheme[:20]) if scheme else "no scheme"
+            *names, last = ["https://", "tgram://", "discord://", "mailto:", *(f"{name}:" for name in self._others)]
+            raise ValueError(f"a target must begin with {', '.join(names)} or {last}, got {got}")
+        return self._targets[scheme]
+
+
+class Webhooks:
+    """Addresses that take a POST of JSON; those in private networks only if the operator allows them."""
+
+    def __init__(self, *, private: bool) -> None:
+        self.private = private
+
+    def check(self, address: str) -> None:
+        url = self._read(address)
+        checked(url.host, _port(url), private=self.private)
+
+    def send(self, address: str, message: AlertMessage) -> None:
+        url = self._read(address)
+        to = checked(url.host, _port(url), private=self.private)
+        try:
+            status = asyncio.run(_posted(url, to, message.body))
+        except (httpx2.HTTPError, TimeoutError) as error:
+            raise ValueError(f"{masked(address)} cannot be reached: {type(error).__name__}") from None
+        if not 200 <= status < 300:
+            raise ValueError(f"{masked(address)} answered {status}")
+
+    def _read(self, address: str) -> httpx2.URL:
+        url = _parsed(address)
+        if not 0 < _port(url) < 65536 or "\\" in address:
+            raise ValueError("a target is not a valid address")
+        if url.scheme == "http" and not self.private:
+            raise ValueError("webhooks must begin with https://")
+        if not url.host or url.userinfo:
+            raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
+        return url
+
+
+class _Services:
+    """Telegram, Discord and mail, through apprise."""
+
+    def __init__(self, mail: str) -> None:
+        self._mail = mail
+
+    def mail_problem(self) -> str:
         if self._mail and apprise is None:
             return "needs the package apprise; run pip install 'oddsengine[alerts]'"
         if self._mail and (
@@ -126,68 +204,34 @@ class Sender:
             return "must name a variable that holds a mail server such as mailtos://USER:PASSWORD@smtp.example.com"
         return ""
 
-    def check(self, target: str) -> None:
-        """Reject an unusable target. Raises `ValueError` if the target is not valid; the message says why."""
-        if not target.isprintable() or any(c.isspace() for c in target):
-            raise ValueError("a target must be one address, without spaces")
-        scheme = _scheme(target)
-        if is_webhook(target):
-            url = self._webhook(target)
-            checked(url.host, _port(url), private=self.private)
-        elif scheme == "mailto" or scheme in _SERVICES:
-            if apprise is None:
-                raise ValueError("Telegram, Discord and mail need the package apprise; install oddsengine[alerts]")
-            if scheme == "mailto" and not self._mail:
-                raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
-            if self._service(target) is None:
-                raise ValueError(f"a target is not a valid {scheme} address")
-        else:
-            got = repr(scheme[:20]) if scheme else "no scheme"
-            raise ValueError(f"a target must begin with https://, tgram://, discord:// or mailto:, got {got}")
+    def check(self, address: str) -> None:
+        scheme = _scheme(address)
+        if apprise is None:
+            raise ValueError("Telegram, Discord and mail need the package apprise; install oddsengine[alerts]")
+        if scheme == "mailto" and not self._mail:
+            raise ValueError("this node has no mail server; its operator sets alerts.mail_env")
+        if self._service(address) is None:
+            raise ValueError(f"a target is not a valid {scheme} address")
 
-    def send(self, target: str, message: "AlertMessage") -> None:
-        """Send one message. Raises `ValueError` if it could not be delivered."""
-        if is_webhook(target):
-            self._post(target, message.body)
-            return
-        service = self._service(target)
+    def send(self, address: str, message: AlertMessage) -> None:
+        service = self._service(address)
         if service is None or not service.notify(title=message.title, body=message.text, body_format="text"):
-            raise ValueError(f"{masked(target)} did not accept the message")
+            raise ValueError(f"{masked(address)} did not accept the message")
 
-    def _webhook(self, target: str) -> httpx2.URL:
-        url = _parsed(target)
-        if not 0 < _port(url) < 65536 or "\\" in target:
-            raise ValueError("a target is not a valid address")
-        if url.scheme == "http" and not self.private:
-            raise ValueError("webhooks must begin with https://")
-        if not url.host or url.userinfo:
-            raise ValueError("a webhook must be https://HOST/PATH, without a user in it")
-        return url
-
-    def _post(self, target: str, body: bytes) -> None:
-        url = self._webhook(target)
-        address = checked(url.host, _port(url), private=self.private)
-        try:
-            status = asyncio.run(_posted(url, address, body))
-        except (httpx2.HTTPError, TimeoutError) as error:
-            raise ValueError(f"{masked(target)} cannot be reached: {type(error).__name__}") from None
-        if not 200 <= status < 300:
-            raise ValueError(f"{masked(target)} answered {status}")
-
-    def _service(self, target: str) -> Any:
-        """The apprise service for a target; None if it is not valid.
+    def _service(self, address: str) -> Any:
+        """The apprise service for an address; None if it is not valid.
 
         Exactly one service is created: `Apprise.add` would split "discord://ID/TOKEN,json://10.0.0.1" into two targets.
         """
         if apprise is None:
             return None
-        kind, url = _scheme(target), target
+        kind, url = _scheme(address), address
         if kind == "mailto":
-            to = target[len("mailto:") :].strip("/")
+            to = address[len("mailto:") :].strip("/")
             if to.count("@") != 1 or any(c in to for c in "?&=,;: /%"):
                 return None
             url = f"{self._mail}{'&' if '?' in self._mail else '?'}to={to}"
-        elif "?" in target or "," in target:
+        elif "?" in address or "," in address:
             return None  # options of apprise could name other hosts
         one = apprise.Apprise.instantiate(url)
         if one is None or kind not in ("mailto", one.secure_protocol):

@@ -1,0 +1,52 @@
+"""The command `plugins`: lists what installed packages register, without importing any of it."""
+
+import argparse
+import json
+from collections.abc import Collection
+from contextlib import suppress
+
+from oddsengine.commands.output import echo, terminal
+from oddsengine.commands.text_tables import Column, table
+from oddsengine.plugins import GROUPS, SOURCES, TARGETS, AmbiguousNameError, Plugin, find, registered
+
+_COLUMNS = (
+    Column("Group"), Column("Name"), Column("Package"), Column("Version"), Column("Object", drop=1),
+    Column("Problem", least=20),
+)  # fmt: skip
+
+
+def plugins_command(arguments: argparse.Namespace) -> None:
+    taken = {group: _taken(group) for group in GROUPS}
+    rows = [_row(plugin, taken[plugin.group]) for plugin in registered()]
+    if arguments.format == "json":
+        echo(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        return
+    cells = [[[str(value or "") for value in row.values()]] for row in rows]
+    echo("\n".join([*table(_COLUMNS, cells, terminal()), ""]) if rows else "none\n")
+
+
+def _row(plugin: Plugin, taken: Collection[str]) -> dict[str, str | None]:
+    """What is shown of a plugin; `problem` is why its name cannot be used."""
+    problem = None
+    try:
+        find(plugin.group, plugin.name, taken)
+    except AmbiguousNameError as error:
+        problem = str(error)
+    return {
+        "group": plugin.group, "name": plugin.name, "package": plugin.distribution, "version": plugin.version,
+        "object": plugin.object, "problem": problem,
+    }  # fmt: skip
+
+
+def _taken(group: str) -> Collection[str]:
+    """The names of a group that are ours without an entry point, where what they need is installed."""
+    with suppress(ModuleNotFoundError):
+        if group == SOURCES:
+            from oddsengine.sources import KINDS  # noqa: PLC0415  needs the extra `feeds`
+
+            return KINDS
+        if group == TARGETS:
+            from oddsengine_service.bettors.targets import SCHEMES  # noqa: PLC0415  needs the extra `service`
+
+            return SCHEMES
+    return ()
