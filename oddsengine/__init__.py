@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from oddsengine.backtesting import audit, calibrate, scan_history
     from oddsengine.backtesting.accounts import TRADES_SCHEMA
     from oddsengine.backtesting.backtest import Backtest, backtest
-    from oddsengine.backtesting.entered_methods import MarketPrices
     from oddsengine.backtesting.estimator import FairPrice
     from oddsengine.backtesting.fair_benchmark import BENCHMARK_SCHEMA, Benchmark, benchmark
     from oddsengine.backtesting.fill_report import FILLS_SCHEMA, Fills
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from oddsengine.detection.result_columns import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
     from oddsengine.detection.settles_alike import Settled, settles_alike
     from oddsengine.detection.windows import middle_probability
+    from oddsengine.fair_functions import MarketPrices
     from oddsengine.feeds.price_files import columns_of, read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
     from oddsengine.history.importing import ImportedHistory, import_history
@@ -206,7 +206,7 @@ __all__ = [
 # Imported on first use: importing all of them takes as long as importing numpy.
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
-    "backtesting.entered_methods": "MarketPrices",
+    "fair_functions": "MarketPrices",
     "backtesting.estimator": "FairPrice",
     "backtesting.fair_benchmark": "BENCHMARK_SCHEMA Benchmark benchmark",
     "backtesting.graded": "GRADED_SCHEMA Graded grade",

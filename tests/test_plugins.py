@@ -56,7 +56,7 @@ def test_names_that_two_have_are_an_error_that_names_both(folder: Path, capsys: 
         AmbiguousNameError, match=r"the kind of source 'same' is registered by one 1.0 and by two 0.1; un"
     ):
         find(SOURCES, "same")
-    with pytest.raises(AmbiguousNameError, match="'kalshi' is registered by oddsengine and by one 1.0"):
+    with pytest.raises(AmbiguousNameError, match=r"'kalshi' is registered by oddsengine and by one 1.0"):
         find(SOURCES, "kalshi", {"kalshi"})
     assert find(FAIR, "same") == of("two")[0]
     assert find(SOURCES, "other") is None

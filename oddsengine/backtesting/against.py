@@ -12,6 +12,7 @@ have a close (`closing_consensus`). Every outcome at a book counts alike, howeve
 
 import os
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,20 +22,26 @@ import polars as pl
 from oddsengine.backtesting.cells import CELLS, cell, weighted_mean, with_error
 from oddsengine.backtesting.formats import MARKETS, team_or
 from oddsengine.board.facts import Facts
+from oddsengine.board.rows import Rows
+from oddsengine.board.state import Board
 from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import CODES
-from oddsengine.columns import NO_TIME, Floats
+from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Words
+from oddsengine.detection.question import prepare
+from oddsengine.detection.registered_fair import asked
+from oddsengine.fair_functions import Calls, registered_fair
 from oddsengine.history.closing_consensus import Position, closing_logits, votes_at
 from oddsengine.identity.layout import LIVE, ON, SUSPENDED
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
+from oddsengine.plugins import FAIR, find
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission
 from oddsengine.tables.casts import CASTS, TIME
 from oddsengine.tables.files import scan_table
 from oddsengine.tables.frames import to_polars
-from oddsengine.tables.schema import named
+from oddsengine.tables.schema import named, warn
 
 OURS = "ours"
 _BETWEEN = 60_000_000  # microseconds
@@ -71,10 +78,11 @@ class Rival(NamedTuple):
 
     name: str
     table: pl.DataFrame  # event_id, market_type, selection and so on, probability; `at` and `sportsbook` null if unset
+    fair: str = ""  # instead of a table: the name of a fair price that a package registers
 
 
 def read_rivals(given: Any) -> list[Rival]:
-    """Read models: a frame, the path of a table, or several by name.
+    """Read models: a frame, the path of a table, a registered fair price, or several by name.
 
     Raises `ValueError` for a table without a column it needs, or a probability that is none.
     """
@@ -83,7 +91,17 @@ def read_rivals(given: Any) -> list[Rival]:
     several = given if isinstance(given, Mapping) else {_name(given): given}
     if OURS in several:
         raise ValueError(f"a model cannot be named {OURS!r}")
-    return [Rival(str(name), _read(str(name), one)) for name, one in several.items()]
+    return [_rival(str(name), one) for name, one in several.items()]
+
+
+def _rival(name: str, given: Any) -> Rival:
+    plugin = find(FAIR, given) if isinstance(given, str) else None
+    if plugin is None:
+        return Rival(name, _read(name, given))
+    if os.path.exists(given):
+        raise ValueError(f"{given!r} is a file here, and {plugin.label}; write ./{given} for the file")
+    registered_fair(given)  # raises if it cannot be used
+    return Rival(name, pl.DataFrame(), given)
 
 
 def _name(given: Any) -> str:
@@ -95,7 +113,10 @@ def _read(name: str, given: Any) -> pl.DataFrame:
         path = os.fspath(given)
         table = scan_table(path, None, infer_schema_length=None, try_parse_dates=True)
         if table is None:
-            raise ValueError(f"a model must be a .csv, .parquet, .ndjson or .jsonl file, got {excerpt(path)}")
+            raise ValueError(
+                "a model must be a .csv, .parquet, .ndjson or .jsonl file, or a fair price that a package registers, "
+                f"got {excerpt(path)}"
+            )
         frame = table.collect()
     else:
         frame = to_polars(given)
@@ -139,10 +160,15 @@ class PriceObservations:
     """Collects every pre-match price at every snapshot of its event, with our fair probability.
 
     Of snapshots within a minute, as in tapes of streams, the first counts. With `unjudged`, also prices that are
-    suspect, as in an audit, and those that have no fair probability (nan).
+    suspect, as in an audit, and those that have no fair probability (nan). `fairs` are names of registered fair prices,
+    which judge the same prices, each by the accepted ones of its market.
     """
 
-    def __init__(self, engine: Engine, hours: float, most_odds: float, *, unjudged: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, hours: float, most_odds: float, *, unjudged: bool = False, fairs: Iterable[str] = ()
+    ) -> None:  # fmt: skip
+        self._fairs = {name: fair for name in fairs if (fair := registered_fair(name)) is not None}
+        self._calls = {name: Calls(fair.method) for name, fair in self._fairs.items()}
         self._engine, self._hours, self._most_odds, self._unjudged = engine, hours, most_odds, unjudged
         self._facts: list[Facts] = []
         self._positions: list[Position] = []
@@ -177,7 +203,7 @@ class PriceObservations:
             if self._unjudged:
                 usable = (reason == 0) | (reason == CODES["outlier"])
             pick = (left > 0.0) & (left < self._hours) & usable & (g.odds < self._most_odds)
-            pick &= (rows.state[slots] == ON) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
+            pick &= _is_offered(rows, slots)
             at = np.flatnonzero(pick)
             if not at.size:
                 return
@@ -188,7 +214,7 @@ class PriceObservations:
                         "price": ids, "t": np.full(at.size, now), "hours": left[at], "net": net[at],
                         "odds": g.odds[at], "ours": fair.row[at],
                     }
-                )
+                ).with_columns(self._others(board, slots[(reason == 0) & _is_offered(rows, slots)], ids, now))
             )  # fmt: skip
             new = np.flatnonzero([ident not in self._met for ident in ids.tolist()])
             if not new.size:
@@ -198,14 +224,42 @@ class PriceObservations:
             self._facts.append(facts.take(facts.places(slots[at[new]])))
             self._positions.append(Position.of(board, gathered, at[new], self._engine.fair))
 
+    def _others(self, board: Board, slots: Ints, ids: Words, now: int) -> list[pl.Series]:
+        """The probabilities of some prices by the registered fair prices; `slots` are those of the accepted prices."""
+        if not self._calls:
+            return []
+        facts = board.facts(slots)
+        prepared = prepare(facts.frame(), guards=[], now=datetime.fromtimestamp(now / 1e6, UTC))
+        of_rows = facts.id[prepared.identity.groups.row]
+        known = {name: asked(calls, prepared).prob for name, calls in self._calls.items()}
+        found = {name: dict(zip(of_rows.tolist(), prob.tolist(), strict=True)) for name, prob in known.items()}
+        return [
+            pl.Series(fair_column(name), [one.get(ident, np.nan) for ident in ids.tolist()], pl.Float64).fill_nan(None)
+            for name, one in found.items()
+        ]
+
     def observed(self) -> "Observed":
-        """What was collected."""
+        """What was collected; a warning says what registered fair prices had no usable answer for."""
+        for name, calls in self._calls.items():
+            if said := calls.said():
+                warn(f"{self._fairs[name].plugin.label}: {said}")
         if not self._facts:
             return Observed(pl.DataFrame(), pl.DataFrame())
         ids = np.concatenate([facts.id for facts in self._facts])
         where = Position.frame_of(self._positions)
         prices = Facts.frame_of(self._facts).hstack(where).with_columns(price=pl.Series(ids))
         return Observed(prices, pl.concat(self._observations))
+
+
+def fair_column(name: str) -> str:
+    """The column of observations with the probabilities of a registered fair price."""
+    return f"fair {name}"
+
+
+def _is_offered(rows: Rows, slots: Ints) -> Bools:
+    """Whether prices are on, and not in play."""
+    is_on: Bools = (rows.state[slots] == ON) & ((rows.flags[slots] & (LIVE | SUSPENDED)) == 0)
+    return is_on
 
 
 class Observed(NamedTuple):
@@ -241,7 +295,8 @@ def judged(
     prices = prices.filter(pl.col("close").is_not_nan() & pl.col("close").is_not_null())
     rows = observations.join(prices, on="price", how="inner", maintain_order="left")
     for rival in rivals:
-        rows = rows.with_columns(_probabilities(rival, rows, prices, locate).alias(f"model {rival.name}"))
+        found = rows[fair_column(rival.fair)] if rival.fair else _probabilities(rival, rows, prices, locate)
+        rows = rows.with_columns(found.alias(f"model {rival.name}"))
     return rows.drop_nulls([f"model {rival.name}" for rival in rivals])
 
 

@@ -177,8 +177,8 @@ def audit(
         A delay or several, such as ``"10m"``: how many prices still stood so much later, what these were worth, what
         the others, and what those that were still shown.
     against
-        Probabilities of another model, a frame or the path of a table, or several by name, to compare with the fair
-        price at the close; see `oddsengine.backtesting.against`.
+        Probabilities of another model, a frame, the path of a table or a fair price that a package registers, or
+        several by name, to compare with the fair price at the close; see `oddsengine.backtesting.against`.
     processes, client
         How many processes play the history side by side (None: one per core for half a million rows or more), or a
         client of Dask, whose workers do; see docs/scale.md. The result is the same. One tape is played by one.
@@ -211,7 +211,16 @@ def audit(
     table = fair or recorded_fair(histories) or catalog.fair_table()
     results, stats = known_results(histories)
     wanted = _Wanted(
-        method, sendable(sharp), sendable(books), sendable(guards), table, more, hours, asked, observed=bool(rivals)
+        method,
+        sendable(sharp),
+        sendable(books),
+        sendable(guards),
+        table,
+        more,
+        hours,
+        asked,
+        observed=bool(rivals),
+        fairs=tuple(dict.fromkeys(rival.fair for rival in rivals if rival.fair)),
     )
     plan = planned(histories, wanted, processes, client)
     found = _Played.joined(play(_play, wanted, histories, plan, progress=progress), plan, table)
@@ -245,6 +254,7 @@ class _Wanted(NamedTuple):
     hours: float
     delays: tuple[Delay, ...]
     observed: bool  # every price at every snapshot
+    fairs: tuple[str, ...] = ()  # registered fair prices that judge them
 
 
 class _Played(NamedTuple):
@@ -285,7 +295,7 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
         wanted.books, wanted.sharp, wanted.method, kinds=("ev",), min_ev=0.0, include={"suspect", *wanted.include},
         keep=True,
     )  # fmt: skip
-    every = PriceObservations(engine, wanted.hours, MOST_ODDS) if wanted.observed else None
+    every = PriceObservations(engine, wanted.hours, MOST_ODDS, fairs=wanted.fairs) if wanted.observed else None
     prices, closes, count = collect_shown(history, engine, view, THRESHOLDS, wanted.delays, every, tick)
     check_books(engine, view)
     if not isinstance(history, Tape):

@@ -10,11 +10,12 @@ from oddsengine import catalog
 from oddsengine.backtesting import reference_methods
 from oddsengine.backtesting.against import Observed, PriceObservations
 from oddsengine.backtesting.audit_report import MOST_HOURS, MOST_ODDS
-from oddsengine.backtesting.entered_methods import Answers, Method, ask, markets
+from oddsengine.backtesting.entered_methods import Answers, ask, markets
 from oddsengine.backtesting.formats import quotes
 from oddsengine.backtesting.reference_methods import PINNACLE
 from oddsengine.backtesting.replay import engine_of, steps
 from oddsengine.backtesting.season_prices import season_name
+from oddsengine.fair_functions import Method
 from oddsengine.feeds.football_data import MARKET_AVERAGE
 
 OURS, WITHOUT, BESIDE = "ours", "ours, without Pinnacle", "ours, Pinnacle the only other book"

@@ -35,10 +35,11 @@ from oddsengine.backtesting.benchmark_figures import (
 )
 from oddsengine.backtesting.benchmark_runs import AVERAGE, BESIDE, OURS, WITHOUT, SeasonRuns, Tick
 from oddsengine.backtesting.cells import with_error
-from oddsengine.backtesting.entered_methods import Method, load_method
+from oddsengine.backtesting.entered_methods import load_method
 from oddsengine.backtesting.season_prices import season_name, season_prices
 from oddsengine.bounds import excerpt, is_number
 from oddsengine.catalog.fair_constants import chosen_fair_table
+from oddsengine.fair_functions import Method
 
 __all__ = ["AVERAGE", "BENCHMARK_SCHEMA", "FITTED", "JUDGED", "Benchmark", "benchmark", "read_seasons"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from oddsengine.backtesting.entered_methods import MarketPrices, Method
 from oddsengine.columns import Floats
+from oddsengine.fair_functions import MarketPrices, Method
 from oddsengine.feeds.football_data import MARKET_AVERAGE
 from oddsengine.maths.devig import devig
 

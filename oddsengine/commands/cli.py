@@ -556,9 +556,9 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
         help="how many prices still stood so much later, such as 10m, and what they were worth; repeat for others",
     )  # fmt: skip
     parser.add_argument(
-        "--against", action="append", default=[], metavar="FILE",
-        help="compare with a model's probabilities of the same prices, a .csv or .parquet file; repeat for others "
-        "(docs/truth.md has the format)",
+        "--against", action="append", default=[], metavar="FILE|NAME",
+        help="compare with a model's probabilities of the same prices, a .csv or .parquet file (docs/truth.md has the "
+        "format), or with a fair price that a package registers (docs/plugins.md); repeat for others",
     )  # fmt: skip
     parser.add_argument("--shown", metavar="FILE", help="write the prices shown to a .parquet, .ndjson or .jsonl file")
     parser.add_argument(
@@ -644,8 +644,9 @@ def _add_benchmark(parser: argparse.ArgumentParser) -> None:
         "--seasons", metavar="YEARS", help="years in which the seasons begin, such as 2012-2018 (default: 2019-2025)"
     )
     fair.add_argument(
-        "--method", action="append", default=[], metavar="MODULE:FUNCTION",
-        help="compare a method of yours too; repeat for others (docs/benchmark.md has what it gets and returns)",
+        "--method", action="append", default=[], metavar="MODULE:FUNCTION|NAME",
+        help="compare a method of yours too, or a fair price that a package registers; repeat for others "
+        "(docs/benchmark.md has what it gets and returns)",
     )  # fmt: skip
     fair.add_argument("--fair", metavar="FILE", help="constants written by calibrate (default: those of the catalog)")
     fair.add_argument(

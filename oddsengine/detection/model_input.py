@@ -22,10 +22,13 @@ from oddsengine.columns import NO_TIME, Floats
 from oddsengine.detection import question as board
 from oddsengine.detection.opportunity_ids import hash_text, hash_texts
 from oddsengine.detection.question import PreparedTable
+from oddsengine.detection.registered_fair import asked
+from oddsengine.fair_functions import Calls, RegisteredFair, registered_fair
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.raw_labels import crossed, normalised_team, numbered_side, team_word
 from oddsengine.identity.table_identity import identify
+from oddsengine.plugins import FAIR, PluginError, find, registered
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.column_names import Columns
@@ -309,13 +312,34 @@ def modelled(model: IntoModel | str | None, prepared: PreparedTable) -> ModelPri
     if model is None:
         return None
     if isinstance(model, str):
-        return _of_column(prepared, model)
+        plugin = _registered(prepared, model)
+        return _of_column(prepared, model) if plugin is None else _of_plugin(prepared, plugin)
     read = read_model(model, prepared)
     if read.teams and not isinstance(model, ModelPrices):
         known = set(hash_texts(prepared.table["event_id"].unique().to_list()).tolist())
         if 0 < (strange := len(read.teams.keys() - known)) < len(read.teams):
             warn(f"the model has {strange} of {len(read.teams)} events that the prices do not have; ids must be equal")
     return read
+
+
+def _registered(prepared: PreparedTable, name: str) -> RegisteredFair | None:
+    """The fair price that a package registers under a name. Raises `OddsError` if a column has it too."""
+    try:
+        plugin = find(FAIR, name)
+        if plugin is not None and name in prepared.table.columns:
+            raise OddsError(f"model: {name!r} is a column of the prices and {plugin.label}; rename the column")
+        return None if plugin is None else registered_fair(name)
+    except PluginError as error:
+        raise OddsError(f"model: {error}") from None
+
+
+def _of_plugin(prepared: PreparedTable, fair: RegisteredFair) -> Fair:
+    """Fair prices of a plugin; a warning says where it has no answer that can be used."""
+    calls = Calls(fair.method)
+    prob, error = asked(calls, prepared)
+    if said := calls.said():
+        warn(f"{fair.plugin.label}: {said}")
+    return of_rows(prepared.identity.groups, prob, error / (prob * (1.0 - prob)))
 
 
 def _of_column(prepared: PreparedTable, name: str) -> Fair:
@@ -327,7 +351,11 @@ def _of_column(prepared: PreparedTable, name: str) -> Fair:
         )
     if name not in table.columns:
         own = [each for each in table.columns if each not in ODDS_SCHEMA]
-        raise OddsError(f"model: the prices have no column {name!r} (columns of their own: {', '.join(own) or 'none'})")
+        fair = [plugin.name for plugin in registered(FAIR)]
+        raise OddsError(
+            f"model: the prices have no column {name!r} (columns of their own: {', '.join(own) or 'none'}), and no "
+            f"package registers a fair price of that name (registered: {', '.join(fair) or 'none'})"
+        )
     error = f"{name}_error"
     prob, logits = probabilities(table[name], table[error] if error in table.columns else None, f"{name} of row")
     g = prepared.identity.groups

@@ -23,7 +23,8 @@ from support.local_servers import Answering, Request
 
 import oddsengine as oe
 import oddsengine_cli as cli
-from oddsengine.backtesting import entered_methods, fair_benchmark, reference_methods
+from oddsengine import fair_functions
+from oddsengine.backtesting import fair_benchmark, reference_methods
 from oddsengine.backtesting.fair_benchmark import BENCHMARK_SCHEMA, read_seasons
 from oddsengine.backtesting.formats import opening_prices
 from oddsengine.simulate.football_seasons import seasons
@@ -328,8 +329,8 @@ def test_what_it_is_given_cannot_be_changed_and_has_no_teams(small: Path) -> Non
 
 
 def test_wrong_answers_are_counted_by_name_and_end_nothing(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entered_methods, "LIMIT_S", 0.02)
-    monkeypatch.setattr(entered_methods, "MOST_SLOW", 2)
+    monkeypatch.setattr(fair_functions, "LIMIT_S", 0.02)
+    monkeypatch.setattr(fair_functions, "MOST_SLOW", 2)
     answers: list[Any] = [
         [0.5, 0.3, math.nan], [0.5, 0.5], [0.5, 0.3, 0.3], [1.0, 0.0, 0.0], "abc", [[0.4, 0.3, 0.3]],
         ([0.4, 0.3, 0.3], -1.0), ([0.4, 0.3, 0.3], [0.1, 0.1]), None, ([0.4, 0.3, 0.3], 0.01),

@@ -23,6 +23,11 @@ GOOD = Payload(
 )  # fmt: skip
 
 
+def changed(record: Any, **fields: Any) -> Any:
+    """A record with a field of a wrong type."""
+    return record._replace(**fields)
+
+
 def test_what_is_right_is_returned_as_it_is() -> None:
     assert check_payload(GOOD) is GOOD
 
@@ -37,12 +42,12 @@ def test_our_parsers_pass(name: str) -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "games": ({"games": "none"}, "games must be a list, got 'none'"),
     "a dict": ({"games": [GAME._asdict()]}, "games[0] must be a Game, got {'id'"),
-    "an id": ({"games": [GAME, GAME._replace(id=1)]}, "games[1].id must be a text of 1 to 1,000 characters, got 1"),
+    "an id": ({"games": [GAME, changed(GAME, id=1)]}, "games[1].id must be a text of 1 to 1,000 characters, got 1"),
     "no sport": ({"games": [GAME._replace(sport="")]}, "games[0].sport must be a text of 1 to"),
-    "no team": ({"games": [GAME._replace(home=None)]}, "games[0].home must be a text of at most 1,000"),
+    "no team": ({"games": [changed(GAME, home=None)]}, "games[0].home must be a text of at most 1,000"),
     "naive": ({"games": [GAME._replace(start=datetime(2026, 2, 8))]}, "games[0].start must be a time with its zone"),
     "far": ({"games": [GAME._replace(start=NOW.replace(year=9999))]}, "games[0].start must be a time with its zone"),
-    "a text": ({"games": [GAME._replace(start="soon")]}, "games[0].start must be a time with its zone"),
+    "a text": ({"games": [changed(GAME, start="soon")]}, "games[0].start must be a time with its zone"),
     "a quote": ({"quotes": [("x", 1.9)]}, "quotes[0] must be a dict with names of columns, got ('x', 1.9)"),
     "a column": ({"quotes": [QUOTE | {1: 2}]}, "quotes[0] must be a dict with names of columns, got"),
     "no event": ({"quotes": [QUOTE | {"event_id": 7}]}, "quotes[0].event_id must be a text of 1 to 1,000"),
@@ -57,8 +62,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "refused": ({"refused": Counter([3])}, "refused must be counts by reason, got [3]"),
     "moment": ({"moment": 1770573600}, "moment must be a time with its zone, from 1970 to 2100, got 1770573600"),
     "score": ({"scores": [{"home": 3}]}, "scores[0] must be a ScoreReading, got"),
-    "points": ({"scores": [SCORE._replace(home="3")]}, "scores[0].home must be a whole number, got '3'"),
-    "seen": ({"scores": [SCORE._replace(seen=None)]}, "scores[0].seen must be a whole number, got None"),
+    "points": ({"scores": [changed(SCORE, home="3")]}, "scores[0].home must be a whole number, got '3'"),
+    "seen": ({"scores": [changed(SCORE, seen=None)]}, "scores[0].seen must be a whole number, got None"),
     "future": ({"futures": [{"id": 5}]}, "futures[0].id must be a text"),
 }  # fmt: skip
 

@@ -107,7 +107,7 @@ class PluginTarget:
             raise self._said(raised[0])
 
     def _said(self, error: BaseException) -> ValueError:
-        """The error for the user; the text of one that is not expected may have secrets, and only its place is logged."""
+        """The error for the user. The text of an unexpected one may have secrets: only its place is logged."""
         if type(error) is ValueError:
             return error
         trace = error.__traceback__

@@ -1,0 +1,174 @@
+"""Fair prices that packages register: `model=`, `audit --against` and `benchmark --method` take them by name."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from support.plugin_packages import install
+
+import oddsengine as oe
+from oddsengine.plugins import PluginError
+from oddsengine.tables.sample import SAMPLE_BOARD
+from oddsengine.tables.schema import OddsError, OddsWarning
+
+MODULE = '''
+import math
+
+import oddsengine as oe
+
+seen = []
+
+
+def sharp(prices):
+    """Pinnacle's prices without their margin."""
+    seen.append(prices)
+    own = prices.odds.get("pinnacle")
+    return None if own is None else oe.devig(own, "power")
+
+
+def one_book(prices):
+    own = prices.odds.get("fanduel")
+    return None if own is None or prices.market != "moneyline" else (oe.devig(own, "power"), 0.02)
+
+
+def nonsense(prices):
+    if prices.market == "spread":
+        raise LookupError("no spread")
+    return {"moneyline": [math.nan, 1.0], "total": [0.7, 0.7]}.get(prices.market)
+'''
+
+
+@pytest.fixture(autouse=True, scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    names = {name: f"fair_prices:{name}" for name in ("sharp", "one_book", "nonsense", "gone")}
+    names |= {"five": "fair_prices:seen", "p": "fair_prices:sharp"}
+    folder = install(tmp_path_factory.mktemp("fair"), "fair-prices", {"fair_prices": MODULE}, fair=names)
+    sys.path.insert(0, str(folder))
+    yield
+    sys.path.remove(str(folder))
+    sys.modules.pop("fair_prices", None)
+
+
+@pytest.fixture(scope="module")
+def odds() -> pl.DataFrame:
+    return oe.read_odds(SAMPLE_BOARD)
+
+
+def seen() -> list[oe.MarketPrices]:
+    import fair_prices  # type: ignore[import-not-found]
+
+    found: list[oe.MarketPrices] = fair_prices.seen
+    return found
+
+
+def test_a_registered_price_finds_what_the_same_reference_finds(odds: pl.DataFrame) -> None:
+    columns = ["sportsbook", "event_id", "market_type", "selection", "line", "ev_percentage"]
+    mine = oe.find_ev(odds, model="sharp", min_ev=0.5)
+    ours = oe.find_ev(odds, sharp=["pinnacle"], method="power", min_ev=0.5)
+    assert mine.height > 10
+    assert mine.select(columns).sort(columns).equals(ours.select(columns).sort(columns))
+    assert mine["reference"].unique().to_list() == ["model"]
+
+
+def test_it_gets_each_market_with_the_accepted_prices_of_whole_books(odds: pl.DataFrame) -> None:
+    seen().clear()
+    oe.find_ev(odds, model="sharp")
+    markets = {(one.event, one.market, one.period, one.line, one.subject, one.live): one for one in seen()}
+    assert len(markets) == len(seen())
+    total = markets["nba_celtics_lakers_2026-10-24", "total", "full_game", 224.5, "", False]
+    assert (total.outcomes, total.sport, total.league) == (("over", "under"), "basketball", "nba")
+    teams = odds.filter(pl.col("event_id") == total.event).select("home_team", "away_team").row(0)
+    assert (total.home, total.away) == teams
+    spreads = {one.line for one in seen() if one.market == "spread" and one.event == total.event and not one.subject}
+    assert {-2.5} <= spreads, "of the home team"
+    rejected = oe.rejected(odds)
+    for one in seen():
+        assert all(len(prices) == len(one.outcomes) for prices in one.odds.values())
+        assert set(one.seen) <= set(one.odds)
+    assert {"event_id", "sportsbook"} <= set(rejected.columns)
+    mids = set(rejected.filter(pl.col("guard") == "mid_price_source")["sportsbook"])
+    assert mids
+    assert not mids & {book for one in seen() for book in one.odds}
+
+
+def test_its_error_is_that_of_the_bets(odds: pl.DataFrame) -> None:
+    found = oe.find_ev(odds, model="one_book", min_ev=-5).filter(sportsbook="draftkings")
+    assert found["market_type"].unique().to_list() == ["moneyline"]
+    price = found["odds_decimal"] * 0.02 * 100.0
+    assert (found["ev_error"] - price).abs().max() < 1e-6  # type: ignore[operator]
+
+
+def test_what_it_has_no_usable_answer_for_is_said_and_left_out(odds: pl.DataFrame) -> None:
+    with pytest.warns(OddsWarning) as warned:
+        assert oe.find_ev(odds, model="nonsense").is_empty()
+    text = str(warned[0].message)
+    assert text.startswith("the fair price 'nonsense' of fair-prices 1.0: it has no answer that can be used for ")
+    assert "an exception" in text
+    assert "(first: LookupError: no spread)" in text
+    assert "NaN" in text
+    assert "a sum other than 1" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (
+            "gone",
+            "the fair price 'gone' of fair-prices 1.0 cannot be used: importing fair_prices:gone raises Attr",
+        ),
+        ("five", "the fair price 'five' of fair-prices 1.0 cannot be used: fair_prices:seen must be a function of the"),
+        (
+            "other",
+            "no package registers a fair price of that name (registered: five, gone, nonsense, one_book, p,",
+        ),
+    ],
+)
+def test_a_name_that_is_none_is_an_error(name: str, reason: str, odds: pl.DataFrame) -> None:
+    with pytest.raises(OddsError) as error:
+        oe.find_ev(odds, model=name)
+    assert reason in str(error.value)
+
+
+def test_a_column_of_the_same_name_is_an_error(odds: pl.DataFrame) -> None:
+    with pytest.raises(OddsError, match=r"'p' is a column of the prices and the fair price 'p' of fair-prices 1.0; re"):
+        oe.find_ev(odds.with_columns(p=pl.lit(0.5)), model="p")
+
+
+def test_an_audit_grades_it_as_a_table_of_the_same_probabilities(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = oe.World(7, events=3, live=0.0, tick=900.0)
+    quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(5 * 3600) for quote in batch.quotes]
+    history = pl.DataFrame(quotes, infer_schema_length=None)
+    own = history.filter(sportsbook="fanduel", market_type="moneyline").sort("last_seen_at")
+    rows: list[dict[str, Any]] = []
+    for (event, at), pair in own.group_by("event_id", "last_seen_at", maintain_order=True):
+        if pair.height == 2:
+            for side, probability in zip(pair["selection"], oe.devig(pair["odds_decimal"], "power"), strict=True):
+                more = {"market_type": "moneyline", "selection": side, "probability": probability, "at": at}
+                rows.append({"event_id": event, **more})
+    found = oe.audit(history, against={"by name": "one_book", "by table": pl.DataFrame(rows)})
+    table = {row["model"]: row for row in found.against.to_dicts()}
+    assert table["by name"]["observations"] > 50
+    assert table["by name"]["log_loss"] == pytest.approx(table["by table"]["log_loss"], abs=1e-9)
+    assert table["by name"]["log_loss"] != pytest.approx(table["ours"]["log_loss"], abs=1e-6)
+    monkeypatch.chdir(tmp_path)
+    Path("one_book").touch()
+    with pytest.raises(ValueError, match=r"'one_book' is a file here, and the fair price 'one_book' of fair-pri"):
+        oe.audit(history, against="one_book")
+    with pytest.raises(PluginError, match="must be a function of the prices of a market"):
+        oe.audit(history, against="five")
+
+
+def test_the_benchmark_takes_it_by_name(tmp_path: Path) -> None:
+    from oddsengine.simulate.football_seasons import seasons
+
+    (tmp_path / "E0.csv").write_bytes(b"".join(next(seasons(7)).data.splitlines(keepends=True)[:41]))
+    table = oe.benchmark(tmp_path / "E0.csv", methods=["sharp"]).table
+    figures = {row["method"]: (row["answered"], row["graded"], row["shown"]) for row in table.to_dicts()}
+    assert figures["sharp"][1:] == figures["Pinnacle, power"][1:]
+    with pytest.raises(ValueError, match="must be module:function, or a fair price that a package regi"):
+        oe.benchmark(tmp_path / "E0.csv", methods=["other"])
