@@ -1,0 +1,1 @@
+"""Cornerbook, an invented sportsbook: `kind = "cornerbook"` of a feed."""
