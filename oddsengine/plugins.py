@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | `oddsengine.sources` | `kind` of a feed | `oddsengine.sources.SourceKind` |
 | `oddsengine.targets` | the scheme of an address of alerts | `oddsengine_service.bettors.targets.Target` |
-| `oddsengine.fair` | `model=`, `audit --against`, `benchmark --method` | a function of a table of prices |
+| `oddsengine.fair` | `model=`, `audit --against`, `benchmark --method` | a function of `MarketPrices` |
 
 A plugin runs with the rights of the process, so only `load` imports one, and is called for what settings or arguments
 name. What is installed is read from the metadata of distributions. docs/plugins.md describes how one is written.
@@ -87,7 +87,7 @@ def _scanned(_: tuple[str, ...]) -> tuple[Plugin, ...]:
         normalised = re.sub(r"[-_.]+", "-", str(name)).lower()
         if normalised not in names:
             names.add(normalised)
-            found += [Plugin(one.group, one.name, one.value, str(name), str(version)) for one in _of_groups(entries)]
+            found += [Plugin(one.group, one.name, one.value, str(name), version or "") for one in _of_groups(entries)]
     return tuple(sorted(found))
 
 
@@ -117,12 +117,20 @@ def load(plugin: Plugin) -> Any:
         raise plugin.error(f"importing {plugin.object} raises {described(error)}") from error
 
 
+def first_of(error: BaseException) -> BaseException:
+    """Return the first exception of a group, such as a `TaskGroup` raises; any other as it is."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 def described(error: BaseException) -> str:
-    """Return the type of an exception and the beginning of its message.
+    """Return the type of an exception and the beginning of its message; of a group, those of its first one.
 
     Examples
     --------
-    >>> described(KeyError("price")), described(SystemExit())
-    ("KeyError: 'price'", 'SystemExit')
+    >>> described(KeyError("price")), described(SystemExit()), described(ExceptionGroup("of tasks", [OSError("full")]))
+    ("KeyError: 'price'", 'SystemExit', 'OSError: full')
     """
+    error = first_of(error)
     return f"{type(error).__name__}: {error}"[:300].rstrip(": ")

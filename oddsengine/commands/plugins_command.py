@@ -21,8 +21,9 @@ def plugins_command(arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         echo(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
         return
-    cells = [[[str(value or "") for value in row.values()]] for row in rows]
-    echo("\n".join([*table(_COLUMNS, cells, terminal()), ""]) if rows else "none\n")
+    columns = _COLUMNS if any(row["problem"] for row in rows) else _COLUMNS[:-1]
+    cells = [[[value or "" for value in row.values()][: len(columns)]] for row in rows]
+    echo("\n".join([*table(columns, cells, terminal()), ""]) if rows else "none\n")
 
 
 def _row(plugin: Plugin, taken: Collection[str]) -> dict[str, str | None]:

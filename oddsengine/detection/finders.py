@@ -131,8 +131,7 @@ def find_ev(
     method
         "close", the default without `sharp`, or one of `DEVIG_METHODS`, with which the reference is de-vigged.
     model
-        Your own probabilities: a column of `odds`, a registered fair price, a table of outcomes, or matrices of scores
-        (docs/model.md).
+        Your probabilities: a column of `odds`, a registered price, a table, or matrices of scores (docs/model.md).
     stake
         Prices with `levels` are offered at what this stake gets (docs/depth.md); None is the best level.
     commission

@@ -12,7 +12,7 @@ from typing import Any
 from oddsengine.bounds import excerpt
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.payload_checks import check_payload, senseless
-from oddsengine.plugins import Plugin, PluginError, described
+from oddsengine.plugins import Plugin, PluginError, described, first_of
 from oddsengine.sources.failure import PLUGIN, Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
@@ -89,6 +89,8 @@ class PluginSource:
                 raise
             raise self._failure("its run() raises CancelledError") from None
         except (Exception, SystemExit) as error:
+            if isinstance(first := first_of(error), Failure):
+                raise first from None
             raise self._failure(f"its run() raises {self._secrets.clean(described(error))}") from error
         if not checked.ended:
             raise self._failure("its run() has ended without caught_up(..., ended=True)")

@@ -237,7 +237,9 @@ def _check_variables(settings: Settings, environ: Mapping[str, str], used: set[s
     """Raise `SettingsError` for a variable with our prefix that nothing reads; `used` are those of all settings."""
     parts = [*(getattr(settings, section) for section in (*SECTIONS, "scale")), *settings.feeds.values()]
     fields = [(part, field) for part in parts if part for field in part.__struct_fields__]
-    named = {getattr(part, field) for part, field in fields if field.endswith("_env")}
+    named = {getattr(part, field) for part, field in fields if field.endswith("_env")} | {
+        *settings.alerts.targets.values()
+    }
     places = [f"{PREFIX}_{section}_".upper() for section in _ALL]
     for variable in sorted({*environ} - used - named - _OTHERS):
         if variable.startswith(f"{PREFIX}_") and not _OF_KUBERNETES.fullmatch(f"{variable}={environ[variable]}"):

@@ -376,7 +376,7 @@ def test_an_error_gives_a_range(result: oe.Benchmark) -> None:
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        ("math", r"a method must be module:function, got 'math'"),
+        ("math", r"a method must be module:function, or a .* that a package registers, got 'math'"),
         ("math:nothing", r"the method math:nothing: math has no function nothing"),
         ("./mine.py:fair", r"the method ./mine.py:fair: a module has no path; a file mine.py is mine:function"),
         ("no_such_module:fair", r"the method no_such_module:fair: there is no module no_such_module here or installed"),

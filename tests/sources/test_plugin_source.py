@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from service.test_operated import a_key
 from support.forking import CLI, PIPE, python
 from support.plugin_packages import install
 from support.service_running import PATIENCE_S
@@ -80,6 +81,11 @@ async def _raises(self, receiver, name):
     raise LookupError(f"no price for {self.key}")
 
 
+async def _grouped(self, receiver, name):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_raises(self, receiver, name))
+
+
 async def _exits(self, receiver, name):
     sys.exit(3)
 
@@ -121,7 +127,7 @@ def _broken(feed, env, secrets):
 
 good, strict = kind(_good), kind(_good, Strict)
 raises, exits, cancels, returns, blocks, silent = map(kind, (_raises, _exits, _cancels, _returns, _blocks, _silent))
-other, forever = kind(_other), kind(_forever)
+other, forever, grouped = map(kind, (_other, _forever, _grouped))
 mapping = kind(lambda self, receiver, name: _delivers(self, receiver, name, {"quotes": []}))
 naive = kind(lambda *words: _delivers(*words, payload("naive", 1.9, 2.0, start=datetime(2027, 1, 1))))
 senseless = kind(lambda *words: _delivers(*words, payload("fanduel", 0.5, 2.1)))
@@ -130,8 +136,8 @@ no_kind = {"settings": Settings}
 no_settings = SourceKind(dict, lambda *_: None)
 '''
 KINDS = (
-    "good", "strict", "raises", "exits", "cancels", "returns", "blocks", "silent", "other", "forever", "mapping",
-    "naive", "senseless", "broken", "number", "no_kind", "no_settings",
+    "grouped", "good", "strict", "raises", "exits", "cancels", "returns", "blocks", "silent", "other", "forever",
+    "mapping", "naive", "senseless", "broken", "number", "no_kind", "no_settings",
 )  # fmt: skip
 MORE = {"raises_on_import": "unimportable:KIND", "exits_on_import": "exiting:KIND", "missing": "book_feeds:missing"}
 OF = "of book-feeds 1.0 cannot be used: "
@@ -220,6 +226,8 @@ def test_fetch_reads_one(monkeypatch: pytest.MonkeyPatch) -> None:
         FetchError, match=r"^raises: the kind of source 'raises' of book-feeds 1.0 fails: its run.. raises Look"
     ):
         oe.fetch("raises", key="secret-of-mine")
+    with pytest.raises(FetchError, match=r"'grouped' of book-feeds 1.0 fails: its run.. raises LookupError: no price"):
+        oe.fetch("grouped", key="secret-of-mine")
     with pytest.raises(FetchError, match=r"its payload is refused: a payload must be a Payload, got {'quotes': \[\]}"):
         oe.fetch("mapping")
     with pytest.raises(ValueError, match="importing unimportable:KIND raises OSError: no disk"):
@@ -251,11 +259,11 @@ AT_ONCE = {
 
 def test_a_node_serves_while_all_of_them_fail(packages: Path, tmp_path: Path) -> None:
     sections = [f'[feeds.{name}]\nkind = "{name}"\nkey_env = "GOOD_KEY"\n' for name in AT_ONCE]
-    (tmp_path / "node.toml").write_text('[data]\nfolder = "data"\n[service]\nport = 0\n' + "".join(sections))
+    (tmp_path / "oddsengine.toml").write_text("[service]\nport = 0\n" + "".join(sections))
+    key = a_key(tmp_path)
     code = f"import sys; sys.path.insert(0, {str(packages)!r}); {CLI}"
-    words = ("serve", "--config", "node.toml")
     log = tmp_path / "log"
-    with log.open("w") as file, python(code, *words, cwd=tmp_path, stdout=PIPE, stderr=file) as process:
+    with log.open("w") as file, python(code, "serve", cwd=tmp_path, stdout=PIPE, stderr=file) as process:
         try:
             assert process.stdout is not None
             origin = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
@@ -263,10 +271,10 @@ def test_a_node_serves_while_all_of_them_fail(packages: Path, tmp_path: Path) ->
             base = f"{origin[0]}/api/v1"
             rows: dict[str, Any] = {}
             end = time.monotonic() + PATIENCE_S
-            with httpx2.Client(base_url=base, timeout=PATIENCE_S) as client:
+            with httpx2.Client(base_url=base, headers={"X-API-Key": key}, timeout=PATIENCE_S) as client:
                 while not _said(rows) and time.monotonic() < end:
-                    rows = {row["name"]: row for row in client.get("/feeds").json()["data"]}
-                    time.sleep(1.0)  # a minute has few requests without a key
+                    rows = {row["name"]: row for row in client.get("/feeds").json().get("data", ())}
+                    time.sleep(0.2)
                 state = client.get("/health")
         finally:
             process.send_signal(signal.SIGTERM)
@@ -274,7 +282,7 @@ def test_a_node_serves_while_all_of_them_fail(packages: Path, tmp_path: Path) ->
     assert {name: (row["status"], row["reason"]) for name, row in rows.items() if not _is_said(row)} == {}
     assert (rows["good"]["events"], rows["good"]["books"]) == (1, ["draftkings"])
     assert state.status_code in (200, 503)
-    assert "secret-of-mine" not in (tmp_path / "data/feeds.json").read_text()
+    assert "secret-of-mine" not in (tmp_path / "oddsengine-data/feeds.json").read_text()
     assert "secret-of-mine" not in log.read_text()
 
 

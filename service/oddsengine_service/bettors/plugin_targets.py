@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oddsengine.bounds import excerpt
 from oddsengine.plugins import TARGETS, AmbiguousNameError, Plugin, PluginError, described, find, load, registered
 from oddsengine_service.bettors.targets import SCHEMES, TIMEOUT_S, AlertMessage, Target
 from oddsengine_service.monitoring import log
@@ -49,13 +48,13 @@ def plugin_targets(
 def _made(plugin: Plugin, secret: str) -> Target:
     make = load(plugin)
     if not callable(make):
-        raise plugin.error(f"{plugin.object} must be a function that makes a target, got {excerpt(make)}")
+        raise plugin.error(f"{plugin.object} must be a function that makes a target, got {make!r:.80}")
     try:
         target = make(secret)
     except (Exception, SystemExit) as error:
         raise plugin.error(f"{plugin.object} raises {described(error)}") from error
     if missing := [name for name in ("check", "send") if not callable(getattr(target, name, None))]:
-        raise plugin.error(f"its target has no {missing[0]}, got {excerpt(target)}")
+        raise plugin.error(f"its target has no {missing[0]}, got {target!r:.80}")
     return target  # type: ignore[no-any-return]
 
 
