@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def sharp(prices):
 
 
 def one_book(prices):
+    seen.append(prices)
     own = prices.odds.get("fanduel")
     return None if own is None or prices.market != "moneyline" else (oe.devig(own, "power"), 0.02)
 
@@ -94,6 +96,22 @@ def test_it_gets_each_market_with_the_accepted_prices_of_whole_books(odds: pl.Da
     assert not mids & {book for one in seen() for book in one.odds}
 
 
+def test_its_teams_are_in_the_order_of_most_books() -> None:
+    shared = {"event_id": "e", "sport": "basketball", "league": "nba", "market_type": "moneyline"}
+    rows = [
+        {**shared, "sportsbook": book, "home_team": home, "away_team": away, "selection": team, "odds_decimal": 1.9}
+        for book, home, away in (
+            ("fanduel", "Boston Celtics", "Miami Heat"), ("betmgm", "Miami Heat", "Boston Celtics"),
+            ("caesars", "Miami Heat", "Boston Celtics"), ("pinnacle", "Miami Heat", "Boston Celtics"),
+        )
+        for team in (home, away)
+    ]  # fmt: skip
+    seen().clear()
+    oe.find_ev(pl.DataFrame(rows), model="sharp")
+    (one,) = seen()
+    assert (one.home, one.away, one.outcomes) == ("Miami Heat", "Boston Celtics", ("home", "away"))
+
+
 def test_its_error_is_that_of_the_bets(odds: pl.DataFrame) -> None:
     found = oe.find_ev(odds, model="one_book", min_ev=-5).filter(sportsbook="draftkings")
     assert found["market_type"].unique().to_list() == ["moneyline"]
@@ -143,6 +161,8 @@ def test_an_audit_grades_it_as_a_table_of_the_same_probabilities(
     world = oe.World(7, events=3, live=0.0, tick=900.0)
     quotes = [{**quote, "last_seen_at": batch.now} for batch in world.run(5 * 3600) for quote in batch.quotes]
     history = pl.DataFrame(quotes, infer_schema_length=None)
+    begin = history["last_seen_at"].min()
+    history = history.filter((pl.col("sportsbook") != "betmgm") | (pl.col("last_seen_at") == begin))
     own = history.filter(sportsbook="fanduel", market_type="moneyline").sort("last_seen_at")
     rows: list[dict[str, Any]] = []
     for (event, at), pair in own.group_by("event_id", "last_seen_at", maintain_order=True):
@@ -150,11 +170,15 @@ def test_an_audit_grades_it_as_a_table_of_the_same_probabilities(
             for side, probability in zip(pair["selection"], oe.devig(pair["odds_decimal"], "power"), strict=True):
                 more = {"market_type": "moneyline", "selection": side, "probability": probability, "at": at}
                 rows.append({"event_id": event, **more})
+    seen().clear()
     found = oe.audit(history, against={"by name": "one_book", "by table": pl.DataFrame(rows)})
     table = {row["model"]: row for row in found.against.to_dicts()}
     assert table["by name"]["observations"] > 50
     assert table["by name"]["log_loss"] == pytest.approx(table["by table"]["log_loss"], abs=1e-9)
     assert table["by name"]["log_loss"] != pytest.approx(table["ours"]["log_loss"], abs=1e-6)
+    ages = [one.at - one.seen["betmgm"] for one in seen() if one.at is not None and "betmgm" in one.odds]
+    assert 0 < len(ages) < len(seen()) / 2, "only at first: later its prices are stale, and not among the accepted ones"
+    assert max(ages) <= timedelta(minutes=10)
     monkeypatch.chdir(tmp_path)
     Path("one_book").touch()
     with pytest.raises(ValueError, match=r"'one_book' is a file here, and the fair price 'one_book' of fair-pri"):

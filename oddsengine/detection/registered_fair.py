@@ -40,7 +40,7 @@ def markets(prepared: PreparedTable) -> Iterator[tuple[int, int, MarketPrices]]:
     """Yield the rows and the prices of each market; only accepted prices, of books that quote all outcomes."""
     identity, g = prepared.identity, prepared.identity.groups
     usable = prepared.guarded.reason == 0
-    moments = pl.Series(g.seen).cast(TIME).to_list()
+    moments = pl.Series(g.seen).set(pl.Series(g.seen == NO_TIME), None).cast(TIME).to_list()
     now = None if prepared.guarded.now == NO_TIME else pl.Series([prepared.guarded.now]).cast(TIME)[0]
     names = ["event_id", "home_team", "away_team", "event_start_time"]
     texts = prepared.table.select(name for name in names if name in prepared.table.columns)

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from oddsengine.sources import SettingsError, read_feed
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.source_settings import SettingsTable, UnusableSettings
 from oddsengine_cli import main
+from oddsengine_service.feeds.status import Track
 from oddsengine_service.settings import load
 
 MODULE = '''
@@ -32,7 +34,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from oddsengine.feeds import Game, Payload
-from oddsengine.sources import FeedSettings, SourceKind
+from oddsengine.sources import Failure, FeedSettings, SourceKind
 
 START = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
 
@@ -86,6 +88,10 @@ async def _grouped(self, receiver, name):
         group.create_task(_raises(self, receiver, name))
 
 
+async def _refused(self, receiver, name):
+    raise ExceptionGroup("of tasks", [Failure("not with this key", fatal=True)])
+
+
 async def _exits(self, receiver, name):
     sys.exit(3)
 
@@ -115,6 +121,7 @@ async def _delivers(self, receiver, name, what):
 
 async def _other(self, receiver, name):
     await receiver.deliver("good", Payload(complete=[("draftkings", None)]))
+    await asyncio.sleep(3600.0)
 
 
 async def _forever(self, receiver, name):
@@ -127,7 +134,7 @@ def _broken(feed, env, secrets):
 
 good, strict = kind(_good), kind(_good, Strict)
 raises, exits, cancels, returns, blocks, silent = map(kind, (_raises, _exits, _cancels, _returns, _blocks, _silent))
-other, forever, grouped = map(kind, (_other, _forever, _grouped))
+other, forever, grouped, refused = map(kind, (_other, _forever, _grouped, _refused))
 mapping = kind(lambda self, receiver, name: _delivers(self, receiver, name, {"quotes": []}))
 naive = kind(lambda *words: _delivers(*words, payload("naive", 1.9, 2.0, start=datetime(2027, 1, 1))))
 senseless = kind(lambda *words: _delivers(*words, payload("fanduel", 0.5, 2.1)))
@@ -136,8 +143,8 @@ no_kind = {"settings": Settings}
 no_settings = SourceKind(dict, lambda *_: None)
 '''
 KINDS = (
-    "grouped", "good", "strict", "raises", "exits", "cancels", "returns", "blocks", "silent", "other", "forever",
-    "mapping", "naive", "senseless", "broken", "number", "no_kind", "no_settings",
+    "grouped", "refused", "good", "strict", "raises", "exits", "cancels", "returns", "blocks", "silent", "other",
+    "forever", "mapping", "naive", "senseless", "broken", "number", "no_kind", "no_settings",
 )  # fmt: skip
 MORE = {"raises_on_import": "unimportable:KIND", "exits_on_import": "exiting:KIND", "missing": "book_feeds:missing"}
 OF = "of book-feeds 1.0 cannot be used: "
@@ -196,7 +203,8 @@ def test_a_kind_that_cannot_be_used_leaves_the_other_settings_valid(
     path = tmp_path / "node.toml"
     bad = f'[feeds.bad]\nkind = "{kind}"\nkey_env = "ODDSENGINE_SECRET"\n{lines}'
     path.write_text(f'{bad}[feeds.good]\nkind = "good"\n')
-    feeds = load(path, {"ODDSENGINE_FEEDS_BAD_INTERVAL": "3", "ODDSENGINE_SECRET": "x"}).feeds
+    environ = {"ODDSENGINE_FEEDS_BAD_INTERVAL": "3", "ODDSENGINE_FEEDS_BAD_TOKEN_ENV": "ODDSENGINE_TOKEN"}
+    feeds = load(path, environ | {"ODDSENGINE_SECRET": "x", "ODDSENGINE_TOKEN": "y"}).feeds
     assert isinstance(feeds["bad"], UnusableSettings)
     assert feeds["bad"].reason.startswith(f"the kind of source {kind!r} {OF}{reason}")
     assert feeds["good"].kind == "good"
@@ -228,6 +236,8 @@ def test_fetch_reads_one(monkeypatch: pytest.MonkeyPatch) -> None:
         oe.fetch("raises", key="secret-of-mine")
     with pytest.raises(FetchError, match=r"'grouped' of book-feeds 1.0 fails: its run.. raises LookupError: no price"):
         oe.fetch("grouped", key="secret-of-mine")
+    with pytest.raises(FetchError, match=r"^refused: not with this key$"):
+        oe.fetch("refused")
     with pytest.raises(FetchError, match=r"its payload is refused: a payload must be a Payload, got {'quotes': \[\]}"):
         oe.fetch("mapping")
     with pytest.raises(ValueError, match="importing unimportable:KIND raises OSError: no disk"):
@@ -308,3 +318,11 @@ def test_feeds_check_says_what_a_plugin_raised(
         "a": ("degraded", 0, f"the kind of source 'raises' {FAILS}its run() raises LookupError: no price for ***"),
         "b": ("ok", 2, ""),
     }
+
+
+def test_a_source_that_reports_nothing_is_late_and_then_down() -> None:
+    start = datetime(2026, 2, 8, 18, tzinfo=UTC)
+    track = Track("mine", "silent", start, down_after=60.0)
+    said = [track.assess(start + timedelta(seconds=seconds)) for seconds in (50.0, 62.0, 130.0)]
+    assert [one.status for one in said] == ["starting", "degraded", "down"]
+    assert said[1].public == "late: silent since 2026-02-08T18:00:00Z"

@@ -119,3 +119,29 @@ def test_what_it_raises_is_raised() -> None:
 
     with pytest.raises(Failure, match="that is all"):
         asyncio.run(alone())
+
+
+ERRORS = [SystemExit(3), asyncio.CancelledError(), KeyError("x")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_whatever_a_source_raises_is_a_failure_after_which_it_runs_again(error: BaseException) -> None:
+    """Also one of ours, which has no thread of its own."""
+    runs: list[None] = []
+
+    async def run(receiver: Receiver) -> None:
+        runs.append(None)
+        if len(runs) == 1:
+            raise error
+        receiver.alive("one")
+        await asyncio.sleep(3600.0)
+
+    async def check() -> None:
+        hub = new_hub()
+        async with running(hub, Fetcher(run)):
+            await until(lambda: hub.tracks["one"].failures_total)
+            reason = hub.statuses()[0].reason
+            assert reason.startswith(f"internal error: {type(error).__name__}")
+            await until(lambda: hub.statuses()[0].status == "ok")
+
+    asyncio.run(check())
