@@ -34,6 +34,7 @@ class FillRecord:
         self._view = engine.view(min_ev=1.0, keep=True)
         self._attempts = ShownAttempts(engine, self._view, Rules((STAKE,)), strict=False)
         self._shown: dict[int, tuple[str, int, int, str, str, bool]] = {}  # of which the outcome is not known yet
+        self._half: dict[int, Attempt] = {}  # of which one bound is known
         self._size = self._now = 0
         self._rows: list[tuple[object, ...]] = []
 
@@ -56,15 +57,23 @@ class FillRecord:
         self._keep(self._attempts.follow(update, first))
 
     def _keep(self, done: Iterable[Attempt]) -> None:
+        """Keep the outcomes of opportunities of which both bounds are known."""
         for attempt in done:
-            shown = self._shown[attempt.found]
-            kind, ident, at, *of = shown
-            self._rows.append((kind, ident, at, "least" if attempt.player.least else "most", *of, attempt.outcome))
+            other = self._half.pop(attempt.found, None)
+            if other is None:
+                self._half[attempt.found] = attempt
+                continue
+            if shown := self._shown.pop(attempt.found, None):
+                kind, ident, at, *of = shown
+                for each in (other, attempt):
+                    self._rows.append((kind, ident, at, "least" if each.player.least else "most", *of, each.outcome))
 
     def take(self) -> pl.DataFrame:
         """The outcomes that are known since the last call."""
         rows, self._rows = self._rows, []
-        self._shown = {number: of for number, of in self._shown.items() if of[2] > self._now - _FORGET_S * SECOND}
+        since = self._now - _FORGET_S * SECOND
+        self._shown = {number: of for number, of in self._shown.items() if of[2] > since}
+        self._half = {number: attempt for number, attempt in self._half.items() if number in self._shown}
         return pl.DataFrame(rows, _SCHEMA, orient="row")
 
 

@@ -1,6 +1,6 @@
 """The report of `fills`: of what was shown, how much could be had, and what that was worth."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import Any
@@ -71,6 +71,7 @@ ORDERS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 Cell = Mapping[str, Any]
 _COVERS = ("arbitrage", "low_hold")  # one leg wins whatever happens
 
+_ALL = 99.5  # percent
 _KEYS = ("kind", "stake", "sport", "league", "market_type", "is_live", "books")
 
 
@@ -81,11 +82,12 @@ def result_columns(rows: pl.DataFrame) -> pl.DataFrame:
     units, hedges, close, paid = (_by_leg(rows[name], most_legs) for name in lists)
     costs, hedge_cost = np.nansum(paid, axis=1), rows["hedge_cost"].to_numpy()
     covers, both = rows["kind"].is_in(_COVERS).to_numpy(), units + hedges
+    lot = rows["lot"].to_numpy()
     columns = rows.with_columns(
         shown="first",
         staked=pl.Series(costs + hedge_cost),
-        held=pl.Series(_value(units, close, covers) - costs, nan_to_null=True),
-        profit=pl.Series(_value(both, close, covers) - costs - hedge_cost, nan_to_null=True),
+        held=pl.Series(_value(units, close, covers, lot) - costs, nan_to_null=True),
+        profit=pl.Series(_value(both, close, covers, lot) - costs - hedge_cost, nan_to_null=True),
     )
     return columns.select(pl.col(name).cast(dtype) for name, dtype in FILLS_SCHEMA.items())
 
@@ -99,12 +101,16 @@ def _by_leg(lists: pl.Series, most_legs: int) -> Floats:
     return out
 
 
-def _value(units: Floats, close: Floats, covers: Any) -> Floats:
-    """What units of payout are worth: of legs of which one wins, what all have is certain; nan if it is unknown."""
+def _value(units: Floats, close: Floats, covers: Any, lot: Floats) -> Floats:
+    """What units of payout are worth: of legs of which one wins, what all have is certain; nan if it is unknown.
+
+    What some have more than others, within a lot, is worth nothing if that is unknown.
+    """
     every = np.where(np.isnan(units), np.inf, units).min(axis=1, initial=np.inf)
     certain = np.where(covers & np.isfinite(every), every, 0.0)
     more = np.where(np.isnan(units), 0.0, units - certain[:, None])
-    worth = np.where(more > OPEN * np.maximum(certain, 1.0)[:, None], more * close, 0.0)
+    least = np.maximum(OPEN * (certain + more.max(axis=1, initial=0.0)), np.where(covers, lot * (1.0 + 1e-6), 0.0))
+    worth = np.where(more > least[:, None], more * close, more * np.nan_to_num(close))
     return np.asarray(certain + worth.sum(axis=1))
 
 
@@ -121,6 +127,7 @@ TABLE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "worth_se": pl.Float64,  # clustered by event
     "held": pl.Float64,  # the same without hedges, what is open held to the close
     "held_se": pl.Float64,
+    "held_valued": pl.Float64,  # percent of what was staked of which both are known
     "unknown_size": pl.Float64,  # percent with a leg whose size is not known
 }
 """Columns of `Fills.table`, after those of `by`."""
@@ -179,7 +186,9 @@ class Fills:
 
 def checked_by(by: Sequence[str]) -> list[str]:
     """Validate by what a table is grouped."""
-    names = [by] if isinstance(by, str) else list(by)
+    if not isinstance(by, Iterable):
+        raise ValueError(f"by must be a list of {', '.join(_KEYS)}, got {excerpt(by)}")
+    names = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if wrong := [name for name in names if name not in _KEYS]:
         raise ValueError(f"by must be of {', '.join(_KEYS)}, got {excerpt(wrong[0])}")
     return names
@@ -198,16 +207,22 @@ def _cell(part: pl.DataFrame) -> dict[str, Any]:
         "unknown_size": 100.0 * float((~part["known_size"]).mean()),  # type: ignore[arg-type]
     }  # fmt: skip
     bought = part.filter(pl.col("staked") > 0.0)
-    for name, figure in (("worth", "profit"), ("held", "held")):
-        cost = "staked" if name == "worth" else pl.col("costs").list.sum()
-        known = bought.drop_nulls(figure).with_columns(_cost=cost)
+    for name, figure, cost in (("worth", "profit", "staked"), ("held", "held", "own")):
+        known = bought.with_columns(own=pl.col("costs").list.sum()).drop_nulls(["profit", figure])
         if known.is_empty():
             continue
-        money, game = known["_cost"].to_numpy(), np.unique(known["event_id"].to_numpy(), return_inverse=True)[1]
+        money, game = known[cost].to_numpy(), np.unique(known["event_id"].to_numpy(), return_inverse=True)[1]
+        mean, error = weighted_mean(known[figure].to_numpy() / money, money, game)
+        of = "valued" if name == "worth" else "held_valued"
+        out |= {name: 100.0 * mean, f"{name}_se": None if isnan(error) else 100.0 * error}
+        out[of] = 100.0 * float(known["staked"].sum()) / staked
+    return out
+    game = np.unique(known["event_id"].to_numpy(), return_inverse=True)[1]
+    own = known["costs"].list.sum().to_numpy()
+    for name, figure, money in (("worth", "profit", known["staked"].to_numpy()), ("held", "held", own)):
         mean, error = weighted_mean(known[figure].to_numpy() / money, money, game)
         out |= {name: 100.0 * mean, f"{name}_se": None if isnan(error) else 100.0 * error}
-        if name == "worth":
-            out["valued"] = 100.0 * float(money.sum()) / staked
+    out["valued"] = 100.0 * float(known["staked"].sum()) / staked
     return out
 
 
@@ -238,17 +253,24 @@ def _text(pairs: Sequence[tuple[Cell, Cell]]) -> str:
         "  ".join([*(text.rjust(width) for text, width in zip(line[:-1], wide, strict=False)), line[-1]])
         for line in lines
     ]
-    return "\n".join([title, *rows])
+    unknown = max(cell["unknown_size"] for pair in pairs for cell in pair)
+    note = [f"{unknown:.0f} of 100 have a leg without a known size, which counts as unlimited"] if unknown else []
+    return "\n".join([title, *rows, *note])
 
 
 def _worth(least: Cell, most: Cell) -> str:
-    """What was had is worth, in percent of what was staked."""
-    known = [
-        f"{cell['worth']:.2f}" + ("" if cell["worth_se"] is None else f" ±{cell['worth_se']:.2f}") + " %"
-        for cell in (least, most)
-        if cell["worth"] is not None
-    ]
-    return " to ".join(dict.fromkeys(known)) or "unknown"
+    """What was had is worth, in percent of what was staked; - where nothing was bought."""
+    known = [_figure(cell) for cell in (least, most)]
+    return " to ".join(dict.fromkeys(known))
+
+
+def _figure(cell: Cell) -> str:
+    if not cell["staked"]:
+        return "-"
+    if cell["worth"] is None:
+        return "unknown"
+    text = f"{cell['worth']:.2f}" + ("" if cell["worth_se"] is None else f" ±{cell['worth_se']:.2f}") + " %"
+    return text if cell["valued"] > _ALL else f"{text} (of {cell['valued']:.0f} % of the stakes)"
 
 
 def _range(least: Cell, most: Cell, name: str) -> str:

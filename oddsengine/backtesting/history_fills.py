@@ -28,7 +28,11 @@ from oddsengine.tape import Tape
 
 STAKES = (10.0, 100.0, 1000.0)
 _MOST_S = 3600.0  # of delays and of resting
-_MOST_STAKES = 20
+_LEAST, _MOST, _MOST_STAKES = 0.01, 1e9, 20
+_VIEW = (
+    "books", "sharp", "method", "commission", "kinds", "include", "min_ev", "min_profit", "max_hold", "min_size",
+    "min_middle_ev",
+)  # fmt: skip
 
 
 def fills(
@@ -88,14 +92,20 @@ def fills(
       $30            0  0 to 100        0       0          0  2.44 %
     """
     histories = opened(quotes, every, storage_options)
+    if unknown := [name for name in view if name not in _VIEW]:
+        raise TypeError(f"fills has no parameter {excerpt(unknown[0])}; those of a view are {', '.join(_VIEW)}")
     amounts = _amounts(stakes)
+    for name, value in (("whole", whole), ("orders", orders)):
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, got {excerpt(value)}")
     if legs not in LEGS:
         raise ValueError(f"legs must be one of {', '.join(LEGS)}, got {excerpt(legs)}")
     check_number("rest_s", rest_s, 0.0, most=_MOST_S)
     by_book, other = _delays(delays)
     sparse = any(cadence(history) > ANSWER_S for history in histories)
     rules = Rules(amounts, by_book, other, legs, whole, float(rest_s), sparse)
-    currency_rates(rates)  # raises if they are not valid
+    if rates is not None and currency_rates(rates).get("USD") != 1.0:
+        raise ValueError(f"rates must be worth in USD, with 1 for USD, got {excerpt(dict(rates))}")
     wanted = _Wanted(
         ScanWanted({name: sendable(value) for name, value in view.items()}, sendable(guards), fair), rules,
         None if rates is None else dict(rates), orders,
@@ -103,7 +113,9 @@ def fills(
     plan = planned(histories, wanted, processes, client)
     parts = play(_play, wanted, histories, plan, progress=progress)
     some = pl.concat([part.attempts for part in parts]).sort("born_at", "kind", "id", "stake", "bound")
-    sent = pl.concat([part.orders for part in parts]).sort("sent_at", "id", "stake", "bound", "leg")
+    sent = pl.concat([part.orders for part in parts]).sort(
+        "sent_at", "id", "stake", "bound", "leg", "is_hedge", "odds_id"
+    )
     return Fills(some, sent if orders else None, rules, {**view})
 
 
@@ -136,6 +148,7 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
     if attempts is None:
         return _Played(pl.DataFrame(schema=FILLS_SCHEMA), pl.DataFrame(schema=ORDERS_SCHEMA))
     rows.extend(map(_row, attempts.finish()))
+    attempts.check_delays()
     of = scanned.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
     made = pl.DataFrame(rows, _ROW, orient="row").join(of, "number", maintain_order="left")
     return _Played(result_columns(made), _log(attempts.orders, of))
@@ -153,7 +166,7 @@ def _log(orders: Iterable[Order], of: pl.DataFrame) -> pl.DataFrame:
 
 _ROW: dict[str, Any] = {
     "number": pl.Int64, "stake": pl.Float64, "bound": pl.String, "there": pl.Boolean, "reason": pl.String,
-    "outcome": pl.String, "known_size": pl.Boolean, "units": pl.List(pl.Float64),
+    "outcome": pl.String, "lot": pl.Float64, "known_size": pl.Boolean, "units": pl.List(pl.Float64),
     "costs": pl.List(pl.Float64), "hedge_units": pl.List(pl.Float64), "hedge_cost": pl.Float64,
 }  # fmt: skip
 
@@ -162,7 +175,7 @@ def _row(attempt: Attempt) -> tuple[Any, ...]:
     player = attempt.player
     return (
         attempt.found, player.stake, "least" if player.least else "most", attempt.is_there, attempt.reason or None,
-        attempt.outcome, all(leg.is_known for leg in attempt.legs), attempt.filled, attempt.cost,
+        attempt.outcome, attempt.lot, all(leg.is_known for leg in attempt.legs), attempt.filled, attempt.cost,
         attempt.hedged, attempt.hedge_cost,
     )  # fmt: skip
 
@@ -186,14 +199,14 @@ def _order_row(order: Order) -> tuple[Any, ...]:
 
 
 def _amounts(stakes: Iterable[float]) -> tuple[float, ...]:
-    if isinstance(stakes, str | Mapping) or not isinstance(stakes, Iterable):
+    if isinstance(stakes, str | bytes | Mapping) or not isinstance(stakes, Iterable):
         raise ValueError(f"stakes must be a list of amounts, got {excerpt(stakes)}")
-    some = tuple(dict.fromkeys(stakes))
+    some = tuple(stakes)
     if not 1 <= len(some) <= _MOST_STAKES:
         raise ValueError(f"stakes must have 1 to {_MOST_STAKES} amounts, got {len(some)}")
     for stake in some:
-        check_number("a stake", stake, above=0.0, most=1e9)
-    return tuple(float(stake) for stake in some)
+        check_number("a stake", stake, _LEAST, most=_MOST)
+    return tuple(dict.fromkeys(float(stake) for stake in some))
 
 
 Range = tuple[float, float]

@@ -10,10 +10,12 @@ from oddsengine.detection.settles_alike import settles_alike
 
 
 def terms_command(arguments: argparse.Namespace) -> None:
-    league = catalog.league(arguments.league, arguments.sport or "")
+    league = catalog.league(arguments.league)
     sport = arguments.sport or league.sport
     if not sport:
         raise ValueError(f"--league {excerpt(arguments.league)} is not known; give its --sport too")
+    if arguments.sport and league.sport and catalog.sport(arguments.sport).id != league.sport:
+        raise ValueError(f"--league {excerpt(arguments.league)} is of {league.sport}, got --sport {arguments.sport}")
     if arguments.odds is not None and len(arguments.odds) != 2:
         raise ValueError(f"--odds takes two prices, such as 1.72,2.45, got {len(arguments.odds)}")
     legs = [

@@ -29,7 +29,7 @@ class Settled(NamedTuple):
     alike
         False: not in some case; None: that is unknown.
     worst_case
-        The lowest result in money that is known, of `stake` on both together.
+        The lowest result in money that is known, of `stake` on both sides of the market together.
     stake, books
         Of the question.
     cases
@@ -68,13 +68,13 @@ class Settled(NamedTuple):
 
 
 def settles_alike(first: Mapping[str, Any], second: Mapping[str, Any], *, stake: float = 100.0) -> Settled:
-    """Say whether two bets, such as the legs of an arbitrage, settle alike where a game does not end in the usual way.
+    """Say whether bets on both sides of a market settle alike where a game does not end in the usual way.
 
     Parameters
     ----------
     first, second
-        Legs, or rows of an odds table: ``sportsbook``, ``sport``, ``market_type``, and where it matters ``league`` and
-        ``market_segment``. With ``odds_decimal`` or ``net_odds`` of both, the worst case is computed.
+        Legs of an arbitrage, or rows of an odds table: ``sportsbook``, ``sport``, ``market_type``, and where it matters
+        ``league`` and ``market_segment``. With ``odds_decimal`` or ``net_odds`` of both, the worst case is computed.
     stake
         Money on both, in proportion to 1 / odds.
 
@@ -101,26 +101,30 @@ def settles_alike(first: Mapping[str, Any], second: Mapping[str, Any], *, stake:
     for name, leg in (("the first leg", first), ("the second leg", second)):
         legs.append(_read(name, leg))
         cost.append(_cost(name, leg))
+    place, another = (each[2] for each in legs)
+    if place != another:
+        raise ValueError(f"both legs must be of one sport, market, league and period, got {place} and {another}")
     implied = np.array([[each for each in cost if each is not None]])
-    unlike = {each.name: each for each in differing(tuple(each for each, _ in legs))}
-    wanted = {case for _, cases in legs for case in cases}
+    unlike = {each.name: each for each in differing(tuple(each for each, *_ in legs))}
+    wanted = {case for _, cases, _ in legs for case in cases}
     cases = []
     for name in (case for case in catalog.CASES if case in wanted):
-        rules = [getattr(leg.terms, name) for leg, _ in legs]
+        rules = [getattr(leg.terms, name) for leg, *_ in legs]
         known = all(rule is not None for rule in rules)
         result = float(results(unlike[name], implied)[0]) if name in unlike and implied.size == 2 else np.nan
         one, other = (None if rule is None else str(rule) for rule in rules)
         sources = tuple(dict.fromkeys(rule.source for rule in rules if rule is not None and rule.source))
         alike = name not in unlike if known else None
         cases.append(SettledCase(name, one, other, alike, None if np.isnan(result) else stake * result, sources))
-    worst = min((each.result for each in cases if each.result is not None), default=None)
+    usual = [stake * (1.0 / float(implied.sum()) - 1.0)] if implied.size == 2 else []  # one of them wins
+    worst = min([*usual, *(each.result for each in cases if each.result is not None)], default=None)
     answers = {each.alike for each in cases}
     alike = False if False in answers else None if None in answers or not cases else True
     return Settled(alike, worst, float(stake), (legs[0][0].book, legs[1][0].book), tuple(cases))
 
 
-def _read(name: str, leg: Mapping[str, Any]) -> tuple[LegTerms, tuple[str, ...]]:
-    """The terms of a leg, and the cases in which it needs a rule."""
+def _read(name: str, leg: Mapping[str, Any]) -> tuple[LegTerms, tuple[str, ...], tuple[str, ...]]:
+    """The terms of a leg, the cases in which it needs a rule, and what these depend on."""
     for field in ("sportsbook", "sport", "market_type"):
         if not isinstance(leg.get(field), str) or not leg[field]:
             raise ValueError(f"{name} must have a {field}, got {excerpt(leg.get(field))}")
@@ -128,12 +132,17 @@ def _read(name: str, leg: Mapping[str, Any]) -> tuple[LegTerms, tuple[str, ...]]
     if book not in (known := catalog.books_with_terms()):
         raise ValueError(f"no rule of {excerpt(leg['sportsbook'])} is known; rules are known of {', '.join(known)}")
     sport, league = leg["sport"], leg.get("league") or ""
+    if catalog.sport(sport).id not in catalog.sports():
+        raise ValueError(f"{name} must have a sport of {', '.join(catalog.sports())}, got {excerpt(sport)}")
+    if not isinstance(league, str):
+        raise ValueError(f"{name} must have the league as text, got {excerpt(league)}")
     texts = (leg["market_type"], leg.get("stat_category") or "", leg.get("market_segment") or "")
     kind = catalog.meaning(catalog.sport(sport).id, *texts)
     if not kind.usable:
         raise ValueError(f"{name} has a market_type that is not known, got {excerpt(leg['market_type'])}")
-    place = sport, kind.family, league, kind.period
-    return LegTerms(book, catalog.terms(book, *place)), catalog.cases_of(*place)
+    within = catalog.sport(sport).id
+    place = within, kind.family, catalog.league(league, within).id if league else "", kind.period
+    return LegTerms(book, catalog.terms(book, *place)), catalog.cases_of(*place), place
 
 
 def _cost(name: str, leg: Mapping[str, Any]) -> float | None:

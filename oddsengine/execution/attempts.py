@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import inf
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -29,7 +30,7 @@ from oddsengine.catalog.books import Book
 from oddsengine.columns import SECOND
 from oddsengine.execution.ladders import Ladder, Ladders, Level, rows_against, rows_of_bet
 from oddsengine.execution.queues import Queue
-from oddsengine.execution.taking import NOTHING, Fill, Taken, cheapest, cost_of, fill
+from oddsengine.execution.taking import NOTHING, Fill, Taken, cheapest, cost_of, fill, rounded, rounding, stake_of
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.maths.depth import buy_together
 
@@ -43,6 +44,8 @@ UNOBSERVED = "unobserved"
 ANSWER_S = 1800  # s: the longest time from when an order arrives to the snapshot that answers it
 _SAME = 1.0 + 1e-9
 _NEVER = 1 << 62
+_RESTING = ("price moved", "not enough", "taken")  # of which the rest can wait
+_LOOKS = 64  # changes of a price that are kept
 _WAIT_S = 30  # s: a price that is not seen again by then stands, as streams send what changes only
 EXCHANGE_S, BOOK_S = (0.2, 1.0), (2.0, 8.0)
 """Seconds until an order arrives, at least and at most: an order over an interface, and a bet slip."""
@@ -92,6 +95,7 @@ class Attempt:
     units: float  # of payout of each leg, as planned
     limits: tuple[Level, ...]  # the last level of each leg that the plan wanted
     is_short: bool  # the levels did not take the stake
+    lot: float = 0.0  # the largest step of payouts of its legs: a smaller difference between them is not open
     sequence: list[int] = field(default_factory=list)  # legs that are not sent yet
     waiting: int = 0  # orders that are not answered
     filled: list[float] = field(default_factory=list)  # units, without hedges
@@ -107,7 +111,7 @@ class Attempt:
         if not any(self.cost):
             return "none"
         both = [units + hedge for units, hedge in zip(self.filled, self.hedged, strict=True)]
-        if max(both) - min(both) > OPEN * max(both):
+        if max(both) - min(both) > max(OPEN * max(both), self.lot * (1.0 - 1e-6)):
             return "open"
         if self.hedge_cost:
             return "hedged"
@@ -160,6 +164,7 @@ class Attempts:
         self._resting: list[Order] = []
         self._shown: dict[int, Ladder | None] = {}  # prices that matter, as the board has them
         self._before: dict[int, Ladder | None] = {}  # those that changed in this step, as it had them before
+        self._looks: dict[int, list[tuple[int, Ladder | None]]] = {}  # how they changed, from when on
         self._taken: dict[Player, Taken] = defaultdict(Taken)
         self._most = 256
 
@@ -181,6 +186,9 @@ class Attempts:
         for row in changed:
             ladder = self._ladders.of_id(board, row)
             self._before[row], self._shown[row] = self._shown[row], ladder
+            looks = self._looks.setdefault(row, [])
+            looks.append((now, ladder))
+            del looks[:-_LOOKS]
             for taken in self._taken.values():
                 taken.observe(row, ladder)
         self._rest(board, now)
@@ -201,7 +209,7 @@ class Attempts:
         while unseen or (self._due and self._due[0][0] <= now):
             order = unseen.pop(0) if unseen else heappop(self._due)[-1]
             ladder = self._ladders.of_id(board, order.ladder.row)
-            is_old = ladder is not None and ladder.seen < order.arrives
+            is_old = ladder is not None and ladder.seen < order.arrives and self._after(order, now) is None
             if is_old and order.attempt.player.least and now - order.arrives < _WAIT_S * SECOND:
                 self._unseen.append(order)
             else:
@@ -229,6 +237,7 @@ class Attempts:
             kept.update(leg.row for leg in (order.ladder, *order.attempt.legs))
             kept.add(order.against)
         self._shown = {row: ladder for row, ladder in self._shown.items() if row in kept}
+        self._looks = {row: looks for row, looks in self._looks.items() if row in kept}
         self._most = max(256, 2 * len(self._shown))
 
     # ---- legs ----
@@ -255,6 +264,16 @@ class Attempts:
             attempt.reason = "no profit" if all(left) else "taken"
             self._done.append(attempt)
             return
+        # Payouts that all venues sell, so that none is left with a part of a contract.
+        attempt.lot = max((rounding(leg) for leg in legs), default=0.0)
+        units = min(rounded(leg, some, plan.units) for leg, some in zip(legs, within, strict=True))
+        units = min(rounded(leg, some, units) for leg, some in zip(legs, within, strict=True))
+        stakes = [stake_of(cheapest(some, units)) for some in within]
+        if units <= 0.0 or any(stake < leg.least * (1.0 - 1e-9) for stake, leg in zip(stakes, legs, strict=True)):
+            attempt.reason = "too small"
+            self._done.append(attempt)
+            return
+        attempt.units = units
         room = [sum(level.units for level in some) for some in within]
         attempt.sequence = sorted(range(len(legs)), key=room.__getitem__)
         self._next(now, attempt)
@@ -286,15 +305,16 @@ class Attempts:
         late = now - order.arrives > ANSWER_S * SECOND
         late |= self._rules.sparse and (ladder is None or ladder.seen < order.arrives)
         if attempt.is_there is None and not (late or order.is_hedge):
-            attempt.is_there = self._is_there(attempt)
+            looks = [self._shown] if order.arrives >= now else [{**self._shown, **self._before}, self._shown]
+            attempt.is_there = (all if least else any)(_is_there(attempt, shown) for shown in looks)
         if late and least:
             got = Fill(reason=UNOBSERVED)
         elif late:
             got = self._fill(order, order.ladder, taken.left(order.ladder))
         else:
-            fills = [self._found(order, ladder, taken)]
-            if order.arrives < now and row in self._before:
-                fills.insert(0, self._found(order, self._before[row], taken, before=True))
+            fills = [
+                self._found(order, each, taken, before=before) for each, before in self._around(order, now, ladder)
+            ]
             # Of equal sizes the dearer one; at most, what was known: a price that got better after it is luck.
             got = (
                 min(fills, key=lambda each: (each.units, -each.cost)) if least else max(fills, key=attrgetter("units"))
@@ -316,20 +336,32 @@ class Attempts:
     def _fill(self, order: Order, ladder: Ladder, levels: Sequence[Level]) -> Fill:
         return fill(ladder, levels, order.units, order.limit.cost, whole=self._rules.whole)
 
-    def _is_there(self, attempt: Attempt) -> bool:
-        """Whether the best levels of all legs cost no more than the limits."""
-        shown = [self._shown.get(leg.row) for leg in attempt.legs]
-        return all(
-            ladder is not None and ladder.is_active and ladder.is_live == leg.is_live
-            and ladder.levels and ladder.levels[0].cost <= limit.cost * _SAME
-            for ladder, leg, limit in zip(shown, attempt.legs, attempt.limits, strict=True)
-        )  # fmt: skip
+    def _after(self, order: Order, now: int) -> int | None:
+        """The place of the first change of an order's price after its arrival, at most now."""
+        looks = self._looks.get(order.ladder.row, ())
+        return next((at for at, (time, _) in enumerate(looks) if order.arrives < time <= now), None)
+
+    def _around(self, order: Order, now: int, ladder: Ladder | None) -> list[tuple[Ladder | None, bool]]:
+        """What an order's price was before its arrival and after it, the first only if it changed.
+
+        With each, whether it is of the step before: what was taken then counts.
+        """
+        after = self._after(order, now)
+        if after is None:
+            return [(ladder, False)]
+        row, looks = order.ladder.row, self._looks[order.ladder.row]
+        is_last = after == len(looks) - 1
+        if after:
+            before = looks[after - 1][1]
+        else:
+            before = self._before.get(row, order.ladder) if is_last else order.ladder
+        return [(before, is_last and row in self._before), (ladder if is_last else looks[after][1], False)]
 
     def _answered(self, board: Board, now: int, order: Order, got: Fill) -> None:
         attempt, order.got = order.attempt, got
         attempt.waiting -= 1
         if order.is_hedge:
-            attempt.hedged[order.leg] = got.units
+            attempt.hedged[order.leg] += got.units
             attempt.hedge_cost += got.cost
         else:
             attempt.filled[order.leg], attempt.cost[order.leg] = got.units, got.cost
@@ -347,33 +379,39 @@ class Attempts:
         """Order what some legs have less than others."""
         most = max(attempt.filled)
         for leg, units in enumerate(attempt.filled):
-            if len(attempt.legs) > 1 and units < most * (1.0 - 1e-9):
-                best = self._cheapest(board, attempt, leg, most - units)
-                if best is not None:
-                    self._send(Order(attempt, leg, True, best[0], now, most - units, best[1]))  # noqa: FBT003
+            if len(attempt.legs) > 1 and most - units > max(OPEN * most, attempt.lot * (1.0 - 1e-6)):
+                for ladder, limit, some in self._cheapest(board, attempt, leg, most - units):
+                    self._send(Order(attempt, leg, True, ladder, now, some, limit))  # noqa: FBT003
 
-    def _cheapest(self, board: Board, attempt: Attempt, leg: int, units: float) -> tuple[Ladder, Level] | None:
-        """The price of a leg's bet at which most of some units cost least, and the last level that they take."""
-        best, rank, taken = None, (0.0, 0.0), self._taken[attempt.player]
+    def _cheapest(
+        self, board: Board, attempt: Attempt, leg: int, units: float
+    ) -> list[tuple[Ladder, Level, float]]:  # fmt: skip
+        """The prices of a leg's bet at which some units cost least, the last level of each, and how many it has."""
+        taken, every = self._taken[attempt.player], list[tuple[Level, Ladder]]()
         slots = rows_of_bet(board, attempt.legs[leg].key >> BOOK_BITS)
         for slot in slots[board.rows.rejected[slots] == 0].tolist():
             ladder = self._ladders.of_slot(board, slot)
-            if ladder is None or not ladder.is_active or ladder.is_live != attempt.legs[leg].is_live:
-                continue
-            if self._books is not None and ladder.book.id not in self._books:
-                continue
-            parts = list(cheapest(taken.left(ladder), units))
-            got = sum(some for _, some in parts)
-            if parts and (got, -cost_of(ladder, parts)) > rank:
-                best, rank = (ladder, parts[-1][0]), (got, -cost_of(ladder, parts))
-        return best
+            if ladder is not None and ladder.is_active and (self._books is None or ladder.book.id in self._books):
+                every += [(level, ladder) for level in taken.left(ladder)]
+        every.sort(key=lambda each: each[0].cost)
+        wanted: dict[int, tuple[Ladder, Level, float]] = {}
+        for level, ladder in every:
+            some = min(level.units, units)
+            if some <= 0.0:
+                break
+            units -= some
+            wanted[ladder.row] = ladder, level, some + (wanted[ladder.row][2] if ladder.row in wanted else 0.0)
+        return list(wanted.values())
 
     # ---- orders that rest ----
 
     def _rest_on(self, board: Board, order: Order, ladder: Ladder | None, got: Fill) -> bool:
         """Let what is left of an order rest, if it may; whether it does."""
-        left, rest = order.units - got.units, round(self._rules.rest_s * SECOND)
-        if not rest or left <= 1e-9 or self._rules.whole or ladder is None or not ladder.is_active:
+        rest = round(self._rules.rest_s * SECOND)
+        if not rest or self._rules.whole or ladder is None or not ladder.is_active:
+            return False
+        left = rounded(ladder, [order.limit._replace(units=inf)], order.units - got.units)
+        if left <= 1e-9 or got.reason not in _RESTING or left * order.limit.price < ladder.least * (1.0 - 1e-9):
             return False
         if ladder.is_live != order.ladder.is_live or not ladder.book.exchange:
             return False
@@ -407,8 +445,21 @@ class Attempts:
                 self._resting.append(order)
                 continue
             limit, got = order.limit, order.got
+            order.until = min(order.until, now)
             units = queue.filled / (limit.price * limit.odds)
+            if order.ladder.lot:
+                units = (units / order.ladder.lot + 1e-9) // 1.0 * order.ladder.lot
             cost = cost_of(order.ladder, [(limit, units)]) if units > 1e-9 else 0.0
             reason = got.reason if queue.left > 1e-9 else ""
             whole = got._replace(units=got.units + units, cost=got.cost + cost, reason=reason)
             self._answered(board, now, order, whole)
+
+
+def _is_there(attempt: Attempt, shown: Mapping[int, Ladder | None]) -> bool:
+    """Whether the best levels of all legs cost no more than the limits."""
+    ladders = [shown.get(leg.row) for leg in attempt.legs]
+    return all(
+        ladder is not None and ladder.is_active and ladder.is_live == leg.is_live
+        and ladder.levels and ladder.levels[0].cost <= limit.cost * _SAME
+        for ladder, leg, limit in zip(ladders, attempt.legs, attempt.limits, strict=True)
+    )  # fmt: skip

@@ -25,6 +25,7 @@ from oddsengine.maths.odds import charged
 from oddsengine.tables.levels import BET_DELAY, BET_STEP, MIN_BET
 
 _SAME = 1.0 + 1e-9
+_CONTRACT = 0.02
 _RULES = tuple(map(LINKS.index, ("max_bet", MIN_BET, BET_STEP, BET_DELAY)))
 
 
@@ -54,7 +55,8 @@ class Ladder(NamedTuple):
     seen: int  # microseconds
     fee_step: float  # to whose multiples the fee of an order is rounded up
     least: float  # smallest stake, before fees like the next
-    step: float  # of stakes, 0 for none
+    step: float  # stakes are whole multiples of it; 0 for any
+    lot: float  # units of payout are whole multiples of it, of contracts that are sold whole; 0 for any
     delay: int  # microseconds that the venue holds a bet in play
 
     @property
@@ -118,9 +120,11 @@ class Ladders:
         sizes = [level for level in rows.deep.levels(slot) if level[0] <= odds * _SAME]
         sizes = sizes or [(odds, terms.max_bet or inf)]
         levels = _levels(tuple(sizes), commission, fee, worth)
+        is_whole = terms.step > 0.0 and abs(terms.step * odds - 1.0) < _CONTRACT  # it is the price of one
         return Ladder(
             int(rows.id[slot]), key, book, levels, flags & SUSPENDED == 0, is_live, int(rows.seen[slot]),
-            book.fee_step * worth, terms.least * worth, terms.step * worth, terms.delay,
+            book.fee_step * worth, terms.least * worth, 0.0 if is_whole else terms.step * worth,
+            worth if is_whole else 0.0, terms.delay,
         )  # fmt: skip
 
     def _fees(self, own: tuple[float, float], book: Book, *, live: bool) -> tuple[float, float]:
@@ -154,14 +158,17 @@ _NO_TERMS = Terms(0.0, 0.0, 0.0, 0)
 def _levels(
     sizes: tuple[tuple[float, float], ...], commission: float, fee: float, worth: float
 ) -> tuple[Level, ...]:  # fmt: skip
-    """Levels, cheapest first, of odds and stakes in the currency of their book."""
-    out = []
+    """Levels, cheapest first, of odds and stakes in the currency of their book, best first."""
+    out: list[Level] = []
     for odds, size in sizes:
         stake = size * worth
         if stake <= 0.0 or isnan(stake):
             continue
         net = float(charged(np.float64(odds), commission))
         price = 1.0 / net
+        if out and out[-1].odds == odds:
+            out[-1] = out[-1]._replace(units=out[-1].units + stake * net)
+            continue
         # A fee is charged for each contract, which pays 1; a commission is taken from what the bet wins.
         out.append(Level(odds, price, fee * price * (1.0 - price), stake * net))
     return tuple(sorted(out, key=lambda level: level.cost))

@@ -39,7 +39,7 @@ class Queue:
         for level in own:
             some = min(_payout(level), self.left)
             if some > 0.0 and level.odds >= self.odds * (1.0 - 1e-9):
-                met.append((level.odds, level.units * some / _payout(level)))
+                met.append((level.odds, some / (level.price * level.odds)))
                 self._fill(some)
         if passes:
             self._fill(self.left)

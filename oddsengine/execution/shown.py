@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from oddsengine import catalog
 from oddsengine.board.open import NEW, Hits
+from oddsengine.detection.book_names import absent, refused
 from oddsengine.detection.kinds import KINDS
 from oddsengine.execution.attempts import Attempt, Attempts, Found, Order, Rules
 from oddsengine.execution.ladders import Ladders
@@ -32,7 +34,7 @@ class ShownAttempts:
         self, engine: Engine, view: View, rules: Rules, rates: Mapping[str, float] | None = None, *, log: bool = False,
         strict: bool = True,
     ) -> None:  # fmt: skip
-        self._engine, self._view = engine, view
+        self._engine, self._view, self._rules = engine, view, rules
         ladders = Ladders(view.wanted.commission, rates, strict=strict)
         self._attempts = Attempts(rules, ladders, view.wanted.books, log=log)
         self._hold = 1.0 + (dict(view.wanted.limits).get("max_hold") or 0.0) / 100.0
@@ -64,6 +66,12 @@ class ShownAttempts:
         with self._engine.still() as board:
             self._attempts.finish(board, self._now)
         return self._attempts.take_done()
+
+    def check_delays(self) -> None:
+        """Raise `ValueError` if a delay is of a book that neither the board nor the catalog has."""
+        books = self._engine.books
+        if strange := absent(self._rules.delays, [*books, *catalog.books()]):
+            raise refused("delays", strange, books)
 
     def _changed(self, update: Update) -> list[int]:
         """Ids of prices that matter and have changed in a step."""

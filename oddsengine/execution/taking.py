@@ -44,18 +44,47 @@ def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *,
     fits = [level for level in levels if level.cost <= limit * _SAME]
     if not fits:
         return Fill(reason="price moved" if levels else "taken")
-    step = ladder.step / fits[0].price
-    wanted = _whole(units, step)
-    got = _whole(min(sum(level.units for level in fits), wanted), step)
+    wanted = rounded(ladder, fits, units)
+    got = rounded(ladder, fits, min(sum(level.units for level in fits), units))
     if got <= 0.0:
         return Fill(reason="too small")
-    if whole and got < wanted:
+    if whole and got < wanted * (1.0 - 1e-9):
         return Fill(reason="not in whole")
     parts = list(cheapest(fits, got))
-    if sum(some * level.price for level, some in parts) < ladder.least * (1.0 - 1e-9):
+    if stake_of(parts) < ladder.least * (1.0 - 1e-9):
         return Fill(reason="too small")
     taken = tuple((level.odds, some) for level, some in parts)
-    return Fill(got, cost_of(ladder, parts), taken, "" if got >= wanted else "not enough")
+    return Fill(got, cost_of(ladder, parts), taken, "" if got >= wanted * (1.0 - 1e-9) else "not enough")
+
+
+def rounded(ladder: Ladder, levels: Sequence[Level], units: float) -> float:
+    """Units rounded down to what the venue sells: whole contracts, or stakes in whole steps."""
+    if ladder.lot > 0.0:
+        return (units / ladder.lot + 1e-9) // 1.0 * ladder.lot
+    if ladder.step <= 0.0:
+        return units
+    parts = list(cheapest(levels, units))
+    beyond = units - sum(some for _, some in parts)  # of levels that are not there, at the last one's price
+    if not parts:
+        return 0.0
+    last = parts[-1][0].price
+    excess = (stake_of(parts) + beyond * last + 1e-9 * ladder.step) % ladder.step
+    for level, some in reversed([*parts, (parts[-1][0], beyond)]):
+        if excess <= 1e-9 * ladder.step:
+            break
+        less = min(some, excess / level.price)
+        units, excess = units - less, excess - less * level.price
+    return max(units, 0.0)
+
+
+def rounding(ladder: Ladder) -> float:
+    """The step of payouts at a price's best level."""
+    return ladder.lot or (ladder.step / ladder.levels[0].price if ladder.step and ladder.levels else 0.0)
+
+
+def stake_of(parts: Iterable[tuple[Level, float]]) -> float:
+    """What some units of some levels cost without a fee per contract."""
+    return sum(some * level.price for level, some in parts)
 
 
 def cheapest(levels: Iterable[Level], units: float) -> Iterator[tuple[Level, float]]:
@@ -75,10 +104,6 @@ def cost_of(ladder: Ladder, parts: Iterable[tuple[Level, float]]) -> float:
         stake += some * level.price
         fee += some * level.fee
     return stake + (float(rounded_fee(fee, ladder.fee_step)) if fee > 0.0 else 0.0)
-
-
-def _whole(units: float, step: float) -> float:
-    return units if step <= 0.0 else (units / step + 1e-9) // 1.0 * step
 
 
 class Taken:

@@ -213,6 +213,60 @@ def test_sizes_in_other_money_need_a_rate() -> None:
     assert row["units"][0] == pytest.approx(300 * 1.9)  # draftkings' limit, not the level of 100 pounds
 
 
+def test_payouts_are_what_all_venues_sell() -> None:
+    """Kalshi sells whole contracts, and is the deeper leg."""
+    kalshi = [price(0, "kalshi", "X", 2.2, "2.2:1000", bet_step=1 / 2.2), price(0, "kalshi", "Y", 1.5, "1.5:1000")]
+    other = [price(0, "draftkings", "Y", 2.0, max_bet=100.0), price(0, "draftkings", "X", 1.7, max_bet=100.0)]
+    for legs in ("thinnest", "together"):
+        row = attempt(history(*kalshi, *other, LAST), delays=0.0, legs=legs)
+        assert row["outcome"] == "whole"
+        assert row["units"] == [102.0, 102.0]
+
+
+def test_a_leg_that_is_too_small_stops_the_others() -> None:
+    rows = [price(0, "novig", "X", 1.1, "1.1:500"), price(0, "novig", "Y", 8.0, "8:500"),
+            price(0, "betmgm", "Y", 13.0, max_bet=300.0, min_bet=2.0)]  # fmt: skip
+    row = attempt(history(*rows, LAST), stakes=[10.0], guards=[])
+    assert (row["outcome"], row["reason"], row["staked"]) == ("none", "too small", 0.0)
+
+
+def test_a_hedge_takes_the_best_prices_not_the_largest() -> None:
+    gone = price(4, "draftkings", "Y", None)
+    poor = price(0, "novig", "Y", 1.1, "1.1:5000")
+    small = price(0, "fanduel", "Y", 1.85, max_bet=50.0)
+    rows = [row for row in OPENING if (row["sportsbook"], row["selection"]) not in {("novig", "Y"), ("fanduel", "Y")}]
+    frame = history(*rows, poor, small, gone, LAST)
+    row = attempt(frame, delays={"novig": 1.0, "draftkings": 5.0, "fanduel": 2.0}, guards=[])
+    units = row["units"][0]
+    assert row["hedge_units"][1] == pytest.approx(units)
+    assert row["hedge_cost"] == pytest.approx(50.0 + (units - 50 * 1.85) / 1.1)
+
+
+def test_a_leg_that_arrived_while_the_first_was_not_seen_is_judged_by_the_looks_around_it() -> None:
+    """The first leg is seen again only after the price of the second has come back."""
+    changes = [price(2, "draftkings", "Y", 1.5, max_bet=300.0), price(15, "draftkings", "Y", 1.9, max_bet=300.0),
+               price(20, "novig", "X", 2.2, "2.2:100 2.16:200 2.1:500")]  # fmt: skip
+    how: dict[str, Any] = {"delays": {"novig": 1.0, "draftkings": 3.0, "fanduel": 0.0}, "min_profit": 1.0}
+    row = attempt(history(*OPENING, *changes, LAST, looks=()), **how)
+    assert row["units"][0] > 0.0
+    assert (row["units"][1], row["reason"]) == (0.0, "price moved")
+
+
+def test_what_the_venue_refuses_does_not_rest() -> None:
+    rows = [{**row, "min_bet": 60.0} if row["sportsbook"] == "novig" else row for row in OPENING]
+    for rest_s in (0.0, 20.0):
+        row = attempt(history(*rows, LAST), rest_s=rest_s, legs="together")
+        assert (row["outcome"], row["reason"]) == ("none", "too small")
+
+
+def test_levels_of_equal_odds_are_one() -> None:
+    better = price(5, "fanduel", "Y", 1.95, max_bet=300.0)
+    double = [price(0, "novig", "X", 2.2, "2.2:50 2.2:50"), *OPENING[1:]]
+    found = oe.fills(history(*double, better, LAST), kinds=["arbitrage"], stakes=[120.0], delays=AT_ONCE).attempts
+    first, second = found.filter(bound="least").sort("born_at")["units"].list.first()
+    assert first + second == pytest.approx(220.0)
+
+
 # ---- any history, order by order ----
 
 
@@ -363,12 +417,15 @@ def test_nothing_shown_is_an_empty_report(deep: pl.DataFrame) -> None:
     [
         ({"stakes": []}, "stakes must have 1 to 20 amounts, got 0"),
         ({"stakes": 10}, "stakes must be a list of amounts, got 10"),
-        ({"stakes": [0]}, "a stake must be above 0 and at most 1,000,000,000, got 0"),
+        ({"stakes": [0]}, "a stake must be from 0.01 to 1,000,000,000, got 0"),
         ({"delays": {"kalshi": (3, 1)}}, r"the delay of kalshi must be from 0 to 3600 seconds, the least first"),
         ({"delays": "fast"}, "delays must be seconds, or the least and the most of them, got 'fast'"),
+        ({"delays": {"draftkingz": 5}}, "delays.*draftkingz.*draftkings"),
+        ({"whole": "no"}, "whole must be True or False, got 'no'"),
         ({"legs": "any"}, "legs must be one of thinnest, together, got 'any'"),
         ({"rest_s": -1}, "rest_s must be"),
         ({"rates": {"GBP": 1.2}}, "the first of rates must be 1"),
+        ({"rates": {"EUR": 1}}, "rates must be worth in USD, with 1 for USD, got {'EUR': 1}"),
     ],
 )
 def test_what_is_refused(how: dict[str, Any], message: str) -> None:

@@ -37,8 +37,8 @@ def test_equal_is_only_what_is_known_to_be_equal() -> None:
     same = oe.settles_alike(leg("draftkings"), leg("draftkings"))
     assert same.alike is True
     assert same.unknown == ()
-    half = oe.settles_alike(leg("draftkings"), leg("draftkings", market_segment="1st_half"))
-    assert half.alike is None
+    half = leg("draftkings", market_segment="1st_half")
+    assert oe.settles_alike(half, half | {"market_type": "h2h"}).alike is True
 
 
 def test_cases_are_those_of_which_a_rule_is_known_at_any_book() -> None:
@@ -58,6 +58,12 @@ def test_cases_are_those_of_which_a_rule_is_known_at_any_book() -> None:
         (leg("corner_shop"), "no rule of 'corner_shop' is known; rules are known of pinnacle, .*kalshi"),
         ({"sportsbook": "kalshi", "sport": "football"}, "the first leg must have a market_type, got None"),
         (leg("kalshi", market_type="widgets"), "the first leg has a market_type that is not known, got 'widgets'"),
+        (
+            leg("kalshi", market_segment="1st_half"),
+            r"of one sport, market, league and period, got \('football', 'moneyline', 'nfl', '1st_half'\) and",
+        ),
+        (leg("kalshi", sport="quidditch"), "the first leg must have a sport of .*, got 'quidditch'"),
+        (leg("kalshi", league=5), "the first leg must have the league as text, got 5"),
         (leg("kalshi", 0.9), "the first leg must have odds above 1, got 0.9"),
     ],
 )
@@ -76,6 +82,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["alike"], found["worst_case"], found["books"]) == (False, None, ["kalshi", "draftkings"])
     for words, message in (
         (["--league", "nfl", "--odds", "2"], "--odds takes two prices, such as 1.72,2.45, got 1"),
+        (["--league", "nfl", "--sport", "tennis"], "--league 'nfl' is of football, got --sport tennis"),
         (["--league", "none"], "--league 'none' is not known; give its --sport too"),
     ):
         assert cli.main(["terms", "kalshi", "draftkings", *words]) == 2

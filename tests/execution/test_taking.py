@@ -18,7 +18,7 @@ def ladder(*levels: tuple[float, float], fee: float = 0.0, least: float = 0.0, s
     some = [
         Level(100.0 / cents, cents / 100.0, fee * (cents / 100.0) * (1.0 - cents / 100.0), n) for cents, n in levels
     ]
-    return Ladder(1, 0, KALSHI, tuple(some), True, False, 0, 0.01, least, step, 0)
+    return Ladder(1, 0, KALSHI, tuple(some), True, False, 0, 0.01, least, 0.0, step, 0)
 
 
 def test_a_fee_is_rounded_up_once_for_the_order() -> None:
@@ -47,7 +47,7 @@ def test_a_fee_is_rounded_up_once_for_the_order() -> None:
 def test_what_an_order_gets(
     wanted: float, limit: float, whole: bool, units: float, cost: float, reason: str
 ) -> None:  # fmt: skip
-    book = ladder((40, 100), (42, 200), (45, 500), least=1.0, step=0.40)
+    book = ladder((40, 100), (42, 200), (45, 500), least=1.0, step=1.0)
     if cost == 61.5:
         cost = 100 * 0.40 + 50 * 0.42
     if cost == 124.5:

@@ -37,7 +37,7 @@ def bounds(seed: int, **how: Any) -> pl.DataFrame:
     if history.is_empty():
         return pl.DataFrame()
     found = oe.fills(
-        history, kinds=["low_hold"], max_hold=4.0, stakes=[300.0], legs="together", orders=True,
+        history, kinds=["low_hold"], max_hold=4.0, stakes=[300.0], orders=True,
         **{"delays": {book: (least, most + _LAG) for book, (least, most) in world.delays.items()}, **how},
     )  # fmt: skip
     assert found.orders is not None
@@ -94,7 +94,7 @@ def test_levels_that_are_used_twice_are_caught(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_delay_that_is_ignored_is_caught() -> None:
     """Orders that arrive at once get what was shown; the truth is that some of it was gone."""
-    assert held(SOME, delays=0.0)[0] < _CERTAIN
+    assert held(SOME, delays=0.0, legs="together")[0] < _CERTAIN
 
 
 # ---- orders that rest ----
@@ -106,7 +106,7 @@ def _ladder(row: dict[str, Any] | None) -> Ladder:
         Level(each["odds_decimal"], 1 / each["odds_decimal"], 0.0, each["stake"] * each["odds_decimal"])
         for each in levels
     ]
-    return Ladder(0, 0, book("novig"), tuple(some), True, False, 0, 0.01, 0.0, 0.0, 0)
+    return Ladder(0, 0, book("novig"), tuple(some), True, False, 0, 0.01, 0.0, 0.0, 0.0, 0)
 
 
 def queued(seed: int) -> tuple[float, float, float]:
