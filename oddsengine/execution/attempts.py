@@ -17,7 +17,7 @@ limit is the cost of the last unit that the plan wanted. What is left of it may 
 of any book: a hedge. It has a delay of its own, and need not be filled either.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -205,10 +205,14 @@ class Attempts:
 
     def _answer_due(self, board: Board, now: int) -> None:
         """Answer the orders that have arrived; at least is what is known of a price only when it is seen again."""
-        unseen, self._unseen = self._unseen, []
-        while unseen or (self._due and self._due[0][0] <= now):
-            order = unseen.pop(0) if unseen else heappop(self._due)[-1]
-            ladder = self._ladders.of_id(board, order.ladder.row)
+        waiting, self._unseen = deque(self._unseen), []
+        read: dict[int, Ladder | None] = {}
+        while waiting or (self._due and self._due[0][0] <= now):
+            order = waiting.popleft() if waiting else heappop(self._due)[-1]
+            row = order.ladder.row
+            if row not in read:
+                read[row] = self._ladders.of_id(board, row)
+            ladder = read[row]
             is_old = ladder is not None and ladder.seen < order.arrives and self._after(order, now) is None
             if is_old and order.attempt.player.least and now - order.arrives < _WAIT_S * SECOND:
                 self._unseen.append(order)
