@@ -1,18 +1,16 @@
-"""Accounts of paper money: stakes on what a strategy chose, and how its orders are answered.
+"""Accounts: stakes on what a strategy chose, the orders that are sent to a venue, and what its answers make of them.
 
-An order is due after `latency_s` seconds, in play after the venue's `bet_delay` as well, and answered by the
-next step: filled if the price is still available, not suspended, and at most the tolerance below the odds of the
-decision; at those odds, or the lower ones.
-Otherwise it is rejected with a reason. A step more than `ANSWER_S` later, as in a history of opening and closing
-odds, does not tell what the book would have answered: the order is filled at the odds of the decision, as `unobserved`.
-If the snapshots of an event are usually further apart than that (`sparse`), so is every order whose price is not seen
-again in that time, although there are snapshots of other events, and those that wait at the end of the history.
-Stakes are whole steps, within limits, and within the cash that is not in open bets.
+Stakes are whole steps, within limits, and within the cash that is not in open bets. **Money that was sent and is not
+answered counts as staked**, all of it, also if the venue could not be reached: it may have taken the order. An order is
+sent once. If it could not be sent, it is cancelled, since only the venue knows whether it has it.
+
+An account halts by itself after too many rejections in a row, after too large a loss on a day, and after an answer that
+cannot be true. Then nothing is sent but cancellations, until it is resumed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +20,8 @@ from oddsengine.backtesting.strategy import Strategy
 from oddsengine.board.facts import moments_of
 from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import SECOND
-from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
+from oddsengine.execution.paper import MOST_S
+from oddsengine.execution.venues import Answer, BetOrder, Venue
 from oddsengine.staking.rules import stake_rules
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.levels import BET_DELAY
@@ -30,7 +29,7 @@ from oddsengine.tables.levels import BET_DELAY
 TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "placed_at": TIME,
     "status": pl.String,  # one of `STATUSES`
-    "reason": pl.String,  # why it was rejected; or `UNOBSERVED`
+    "reason": pl.String,  # why it was rejected, or not filled in whole; or `UNOBSERVED`
     "event_id": pl.String,
     "sport": pl.String,
     "league": pl.String,
@@ -47,57 +46,58 @@ TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Float64,
     "sportsbook": pl.String,
     "odds_decimal": pl.Float64,  # of the fill, or of the order
-    "net_odds": pl.Float64,  # after commission
+    "net_odds": pl.Float64,  # after fees
     "fair_probability": pl.Float64,  # given no push
     "push_probability": pl.Float64,  # null if unknown
     "ev": pl.Float64,  # fraction, at the odds above, given no push
-    "stake": pl.Float64,
+    "wanted": pl.Float64,  # stake of the order
+    "stake": pl.Float64,  # filled
     "odds_id": pl.String,
+    "order_id": pl.String,
 }
 """Columns of `Account.trades`."""
 
+_BET = (
+    "event_id", "sport", "league", "home_team", "away_team", "event_start_time", "market_type", "market_segment",
+    "player_name", "team_side", "selection", "selection_type", "line", "fair_probability", "push_probability",
+)  # fmt: skip
+_OF_VENUE = ("external_event_id", "selection_id", "deep_link")  # names that an adapter may need
 STATUSES = ("waiting", "filled", "rejected")
-_MOST_S = 31_536_000  # s: a year
+"""Not answered finally; filled, in whole or in part; not filled."""
+_DAY = 86_400 * SECOND
+_NEVER = 1 << 60
+_MOST_ODDS = 1e6
+_SAME = 1.0 + 1e-9
 
 
-class Offer(NamedTuple):
-    """A price as it stands when an order for it is answered."""
+@dataclass(slots=True, eq=False)
+class Trade:
+    """One order, from its decision."""
 
-    odds: float
-    is_active: bool
-    is_live: bool
-    seen: int  # microseconds
-
-
-@dataclass
-class Order:
-    """One bet, from its decision."""
-
-    row: dict[str, Any]
-    placed: int
-    due: int
+    order: BetOrder
+    starts: int  # of its event, microseconds; a large number if unknown
+    odds: float  # of the fill, or of the order
+    net_odds: float
+    ev: float
     status: str = "waiting"
     reason: str | None = None
+    stake: float = 0.0  # filled so far
 
+    @property
+    def staked(self) -> float:
+        """Money that it took, or may have taken."""
+        return self.order.stake if self.status == "waiting" else self.stake
 
-Offers = Callable[[list[Order]], list[Offer | None]]
-"""What stands of the prices of some orders; None: it is gone."""
-
-
-class Latency(NamedTuple):
-    """How long an order takes to be answered."""
-
-    micros: int
-
-    @classmethod
-    def of(cls, latency_s: float) -> "Latency":
-        """Validate the parameter `latency_s`."""
-        check_number("latency_s", latency_s, 0.0, most=_MOST_S)
-        return cls(round(latency_s * SECOND))
-
-    def due(self, now: int, row: Mapping[str, Any]) -> int:
-        """When the answer to an order for a +EV price is due that is placed now."""
-        return now + self.micros + (round((row.get(BET_DELAY) or 0.0) * SECOND) if row["is_live"] else 0)
+    def row(self) -> dict[str, Any]:
+        """Return it in `TRADES_SCHEMA`."""
+        order = self.order
+        return {
+            **{name: order.bet[name] for name in _BET},
+            "placed_at": moments_of(np.array([order.sent], np.int64)).to_list()[0], "status": self.status,
+            "reason": self.reason, "is_live": order.is_live, "sportsbook": order.sportsbook,
+            "odds_decimal": self.odds, "net_odds": self.net_odds, "ev": self.ev, "wanted": order.stake,
+            "stake": self.stake, "odds_id": order.odds_id, "order_id": order.id,
+        }  # fmt: skip
 
 
 class Account:
@@ -107,124 +107,209 @@ class Account:
     """
 
     def __init__(
-        self, strategy: Strategy, *, bankroll: float, latency: Latency, tolerance: float, settle_hours: float,
-        sparse: bool,
+        self, strategy: Strategy, venue: Venue, *, bankroll: float, tolerance: float, settle_hours: float
     ) -> None:  # fmt: skip
         check_number("bankroll", bankroll, above=0.0)
-        check_number("settle_hours", settle_hours, 0.0, most=_MOST_S / 3600)
+        check_number("settle_hours", settle_hours, 0.0, most=MOST_S / 3600)
         if not 0.0 <= tolerance < 1.0:
             raise ValueError(f"tolerance must be from 0 to below 1, got {excerpt(tolerance)}")
-        self._strategy, self.start, self.cash = strategy, bankroll, bankroll
-        self._latency, self._tolerance, self._sparse = latency, tolerance, sparse
+        self._strategy, self._venue = strategy, venue
+        self.start, self.cash = bankroll, bankroll
+        self.halted: str | None = None
+        self._tolerance = tolerance
         self._settled_after = round(settle_hours * 3600 * SECOND)
-        self._orders: list[Order] = []
-        self._waiting: list[Order] = []
-        self._open: list[Order] = []
+        self._trades: dict[str, Trade] = {}  # by id of the order
+        self._waiting: dict[str, Trade] = {}
+        self._open: list[Trade] = []
+        self._today: list[Trade] = []  # sent on the day of the last order
+        self._cancelling: dict[str, None] = {}  # ids of orders whose cancellation the venue has not heard
+        self._cancelled: set[str] = set()
+        self._rejections = 0  # in a row
+        self._result = (0, 0.0)  # a day, and what was won on it less what was lost
         self._scores: dict[str, tuple[float, float]] = {}
 
-    def follow(self, now: int, chosen: pl.DataFrame | None, offers: Offers) -> int:
-        """Process a step: release what is over, answer what is due, and place orders. Returns how many."""
+    def __repr__(self) -> str:
+        """Its money, and why it has halted."""
+        halted = f", halted: {self.halted}" if self.halted else ""
+        return f"cash {self.cash:,.2f}, {len(self._open)} open, {len(self._waiting)} waiting{halted}"
+
+    def follow(self, now: int, chosen: pl.DataFrame | None) -> int:
+        """Process a step: release what is over, hear answers, and place orders. Returns how many."""
         self._release(now)
-        self._answer(now, offers)
-        placed = 0 if chosen is None else self._place(chosen, now)
+        self.receive()
+        self._cancel()
+        placed = 0 if chosen is None or self.halted else self._place(chosen, now)
         if placed:
-            self._answer(now, offers)  # without latency
+            self.receive()  # without latency
         return placed
+
+    def receive(self) -> None:
+        """Process the answers of the venue, if it can be reached."""
+        try:
+            answers = self._venue.answers()
+        except OSError:
+            return
+        for answer in answers:
+            self._apply(answer)
 
     def trades(self) -> pl.DataFrame:
         """Return all orders in order of decision, in `TRADES_SCHEMA`."""
-        rows = [{**order.row, "status": order.status, "reason": order.reason} for order in self._orders]
+        rows = [trade.row() for trade in self._trades.values()]
         return pl.DataFrame(rows, schema=TRADES_SCHEMA) if rows else pl.DataFrame(schema=TRADES_SCHEMA)
 
     def settle(self, event_id: str, home_score: float, away_score: float) -> None:
         """Record a final score; bets on the event are paid when they are due."""
         self._scores[event_id] = (home_score, away_score)
 
-    def finish(self) -> None:
-        """End a sparse history: orders that no step answered are filled, as `unobserved`."""
-        if self._sparse and self._waiting:
-            self._answer(max(order.due for order in self._waiting), lambda due: [None] * len(due))
+    def halt(self, reason: str) -> None:
+        """Place no more orders, and cancel those that are not answered."""
+        if not self.halted:
+            self.halted = reason
+            self._cancelling.update(dict.fromkeys(order for order in self._waiting if order not in self._cancelled))
+            self._cancel()
+
+    def resume(self) -> None:
+        """Place orders again; rejections and the result of the day are counted from now."""
+        self.halted, self._rejections, self._result = None, 0, (0, 0.0)
+
+    # ---- orders ----
 
     def _place(self, chosen: pl.DataFrame, now: int) -> int:
-        bankroll = self.cash + sum(order.row["stake"] for order in (*self._open, *self._waiting))
+        bankroll = self.cash + sum(trade.staked for trade in (*self._open, *self._waiting.values()))
         stakes = np.asarray(self._strategy.stakes(chosen, bankroll, self.start), dtype=np.float64)
-        most, step = self._strategy.max_bet, self._strategy.step
+        if self._today and self._today[-1].order.sent // _DAY != now // _DAY:
+            self._today = []
         placed = 0
         for row, stake in zip(chosen.iter_rows(named=True), stakes.tolist(), strict=True):
-            money = min(stake, *(each for each in (most, row["max_bet"]) if each is not None), self.cash)
-            if self._strategy.max_event is not None:
-                on_event = (*self._open, *self._waiting)
-                used = sum(o.row["stake"] for o in on_event if o.row["event_id"] == row["event_id"])
-                money = min(money, self._strategy.max_event - used)
-            rules = stake_rules(row, step)
-            money = rules.whole(money)
-            if not (money > 0.0 and rules.allows(money)):
-                continue
-            order = Order(_trade(row, money, now), now, self._latency.due(now, row))
-            self._orders.append(order)
-            self._waiting.append(order)
-            self.cash -= money
-            placed += 1
+            rules = stake_rules(row, self._strategy.step)
+            money = rules.whole(min(stake, self._most(row)))
+            if money > 0.0 and rules.allows(money):
+                placed += self._send(_order(row, money, now, self._tolerance), row["ev_percentage"] / 100.0)
+            if self.halted:
+                break
         return placed
 
-    def _answer(self, now: int, offers: Offers) -> None:
-        """Process the orders that are due."""
-        due = [order for order in self._waiting if order.due <= now]
-        if not due:
-            return
-        self._waiting = [order for order in self._waiting if order.due > now]
-        for order, offer in zip(due, offers(due), strict=True):
-            seen_since = offer is not None and offer.seen >= order.due
-            late = now - order.due > ANSWER_S * SECOND or (self._sparse and not seen_since)
-            reason = UNOBSERVED if late else self._fill(order.row, offer)
-            order.status = "filled" if late or reason is None else "rejected"
-            order.reason = reason
-            if order.status == "filled":
-                self._open.append(order)
-            else:
-                self.cash += order.row["stake"]
+    def _most(self, row: Mapping[str, Any]) -> float:
+        """The most that may be staked on a bet."""
+        strategy, most = self._strategy, self.cash
+        for limit in (strategy.max_bet, row["max_bet"]):
+            if limit is not None:
+                most = min(most, limit)
+        book, event = row["sportsbook"], row["event_id"]
+        if strategy.max_event is not None:
+            standing = (*self._open, *self._waiting.values())
+            most = min(most, strategy.max_event - _staked(standing, lambda trade: trade.order.bet["event_id"] == event))
+        if strategy.max_day is not None:
+            most = min(most, strategy.max_day - _staked(self._today, lambda _: True))
+        of_venue = strategy.venue_limit(book)
+        if of_venue is not None:
+            most = min(most, of_venue - _staked(self._today, lambda trade: trade.order.sportsbook == book))
+        return most
 
-    def _fill(self, bet: dict[str, Any], offer: Offer | None) -> str | None:
-        """Fill a bet at the current odds, or reject it with a reason."""
-        if offer is None:
-            return "gone"
-        if not offer.is_active:
-            return "suspended"
-        if offer.is_live != bet["is_live"]:
-            return "in play"
-        if offer.odds < bet["odds_decimal"] * (1.0 - self._tolerance) - 1e-9:
-            return "price moved"
-        if offer.odds < bet["odds_decimal"]:
-            share = (offer.odds - 1.0) / (bet["odds_decimal"] - 1.0)
-            bet["odds_decimal"] = offer.odds
-            bet["net_odds"] = 1.0 + (bet["net_odds"] - 1.0) * share
-            bet["ev"] = bet["net_odds"] * bet["fair_probability"] - 1.0
-        return None
+    def _send(self, order: BetOrder, ev: float) -> bool:
+        """Send an order, unless it has been sent; it counts before the venue hears of it."""
+        if order.id in self._trades:
+            return False
+        start = order.bet["event_start_time"]
+        starts = _NEVER if start is None else round(start.timestamp() * SECOND)
+        trade = Trade(order, starts, order.odds, order.net_odds, ev)
+        self._trades[order.id] = self._waiting[order.id] = trade
+        self._today.append(trade)
+        self.cash -= order.stake
+        try:
+            self._venue.place(order)
+        except OSError as error:
+            trade.reason = f"not confirmed: {excerpt(str(error) or type(error).__name__)}"
+            self._cancelling[order.id] = None
+            self._rejected()
+        return True
+
+    def _cancel(self) -> None:
+        """Send the cancellations that the venue has not heard."""
+        for order_id in list(self._cancelling):
+            if order_id in self._waiting:
+                try:
+                    self._venue.cancel(order_id)
+                except OSError:
+                    continue
+                self._cancelled.add(order_id)
+            del self._cancelling[order_id]
+
+    def _rejected(self) -> None:
+        self._rejections += 1
+        most = self._strategy.max_rejections
+        if most is not None and self._rejections >= most:
+            self.halt(f"{self._rejections} rejections in a row")
+
+    # ---- answers ----
+
+    def _apply(self, answer: Answer) -> None:
+        """Process an answer. Until one can be true, the whole order counts as staked."""
+        trade = self._trades.get(answer.order)
+        if trade is None:
+            self.halt(f"an answer to an order that was not sent: {excerpt(answer.order)}")
+            return
+        stake, most = answer.stake, trade.order.stake
+        is_over, is_old = trade.status != "waiting", stake < trade.stake / _SAME
+        if not (0.0 <= stake <= most * _SAME and stake / _SAME <= answer.payout <= stake * _MOST_ODDS):
+            wrong = f"stake {stake:g} of {most:g}, payout {answer.payout:g}"
+        elif (is_over and stake > trade.stake * _SAME) or (is_old and answer.final and not is_over):
+            wrong = f"stake {stake:g} after {trade.stake:g}"
+        else:
+            if not (is_over or is_old):
+                self._fill(trade, answer._replace(stake=min(stake, most)))
+            return
+        trade.reason = f"an answer that cannot be true: {wrong}"
+        self.halt(f"{trade.reason}, to order {answer.order}")
+
+    def _fill(self, trade: Trade, answer: Answer) -> None:
+        order, bet = trade.order, trade.order.bet
+        trade.stake = stake = answer.stake
+        if stake > 0.0 and (answer.payout != stake * order.net_odds or answer.odds not in {None, order.odds}):
+            trade.net_odds = answer.payout / stake
+            share = (trade.net_odds - 1.0) / (order.net_odds - 1.0)
+            trade.odds = 1.0 + (order.odds - 1.0) * share if answer.odds is None else answer.odds
+            trade.ev = trade.net_odds * bet["fair_probability"] - 1.0
+        if not answer.final:
+            return
+        del self._waiting[order.id]
+        self.cash += order.stake - trade.stake
+        trade.status, trade.reason = ("filled" if trade.stake > 0.0 else "rejected"), answer.reason
+        if trade.stake > 0.0:
+            self._open.append(trade)
+            self._rejections = 0
+        elif order.id not in self._cancelled and order.id not in self._cancelling:
+            self._rejected()
+        elif trade.reason is None:
+            trade.reason = "cancelled"
 
     def _release(self, now: int) -> None:
         """Release the stakes of finished events, with profits if the score is known."""
-        over = [order for order in self._open if order.row["start"] + self._settled_after <= now]
+        over = [trade for trade in self._open if trade.starts + self._settled_after <= now]
         if not over:
             return
-        self._open = [order for order in self._open if order.row["start"] + self._settled_after > now]
-        trades = pl.DataFrame([order.row for order in over], schema_overrides=TRADES_SCHEMA)
-        gains = bet_gains(trades, self._scores)
-        for order, gain in zip(over, np.nan_to_num(gains).tolist(), strict=True):
-            self.cash += order.row["stake"] * (1.0 + gain)
+        self._open = [trade for trade in self._open if trade.starts + self._settled_after > now]
+        bets = pl.DataFrame([trade.row() for trade in over], schema=TRADES_SCHEMA)
+        gains = np.nan_to_num(bet_gains(bets, self._scores)).tolist()
+        day, result = self._result if self._result[0] == now // _DAY else (now // _DAY, 0.0)
+        for trade, gain in zip(over, gains, strict=True):
+            self.cash += trade.stake * (1.0 + gain)
+            result += trade.stake * gain
+        self._result = (day, result)
+        most = self._strategy.max_loss
+        if most is not None and result < 0.0 and -result >= most:
+            self.halt(f"lost {-result:,.2f} on {moments_of(np.array([now], np.int64)).to_list()[0]:%Y-%m-%d}")
 
 
-def _trade(row: Mapping[str, Any], stake: float, now: int) -> dict[str, Any]:
-    same = ("sport", "league", "home_team", "away_team", "is_live", "player_name", "team_side", "selection",
-            "selection_type", "line", "sportsbook", "odds_decimal", "net_odds", "fair_probability", "push_probability",
-            "odds_id", "market_segment")  # fmt: skip
-    start = row["event_start_time"]
-    return {
-        "placed_at": moments_of(np.array([now], np.int64)).to_list()[0],
-        "event_id": row["event_id"],
-        "market_type": row["market_type"],
-        "event_start_time": start,
-        "ev": row["ev_percentage"] / 100.0,
-        "stake": stake,
-        "start": 1 << 60 if start is None else round(start.timestamp() * SECOND),
-        **{name: row[name] for name in same},
-    }
+def _staked(trades: Iterable[Trade], which: Callable[[Trade], bool]) -> float:
+    return sum(trade.staked for trade in trades if which(trade))
+
+
+def _order(row: Mapping[str, Any], stake: float, now: int, tolerance: float) -> BetOrder:
+    """The order for a +EV price; it has one leg."""
+    odds = row["odds_decimal"]
+    return BetOrder(
+        f"{row['id'][-16:]}-0-{now:x}", row["sportsbook"], row["odds_id"], odds, odds * (1.0 - tolerance),
+        row["net_odds"], stake, row["is_live"], row.get(BET_DELAY) or 0.0, now,
+        {name: row[name] for name in _BET} | {name: row.get(name) for name in _OF_VENUE},
+    )  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.backtesting.accounts import Account, Latency, Offer, Order
+from oddsengine.backtesting.accounts import Account
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.closes import Closes
@@ -33,15 +33,19 @@ from oddsengine.backtesting.replay import cadence, check_books, engine_of, sourc
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
 from oddsengine.columns import NO_TIME, Longs
+from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.detection.model_input import read_model
 from oddsengine.detection.question import empty
 from oddsengine.detection.result_columns import EV_SCHEMA
 from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
+from oddsengine.execution.paper import Latency, Look, PaperVenue
+from oddsengine.execution.venues import BetOrder
 from oddsengine.history.clv import means
 from oddsengine.maths import scoring
 from oddsengine.progress import Tick
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
+from oddsengine.tables.levels import BET_DELAY
 from oddsengine.tables.schema import with_games
 from oddsengine.tape import Tape
 
@@ -72,12 +76,15 @@ class Backtest:
         Initial bankroll.
     cadence_s
         Median number of seconds between two snapshots of an event, of the first 64; nan if unknown, as for a tape.
+    halted
+        Why no orders were placed any more at the end; None: they were.
     """
 
     trades: pl.DataFrame
     bankroll: float
     strategy: Strategy = field(default_factory=Strategy)
     cadence_s: float = math.nan
+    halted: str | None = None
 
     @property
     def bets(self) -> pl.DataFrame:
@@ -119,6 +126,7 @@ class Backtest:
             settled.height, others.height, float(others["stake"].sum()), expected.profit, expected.rate, expected.error,
             float(scoring.drawdown(np.maximum(path, 1e-9)).max()) if settled.height else math.nan,
             counts(bets["no_close"]), counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
+            bets.filter((pl.col("stake") < pl.col("wanted")) & pl.col("reason").is_not_null()).height, self.halted,
         )  # fmt: skip
 
     def by(self, column: str) -> pl.DataFrame:
@@ -164,6 +172,7 @@ def backtest(
     latency_s: float = 5.0,
     tolerance: float = 0.0,
     settle_hours: float = 3.0,
+    rates: Mapping[str, float] | None = None,
     results: IntoFrame | None = None,
     columns: Columns | None = None,
     fair: Fair = None,
@@ -182,7 +191,7 @@ def backtest(
         football-data.co.uk (``"E0.csv"``), or the folder of a tape.
     strategy
         The betting rule.
-    bankroll, latency_s, tolerance, settle_hours
+    bankroll, latency_s, tolerance, settle_hours, rates
         As for `Trader`.
     results
         Final scores: `event_id`, `home_score` and `away_score` (or `home_goals` and `away_goals`). None: those in the
@@ -216,20 +225,20 @@ def backtest(
         strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
     past = source(history, every, storage_options, columns)
     cadence_s = cadence(past)
-    account = Account(
-        strategy, bankroll=bankroll, latency=Latency.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
-        sparse=cadence_s > ANSWER_S,
-    )  # fmt: skip
+    latency = Latency.of(latency_s)
     scores = final_scores(results if results is not None else getattr(past, "results", None))
+    wanted = _Wanted(strategy, latency, None if rates is None else dict(rates), fair)
+    currency_rates(rates)  # raises if they are not valid
+    parts = play(_play, wanted, [past], planned([past], wanted, processes, client), progress=progress)
+    venue = _paper(parts, latency, sparse=cadence_s > ANSWER_S)
+    account = Account(strategy, venue, bankroll=bankroll, tolerance=tolerance, settle_hours=settle_hours)
     for event, (home, away) in scores.items():
         account.settle(event, home, away)
-    wanted = _Wanted(strategy, Latency.of(latency_s), fair)
-    parts = play(_play, wanted, [past], planned([past], wanted, processes, client), progress=progress)
-    _stake(account, parts)
+    _stake(account, venue, parts)
     closes = [part.closes for part in parts if part.closes is not None]
     table = max(parts, key=lambda part: part.now).fair
     graded = _graded(account.trades(), pl.concat(closes) if closes else None, scores, table)
-    return Backtest(graded, bankroll, strategy, cadence_s)
+    return Backtest(graded, bankroll, strategy, cadence_s, account.halted)
 
 
 class _Wanted(NamedTuple):
@@ -237,6 +246,7 @@ class _Wanted(NamedTuple):
 
     strategy: Strategy
     latency: Latency
+    rates: Mapping[str, float] | None
     fair: Fair
 
 
@@ -245,7 +255,7 @@ class _Chosen(NamedTuple):
 
     rows: pl.DataFrame
     decided: Longs  # per row: its step
-    offers: dict[tuple[str, int], Offer | None]  # by price and decision: what stood when an order for it was due
+    looks: dict[tuple[str, int], Look]  # by price and decision: what stood when an order for it was due
     steps: Longs  # times of all steps
     closes: pl.DataFrame | None  # of the games of the rows
     fair: catalog.FairTable  # in force at the end
@@ -259,16 +269,16 @@ class _Chosen(NamedTuple):
 def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
     fair_at = None if wanted.fair is None else fair_by_time(wanted.fair)
     engine = engine_of(history)
-    choices, closes = Choices(engine, wanted.strategy), Closes(engine)
+    choices, closes = Choices(engine, wanted.strategy, wanted.rates), Closes(engine)
     found, decided, times = list[pl.DataFrame](), list[int](), list[int]()
-    waiting, offers = list[tuple[int, str, int]](), dict[tuple[str, int], Offer | None]()
+    waiting, looks = list[tuple[int, str, int]](), dict[tuple[str, int], Look]()
 
     def answer(now: int) -> None:
         nonlocal waiting
         due = [(price, placed) for at, price, placed in waiting if at <= now]
         if due:
             waiting = [each for each in waiting if each[0] > now]
-            offers.update(zip(due, choices.offers([price for price, _ in due]), strict=True))
+            looks.update(zip(due, choices.looks(price for price, _ in due), strict=True))
 
     for now, update, prices, _ in steps(engine, history, fair_at):
         times.append(now)
@@ -278,7 +288,8 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
             found.append(rows)
             decided += [len(times) - 1] * rows.height
             for row in rows.iter_rows(named=True):
-                waiting.append((wanted.latency.due(now, row), row["odds_id"], now))
+                due = wanted.latency.due(now, row.get(BET_DELAY), live=row["is_live"])
+                waiting.append((due, row["odds_id"], now))
             answer(now)
         closes.follow(now)
         tick(now, prices)
@@ -287,10 +298,20 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
     closed = closes.take_closed(everything=True)
     if closed is not None:
         closed = closed.filter(pl.col("event_id").is_in(rows["event_id"].unique().implode()))
-    return _Chosen(rows, np.array(decided, np.int64), offers, np.array(times, np.int64), closed, engine.fair)
+    return _Chosen(rows, np.array(decided, np.int64), looks, np.array(times, np.int64), closed, engine.fair)
 
 
-def _stake(account: Account, parts: Sequence[_Chosen]) -> None:
+def _paper(parts: Sequence[_Chosen], latency: Latency, *, sparse: bool) -> PaperVenue:
+    """A venue that has looked at all prices when orders for them are due."""
+    looks = {key: look for part in parts for key, look in part.looks.items()}
+
+    def of(due: Sequence[BetOrder]) -> list[Look]:
+        return [looks.get((order.odds_id, order.sent), Look()) for order in due]  # none: its board was empty by then
+
+    return PaperVenue(of, latency, sparse=sparse)
+
+
+def _stake(account: Account, venue: PaperVenue, parts: Sequence[_Chosen]) -> None:
     """Decide on the stakes of everything that was chosen, in order of time, and answer the orders."""
     if len(parts) == 1:  # of a tape: several steps can have the same time
         times, places = parts[0].steps, [np.arange(parts[0].steps.size)]
@@ -299,19 +320,17 @@ def _stake(account: Account, parts: Sequence[_Chosen]) -> None:
         places = [np.searchsorted(times, part.steps) for part in parts]
     decided = np.concatenate([place[part.decided] for place, part in zip(places, parts, strict=True)])
     some = [part for part in parts if part.rows.height]
-    offers = {key: offer for part in some for key, offer in part.offers.items()}
     rows = pl.concat([part.rows for part in some], how="diagonal_relaxed") if some else empty(EV_SCHEMA)
     by = rows.select("ev_percentage", "id", decided=pl.Series(decided))
     order = by.select(pl.arg_sort_by("decided", "ev_percentage", "id", descending=[False, True, False])).to_series()
     rows, decided = rows[order], decided[order.to_numpy()]
     ends = np.searchsorted(decided, np.arange(times.size + 1)).tolist()
 
-    def stands(due: list[Order]) -> list[Offer | None]:
-        return [offers.get((order.row["odds_id"], order.placed)) for order in due]  # none: its board was empty by then
-
     for now, (a, b) in zip(times.tolist(), pairwise(ends), strict=True):
-        account.follow(now, rows[a:b] if a < b else None, stands)
-    account.finish()
+        venue.follow(now)
+        account.follow(now, rows[a:b] if a < b else None)
+    venue.finish()
+    account.receive()
 
 
 def _events(history: Any, columns: Columns | None) -> pl.DataFrame:

@@ -5,15 +5,17 @@ market is chosen once, at one book. Choices do not depend on money, and those of
 the games of a history can be played side by side, and stakes are decided afterwards, in order of time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.accounts import Offer
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.columns import Words
-from oddsengine.identity.layout import BOOK_BITS, LIVE, ON, SUSPENDED
+from oddsengine.execution.ladders import Ladders
+from oddsengine.execution.paper import Look, Looks
+from oddsengine.execution.shown import changed_prices
+from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.tables.schema import OddsError
@@ -26,17 +28,22 @@ _OUTCOME = (
 class Choices:
     """The choices of a strategy on an engine."""
 
-    def __init__(self, engine: Engine, strategy: Strategy) -> None:
+    def __init__(self, engine: Engine, strategy: Strategy, rates: Mapping[str, float] | None = None) -> None:
         self._engine, self._strategy = engine, strategy
         self.view = engine.view(
             strategy.books, strategy.sharp, strategy.method, commission=strategy.commission, kinds=["ev"],
             min_ev=strategy.min_ev, model=strategy.model, keep=True,
         )  # fmt: skip
+        self._looks = Looks(Ladders(self.view.wanted.commission, rates))
         self._outcomes: set[tuple[object, ...]] = set()  # those chosen so far
         self._prices: set[int] = set()  # ids of their opportunities, which are others in play
 
     def after(self, update: Update) -> pl.DataFrame | None:
         """What is chosen for the first time after a step, by EV; None if nothing is."""
+        changed = changed_prices(update, self._looks.watched)
+        if changed:
+            with self._engine.still() as board:
+                self._looks.follow(board, changed)
         hits = update.of(self.view).hits
         ids = self._in_games_of(hits.id) if hits.size else hits.id
         if not ids.size:
@@ -53,17 +60,22 @@ class Choices:
                 self._outcomes.add(key)
                 fresh.append(at)
             self._prices.add(_number(ident))
-        return chosen[fresh].sort("ev_percentage", "id", descending=[True, False]) if fresh else None
+        if not fresh:
+            return None
+        return self._sized(chosen[fresh]).sort("ev_percentage", "id", descending=[True, False])
 
-    def offers(self, prices: Sequence[str]) -> list[Offer | None]:
-        """What stands of some prices; None: it is gone."""
+    def looks(self, prices: Iterable[str]) -> list[Look]:
+        """What stands of some prices, for which orders are due."""
         with self._engine.still() as board:
-            rows = board.rows
-            slots = rows.find_ids(np.array([_number(price) for price in prices], np.uint64))
-            here, at = (slots >= 0) & (rows.state[slots] == ON), np.maximum(slots, 0)
-            live, suspended = (rows.flags[at] & LIVE) != 0, (rows.flags[at] & SUSPENDED) != 0
-            columns = [each.tolist() for each in (here, rows.odds[at], ~suspended, live, rows.seen[at])]
-        return [Offer(*offer) if there else None for there, *offer in zip(*columns, strict=True)]
+            return self._looks.at(board, np.array([_number(price) for price in prices], np.uint64))
+
+    def _sized(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows with `max_bet` of their best levels, where it is missing."""
+        if not rows["max_bet"].null_count():
+            return rows
+        with self._engine.still() as board:
+            sizes = [self._looks.size(board, _number(price)) for price in rows["odds_id"].to_list()]
+        return rows.with_columns(pl.col("max_bet").fill_null(pl.Series(sizes, dtype=pl.Float64)))
 
     def _in_games_of(self, changed: Words) -> Words:
         """Everything that is open in the games of some opportunities; nothing if all of it has been chosen."""

@@ -15,7 +15,10 @@ from oddsengine.detection.question import Sharp
 from oddsengine.maths.devig import Method
 from oddsengine.staking.stakes import kelly_portfolio
 
-_OPTIONAL = {"max_ev": -np.inf, "max_odds": 1.0, "max_hours": 0.0, "max_bet": 0.0, "max_event": 0.0}
+_OPTIONAL = {
+    "max_ev": -np.inf, "max_odds": 1.0, "max_hours": 0.0, "max_bet": 0.0, "max_event": 0.0, "max_day": 0.0,
+    "max_rejections": 1.0, "max_loss": 0.0,
+}  # fmt: skip
 """Limits of a `Strategy` that may be None, and their minimum."""
 
 Staking = Literal["flat", "kelly", "portfolio"]
@@ -49,6 +52,11 @@ class Strategy:
         See `staking`.
     max_bet, max_event
         Maximum stake on a bet and on an event; the maximum bet of a price applies as well.
+    max_day, max_venue_day
+        Maximum of all stakes of a UTC day, and of those at one book, which can be a mapping by book. Orders that are
+        not answered count in whole.
+    max_rejections, max_loss
+        Halt after so many rejected orders in a row, and when the bets that are settled on a UTC day have lost so much.
     step
         Stakes are whole multiples of this.
 
@@ -80,6 +88,10 @@ class Strategy:
     size: float = 0.25
     max_bet: float | None = None
     max_event: float | None = None
+    max_day: float | None = None
+    max_venue_day: float | Mapping[str, float] | None = None
+    max_rejections: float | None = None
+    max_loss: float | None = None
     step: float = 0.01
 
     def __post_init__(self) -> None:
@@ -91,6 +103,8 @@ class Strategy:
         check_number("min_odds", self.min_odds)
         for name, least in _OPTIONAL.items():
             check_number(name, getattr(self, name), least, optional=True)
+        for name, limit in self._venue_limits().items():
+            check_number(f"max_venue_day of {name}" if name else "max_venue_day", limit, 0.0, optional=not name)
         for name in ("sports", "markets"):
             if isinstance(value := getattr(self, name), str):
                 raise ValueError(f"{name} must be a list of names, got {excerpt(value)}")
@@ -118,6 +132,18 @@ class Strategy:
         if self.max_hours is not None:
             keep &= (pl.col("event_start_time") - pl.col("detected_at")).dt.total_seconds() <= self.max_hours * 3600.0
         return ev.filter(keep)
+
+    def venue_limit(self, book: str) -> float | None:
+        """Return the most that may be staked at a book on a UTC day."""
+        limits = self._venue_limits()
+        return limits.get("") if "" in limits else limits.get(catalog.book(book).id)
+
+    def _venue_limits(self) -> dict[str, float | None]:
+        """Limits of a day by id of the book; that of all by an empty text."""
+        given = self.max_venue_day
+        if not isinstance(given, Mapping):
+            return {"": given}
+        return {catalog.book(book).id: limit for book, limit in given.items()}
 
     def stakes(self, chosen: pl.DataFrame, bankroll: float, start: float) -> Floats:
         """Return the stake on each chosen row, before limits and steps, given the current and initial bankroll.

@@ -38,6 +38,8 @@ class BacktestSummary(NamedTuple):
     no_result: dict[str, int]  # filled orders without a result, by reason
     cadence_s: float  # median time between two snapshots of an event; nan if unknown
     sparse: bool  # whether that is so long that prices not seen again count as accepted
+    in_part: int = 0  # of the filled
+    halted: str | None = None  # why no orders were placed any more at the end
 
     def __str__(self) -> str:
         """The figures in words, one per line."""
@@ -81,7 +83,9 @@ def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
     """Format the summary with errors."""
     s = summary
 
-    others = {**s.rejected, "not answered": s.waiting, "filled, but unobserved": s.unobserved}
+    others = {
+        **s.rejected, "not answered": s.waiting, "filled in part": s.in_part, "filled, but unobserved": s.unobserved
+    }  # fmt: skip
     apart = "unknown" if math.isnan(s.cadence_s) else _span(s.cadence_s)
     fills = "at the odds of the decision, unless the price is seen again" if s.sparse else "if the next snapshot agrees"
     return [
@@ -89,6 +93,7 @@ def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
         ("orders are filled", fills),
         ("orders, of them filled", f"{s.placed:,}, {s.filled:,} ({s.filled / max(s.placed, 1):.0%})"),
         *((f"orders: {name}", f"{count:,}") for name, count in others.items() if count),
+        *([("halted", s.halted)] if s.halted else []),
         ("events", f"{s.events:,}"),
         *_results(s),
         ("EV shown", percent(s.ev)),

@@ -1,17 +1,21 @@
-"""Paper trading: a strategy on a live engine."""
+"""Trading: a strategy on a live engine, with paper money or at a venue."""
+
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from oddsengine.backtesting.accounts import Account, Latency, Offer, Order
+from oddsengine.backtesting.accounts import Account
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.strategy import Strategy
+from oddsengine.execution.paper import Latency, Look, PaperVenue
+from oddsengine.execution.venues import BetOrder, Venue
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
 
 
 class Trader:
-    """Paper trading: a strategy on an engine.
+    """Trading: a strategy on an engine, whose orders are filled on paper, or by a venue.
 
     Parameters
     ----------
@@ -30,6 +34,11 @@ class Trader:
     sparse
         Whether snapshots of an event are more than half an hour apart: orders whose price is not seen again are filled
         at the odds of the decision.
+    rates
+        Worth of currencies in that of the bankroll, ``{"USD": 1, "GBP": 1.27}``. Sizes in another one are an error.
+    venue
+        Takes the orders and answers them (`oddsengine.execution.venues`); `latency_s`, `sparse` and `rates` do not
+        apply then. None: they are answered by the board.
 
     Examples
     --------
@@ -45,12 +54,19 @@ class Trader:
     def __init__(
         self, engine: Engine, strategy: Strategy, *, bankroll: float = 1000.0, latency_s: float = 5.0,
         tolerance: float = 0.0, settle_hours: float = 3.0, sparse: bool = False,
+        rates: Mapping[str, float] | None = None, venue: Venue | None = None,
     ) -> None:  # fmt: skip
+        self._choices = Choices(engine, strategy, rates)
+        self._paper = PaperVenue(self._looks, Latency.of(latency_s), sparse=sparse)
+        self._is_paper = venue is None
         self._account = Account(
-            strategy, bankroll=bankroll, latency=Latency.of(latency_s), tolerance=tolerance, settle_hours=settle_hours,
-            sparse=sparse,
+            strategy, self._paper if venue is None else venue, bankroll=bankroll, tolerance=tolerance,
+            settle_hours=settle_hours,
         )  # fmt: skip
-        self._choices = Choices(engine, strategy)
+
+    def __repr__(self) -> str:
+        """Its money, and why it has halted."""
+        return f"<Trader: {self._account!r}>"
 
     @property
     def view(self) -> View:
@@ -59,12 +75,28 @@ class Trader:
 
     @property
     def cash(self) -> float:
-        """The bankroll less open stakes."""
+        """The bankroll less open stakes, and those of orders that are not answered."""
         return self._account.cash
+
+    @property
+    def halted(self) -> str | None:
+        """Why no orders are placed; None: they are."""
+        return self._account.halted
+
+    def halt(self, reason: str = "by hand") -> None:
+        """Place no more orders, and cancel those that are not answered, until `resume`."""
+        self._account.halt(reason)
+
+    def resume(self) -> None:
+        """Place orders again; rejections and the loss of the day are counted anew."""
+        self._account.resume()
 
     def follow(self, update: Update) -> int:
         """Process an update: fill due orders, then decide. Returns the number of new orders."""
-        return self._account.follow(update.now, self._choices.after(update), self._offers)
+        chosen = self._choices.after(update)
+        if self._is_paper:
+            self._paper.follow(update.now)
+        return self._account.follow(update.now, chosen)
 
     def trades(self) -> pl.DataFrame:
         """Return all orders in order of decision, in `TRADES_SCHEMA`."""
@@ -76,7 +108,9 @@ class Trader:
 
     def finish(self) -> None:
         """End a sparse history: orders that no update answered are filled, as `unobserved`."""
-        self._account.finish()
+        if self._is_paper:
+            self._paper.finish()
+            self._account.receive()
 
-    def _offers(self, due: list[Order]) -> list[Offer | None]:
-        return self._choices.offers([order.row["odds_id"] for order in due])
+    def _looks(self, due: Sequence[BetOrder]) -> list[Look]:
+        return self._choices.looks(order.odds_id for order in due)

@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple
 from oddsengine.board.state import Board
 from oddsengine.catalog.books import Book
 from oddsengine.columns import SECOND
-from oddsengine.execution.ladders import Ladder, Ladders, Level, rows_against, rows_of_bet
+from oddsengine.execution.ladders import Ladder, Ladders, Level, refusal, rows_against, rows_of_bet
 from oddsengine.execution.queues import Queue
 from oddsengine.execution.taking import NOTHING, Fill, Taken, cheapest, cost_of, fill, rounded, rounding, stake_of
 from oddsengine.identity.layout import BOOK_BITS
@@ -329,12 +329,9 @@ class Attempts:
         self._answered(board, now, order, got)
 
     def _found(self, order: Order, ladder: Ladder | None, taken: Taken, *, before: bool = False) -> Fill:
-        if ladder is None:
-            return Fill(reason="gone")
-        if not ladder.is_active:
-            return Fill(reason="suspended")
-        if ladder.is_live != order.ladder.is_live:
-            return Fill(reason="in play")
+        why = refusal(ladder, live=order.ladder.is_live)
+        if ladder is None or why:
+            return Fill(reason=why)
         return self._fill(order, ladder, taken.left(ladder, before=before))
 
     def _fill(self, order: Order, ladder: Ladder, levels: Sequence[Level]) -> Fill:

@@ -113,12 +113,13 @@ class Ladders:
         terms = _terms(rows.links[slot]) if slot < len(rows.links) else _NO_TERMS
         is_live = flags & LIVE != 0
         commission, fee = self._fees(rows.deep.fees(slot), book, live=is_live)
-        if book.currency and book.currency not in self._worth and not self._strict:
-            return None
-        worth = self._rate(book)
         # A level that is better contradicts the price.
         sizes = [level for level in rows.deep.levels(slot) if level[0] <= odds * _SAME]
         sizes = sizes or [(odds, terms.max_bet or inf)]
+        is_worthless = bool(book.currency) and book.currency not in self._worth
+        if is_worthless and sizes[0][1] < inf and not self._strict:
+            return None
+        worth = 1.0 if is_worthless and sizes[0][1] == inf else self._rate(book)
         levels = _levels(tuple(sizes), commission, fee, worth)
         is_whole = terms.step > 0.0 and abs(terms.step * odds - 1.0) < _CONTRACT  # it is the price of one
         return Ladder(
@@ -172,6 +173,15 @@ def _levels(
         # A fee is charged for each contract, which pays 1; a commission is taken from what the bet wins.
         out.append(Level(odds, price, fee * price * (1.0 - price), stake * net))
     return tuple(sorted(out, key=lambda level: level.cost))
+
+
+def refusal(ladder: Ladder | None, *, live: bool) -> str:
+    """Why a price does not take an order that was decided before the start or in play; empty if it may."""
+    if ladder is None:
+        return "gone"
+    if not ladder.is_active:
+        return "suspended"
+    return "" if ladder.is_live == live else "in play"
 
 
 def rows_of_bet(board: Board, term: int) -> Ints:

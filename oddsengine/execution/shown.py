@@ -1,6 +1,6 @@
 """Attempts at what a view of an engine shows first, step by step."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -13,6 +13,14 @@ from oddsengine.execution.ladders import Ladders
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
+
+
+def changed_prices(update: Update, watched: Collection[int]) -> list[int]:
+    """Ids of the watched prices that have changed in a step."""
+    if not watched:
+        return []
+    ids = np.concatenate((update.facts.id[update.rows], update.removed_rows.id))
+    return [row for row in ids.tolist() if row in watched]
 
 
 class ShownAttempts:
@@ -54,7 +62,7 @@ class ShownAttempts:
         self._now = update.now
         change, attempts = update.of(self._view), self._attempts
         new = change.hits.take(change.status == NEW)
-        changed = self._changed(update)
+        changed = changed_prices(update, self._attempts.watched)
         if not (new.size or changed or attempts.next_due <= update.now):
             return []
         with self._engine.still() as board:
@@ -72,14 +80,6 @@ class ShownAttempts:
         books = self._engine.books
         if strange := absent(self._rules.delays, [*books, *catalog.books()]):
             raise refused("delays", strange, books)
-
-    def _changed(self, update: Update) -> list[int]:
-        """Ids of prices that matter and have changed in a step."""
-        watched = self._attempts.watched
-        if not watched:
-            return []
-        ids = np.concatenate((update.facts.id[update.rows], update.removed_rows.id))
-        return [row for row in ids.tolist() if row in watched]
 
     def _found(self, new: Hits, first: int) -> Iterator[Found]:
         """What is shown first, the best of each kind first."""

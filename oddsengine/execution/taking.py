@@ -5,6 +5,7 @@ than before: of a level that shrinks, what is left may be what we took, and what
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import NamedTuple
 
 from oddsengine.execution.ladders import Ladder, Level
@@ -87,6 +88,26 @@ def stake_of(parts: Iterable[tuple[Level, float]]) -> float:
     return sum(some * level.price for level, some in parts)
 
 
+def spend(ladder: Ladder, levels: Sequence[Level], money: float) -> Fill:
+    """Fill an order for what some money buys of what is left of a ladder; no more is spent, with the rounded fee."""
+    for most in (money, money - ladder.fee_step):  # a fee is rounded up by less than a step
+        units, left = _bought(levels, most)
+        got = fill(ladder, levels, units, inf)
+        if got.cost <= money * _SAME:
+            return got._replace(reason="not enough") if got.units > 0.0 and left > money * 1e-9 else got
+    return Fill(reason="too small")
+
+
+def _bought(levels: Sequence[Level], money: float) -> tuple[float, float]:
+    """Units that some money buys, before the fee is rounded, and what is left of it when all levels are taken."""
+    units = 0.0
+    for level in levels:
+        some = min(level.units, max(money, 0.0) / level.cost)
+        units += some
+        money -= some * level.cost
+    return units, money
+
+
 def cheapest(levels: Iterable[Level], units: float) -> Iterator[tuple[Level, float]]:
     """The levels that some units come from, and how many of each."""
     for level in levels:
@@ -104,6 +125,13 @@ def cost_of(ladder: Ladder, parts: Iterable[tuple[Level, float]]) -> float:
         stake += some * level.price
         fee += some * level.fee
     return stake + (float(rounded_fee(fee, ladder.fee_step)) if fee > 0.0 else 0.0)
+
+
+def lowered(ladder: Ladder, other: Ladder | None) -> Ladder:
+    """What stands of each level of a ladder in another look at it as well."""
+    shown = {level.odds: level.units for level in other.levels} if other is not None else {}
+    levels = (level._replace(units=min(level.units, shown.get(level.odds, 0.0))) for level in ladder.levels)
+    return ladder._replace(levels=tuple(level for level in levels if level.units > 0.0))
 
 
 class Taken:

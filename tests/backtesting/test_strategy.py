@@ -312,7 +312,7 @@ def test_orders_keep_to_the_rules_of_a_venue() -> None:
         engine = oe.Engine()
         trader = Trader(engine, RULE)
         trader.follow(engine.step([{**row, **rules} for row in snapshot(0, 2.1)], now=NOON))
-        return trader.trades()["stake"].to_list()
+        return trader.trades()["wanted"].to_list()
 
     (plain,) = staked()
     assert plain == pytest.approx(10.0)
@@ -391,7 +391,7 @@ def test_no_decision_knows_the_future(past: pl.DataFrame, found: Backtest) -> No
     for end in (moments[6], moments[17]):
         part = backtest(past.filter(pl.col("last_seen_at") <= end), SOFT).trades
         known = whole.filter(pl.col("placed_at") <= end)
-        decided = ["placed_at", "event_id", "sportsbook", "selection", "stake"]
+        decided = ["placed_at", "event_id", "sportsbook", "selection", "wanted"]
         assert_frame_equal(part.select(decided), known.select(decided))
         answered = part.with_row_index().filter(pl.col("status") != "waiting")
         assert answered["status"].to_list() == known[answered["index"]]["status"].to_list()

@@ -1,0 +1,189 @@
+"""A venue of paper money: orders are answered by what a board shows when they are due.
+
+An order is due after `latency_s` seconds, in play after the venue's `bet_delay` as well, and answered by the next step:
+it takes the levels that are there, at its lowest odds or better, or is rejected with a reason. At books other than
+exchanges it is not filled at better odds than those of the decision, and so is a price whose size is not known. A step
+more than `ANSWER_S` later, as in a history of opening and closing odds, does not tell what the book would have
+answered: the order is filled at the odds of the decision, as `UNOBSERVED`. If the snapshots of an event are usually
+further apart than that (`sparse`), so is every order whose price is not seen again in that time, although there are
+snapshots of other events, and those that wait at the end of the history.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from math import inf
+from typing import NamedTuple
+
+from oddsengine.board.state import Board
+from oddsengine.bounds import check_number
+from oddsengine.columns import SECOND, Words
+from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
+from oddsengine.execution.ladders import Ladder, Ladders, refusal
+from oddsengine.execution.taking import Taken, lowered, spend
+from oddsengine.execution.venues import Answer, BetOrder
+
+_SAME = 1.0 + 1e-9
+MOST_S = 31_536_000  # s: a year
+
+
+class Latency(NamedTuple):
+    """How long an order takes to be answered."""
+
+    micros: int
+
+    @classmethod
+    def of(cls, latency_s: float) -> "Latency":
+        """Validate the parameter `latency_s`."""
+        check_number("latency_s", latency_s, 0.0, most=MOST_S)
+        return cls(round(latency_s * SECOND))
+
+    def due(self, sent: int, delay_s: float | None, *, live: bool) -> int:
+        """When the answer to an order is due; `delay_s`: of its venue in play."""
+        return sent + self.micros + (round((delay_s or 0.0) * SECOND) if live else 0)
+
+
+class Look(NamedTuple):
+    """A price when an order for it is due."""
+
+    ladder: Ladder | None = None  # None: it is gone
+    lowest: Ladder | None = None  # what stood at each level at all times since the first order for it
+
+
+class Looks:
+    """Looks at the prices of a board, and remembers what stood of those with a size."""
+
+    def __init__(self, ladders: Ladders) -> None:
+        self._ladders = ladders
+        self._lowest: dict[int, Ladder] = {}
+
+    @property
+    def watched(self) -> Collection[int]:
+        """Ids of prices whose changes matter."""
+        return self._lowest.keys()
+
+    def follow(self, board: Board, changed: Iterable[int]) -> None:
+        """Process a step: `changed` are ids of watched prices."""
+        for row in changed:
+            self._lowest[row] = lowered(self._lowest[row], self._ladders.of_id(board, row))
+
+    def at(self, board: Board, rows: Words) -> list[Look]:
+        """Look at some prices, for which orders are due."""
+        out = []
+        for row, slot in zip(rows.tolist(), board.rows.find_ids(rows).tolist(), strict=True):
+            ladder = None if slot < 0 else self._ladders.of_slot(board, slot)
+            lowest = self._lowest.get(row)
+            if lowest is not None:
+                lowest = self._lowest[row] = lowered(lowest, ladder)
+            elif ladder is not None and ladder.is_known:
+                lowest = self._lowest[row] = ladder
+            out.append(Look(ladder, lowest))
+        return out
+
+    def size(self, board: Board, row: int) -> float | None:
+        """What the best level of a price takes; None if that is unknown."""
+        ladder = self._ladders.of_id(board, row)
+        if ladder is None or not ladder.levels or not ladder.is_known:
+            return None
+        best = ladder.levels[0]
+        return best.units * best.cost
+
+
+class PaperVenue:
+    """A venue of paper money.
+
+    Parameters
+    ----------
+    looks
+        What stands of the prices of some orders that are due.
+    latency
+        How long orders take.
+    sparse
+        Whether a price that is not seen again says nothing.
+    """
+
+    def __init__(
+        self, looks: Callable[[Sequence[BetOrder]], Sequence[Look]], latency: Latency, *, sparse: bool = False
+    ) -> None:  # fmt: skip
+        self._looks, self._latency, self._sparse = looks, latency, sparse
+        self._now = 0
+        self._sent: set[str] = set()
+        self._waiting: list[tuple[int, BetOrder]] = []
+        self._ended: list[Answer] = []
+        self._taken = Taken()
+
+    def follow(self, now: int) -> None:
+        """It is that late, in microseconds; the board is at that step."""
+        self._now = now
+
+    def place(self, order: BetOrder) -> None:
+        """Send an order."""
+        if order.id not in self._sent:
+            self._sent.add(order.id)
+            self._waiting.append((self._latency.due(order.sent, order.delay_s, live=order.is_live), order))
+
+    def cancel(self, order_id: str) -> None:
+        """Stop what is left of an order: nothing, as none rests, and one that was sent arrives before this does."""
+        if order_id not in self._sent:
+            self._ended.append(Answer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
+
+    def answers(self) -> list[Answer]:
+        """Answer the orders that are due."""
+        ended, self._ended = self._ended, []
+        due = [each for each in self._waiting if each[0] <= self._now]
+        if due:
+            self._waiting = [each for each in self._waiting if each[0] > self._now]
+            looks = self._looks([order for _, order in due])
+            ended += [self._answer(*each, look) for each, look in zip(due, looks, strict=True)]
+        return ended
+
+    def finish(self) -> None:
+        """End a sparse history: orders that no step answered are filled, as `UNOBSERVED`."""
+        if self._sparse:
+            self._ended += [_unobserved(order) for _, order in self._waiting]
+            self._waiting = []
+
+    def _answer(self, arrives: int, order: BetOrder, look: Look) -> Answer:
+        ladder = look.ladder
+        late = self._now - arrives > ANSWER_S * SECOND
+        if late or (self._sparse and (ladder is None or ladder.seen < arrives)):
+            return _unobserved(order)
+        why = refusal(ladder, live=order.is_live)
+        if ladder is None or why:
+            return _refused(order, why)
+        if look.lowest is not None:
+            self._taken.observe(ladder.row, look.lowest)
+        worst = order.least_odds - 1e-9
+        levels = [level for level in self._taken.left(ladder) if level.odds >= worst]
+        if not levels:
+            moved = bool(ladder.levels) and ladder.levels[0].odds < worst
+            return _refused(order, "price moved" if moved else "taken")
+        if levels[0].units == inf:
+            return _quoted(order, levels[0].odds)
+        got = spend(ladder, levels, order.stake)
+        if got.units <= 0.0:
+            return _refused(order, got.reason)
+        self._taken.take(ladder.row, got.levels)
+        prices = {level.odds: level.price for level in levels}
+        spent = [(odds, units * prices[odds]) for odds, units in got.levels]
+        odds = sum(odds * stake for odds, stake in spent) / sum(stake for _, stake in spent)
+        stake, payout = order.stake if got.cost > order.stake / _SAME else got.cost, got.units
+        if not ladder.book.exchange:
+            payout, odds = min(payout, stake * order.net_odds), min(odds, order.odds)
+        return Answer(order.id, stake, payout, final=True, reason=got.reason or None, odds=odds)
+
+
+def _unobserved(order: BetOrder) -> Answer:
+    return Answer(order.id, order.stake, order.stake * order.net_odds, final=True, reason=UNOBSERVED, odds=order.odds)
+
+
+def _refused(order: BetOrder, reason: str) -> Answer:
+    return Answer(order.id, 0.0, 0.0, final=True, reason=reason)
+
+
+def _quoted(order: BetOrder, odds: float) -> Answer:
+    """An order at a price of unknown size: at the odds of the decision, or the lower ones that are shown."""
+    odds = min(odds, order.odds)
+    net = order.net_odds
+    if odds < order.odds:
+        share = (odds - 1.0) / (order.odds - 1.0)
+        net = 1.0 + (net - 1.0) * share
+    return Answer(order.id, order.stake, order.stake * net, final=True, odds=odds)

@@ -1,0 +1,53 @@
+"""Venues: who takes orders, behind a protocol of three methods.
+
+Nothing here sends an order to a real venue: who wants that writes an adapter with these methods.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+
+class BetOrder(NamedTuple):
+    """An order to bet, as it is sent to a venue."""
+
+    id: str  # ours: a function of the opportunity, the leg and the moment of the decision, of at most 32 characters
+    sportsbook: str
+    odds_id: str  # of the price on the board
+    odds: float  # decimal, as the venue showed them at the decision
+    least_odds: float  # the lowest that are accepted
+    net_odds: float  # of the decision, after fees
+    stake: float  # the most that it may cost, with fees
+    is_live: bool
+    delay_s: float  # how long the venue holds a bet in play
+    sent: int  # microseconds
+    bet: Mapping[str, Any]  # what is bet on: `event_id`, `market_type`, `selection`, `line` and others
+
+
+class Answer(NamedTuple):
+    """What has become of an order so far.
+
+    Answers to one order add nothing to each other: the stake and the payout are all that has been filled.
+    """
+
+    order: str  # id
+    stake: float  # filled, with fees
+    payout: float  # of that, if the bet wins, after fees
+    final: bool  # whether nothing more will be filled
+    reason: str | None = None  # why it was not filled, or not in whole
+    odds: float | None = None  # mean of the fills, as the venue shows odds; None: those of the order, if nothing moved
+
+
+class Venue(Protocol):
+    """What a `Trader` sends its orders to.
+
+    A method that raises an `OSError`, such as `ConnectionError`, has not been heard: an order may have been taken then.
+    """
+
+    def place(self, order: BetOrder) -> None:
+        """Send an order. One with the id of an order that was sent before is the same order, and nothing is sent."""
+
+    def cancel(self, order_id: str) -> None:
+        """Stop what is left of an order. It gets a final answer, also if it was never taken, and will not be."""
+
+    def answers(self) -> list[Answer]:
+        """What became of orders since the last call that did not raise. An answer may be repeated."""
