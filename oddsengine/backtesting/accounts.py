@@ -239,7 +239,7 @@ class Account:
         self._rejections += 1
         most = self._strategy.max_rejections
         if most is not None and self._rejections >= most:
-            self.halt(f"{self._rejections} rejections in a row")
+            self.halt(f"orders rejected in a row: {self._rejections}")
 
     # ---- answers ----
 

@@ -360,6 +360,85 @@ def test_a_subclass_decides_for_itself() -> None:
         backtest(history(snapshot(0, 2.1)), Old())
 
 
+# ---- prices with sizes ----
+
+
+def sized(
+    minutes: float, levels: str | None, *, live: bool = False, book: str = "kalshi", **of: Any
+) -> list[dict[str, Any]]:
+    """A snapshot in which the over is at an exchange, with levels; its best level is 2.1 unless they say another."""
+    rows = snapshot(minutes, 2.1, live=live)
+    best = 2.1 if levels is None else float(levels.split(":")[0])
+    for row in rows:
+        if row["sportsbook"] == "fanduel":
+            row["sportsbook"] = book
+            row["contract_fee"] = 0.0
+            if row["selection"] == "Over":
+                row |= {"levels": levels, "odds_decimal": best, **of}
+    return rows
+
+
+def both_ways(rule: Strategy, *snapshots: list[dict[str, Any]], **of: Any) -> pl.DataFrame:
+    """The trades of a backtest, which are those of a trader on an engine."""
+    found = backtest(history(*snapshots), rule, **of)
+    engine = oe.Engine()
+    trader = Trader(engine, rule, **of)
+    for rows in snapshots:
+        trader.follow(engine.step(rows, now=rows[0]["last_seen_at"]))
+    assert_frame_equal(found.trades[:, : trader.trades().width], trader.trades())
+    assert (found.summary().in_part > 0) == ("not enough" in found.bets["reason"])
+    return trader.trades()
+
+
+def test_an_order_takes_the_levels_within_the_tolerance() -> None:
+    def got(after: str, tolerance: float, **of: Any) -> tuple[Any, ...]:
+        trades = both_ways(RULE, sized(0, "2.1:50", **of), sized(1, after, **of), tolerance=tolerance)
+        return trades.select("status", "reason", "wanted", "stake", "odds_decimal").row(0)
+
+    assert got("2.1:50 2.0:50", 0.0) == ("filled", None, 10.0, 10.0, 2.1)
+    assert got("2.1:4 2.08:50", 0.0) == ("filled", "not enough", 10.0, pytest.approx(4.0), pytest.approx(2.1))
+    mean = (4.0 * 2.1 + 6.0 * 2.08) / 10.0
+    assert got("2.1:4 2.08:50 2.0:9", 0.01) == ("filled", None, 10.0, 10.0, pytest.approx(mean))
+    assert got("2.08:50", 0.0)[:2] == ("rejected", "price moved")
+
+
+def test_an_order_that_nothing_answers_gets_no_more_than_was_shown() -> None:
+    for at, rest in ((120, "unobserved"), (1, None)):
+        trades = both_ways(RULE, sized(0, "2.1:3 2.09:40"), sized(at, "2.1:50"))
+        assert trades.select("reason", "wanted", "stake").row(0) == (rest, 3.0, 3.0)
+
+
+def test_what_was_taken_before_the_start_is_not_there_in_play() -> None:
+    rule = Strategy(**{**vars(RULE), "live": True})
+    first, much = [sized(0, "2.1:12"), sized(1, "2.1:12")], [sized(at, "2.1:12", live=True) for at in (2, 3)]
+    trades = both_ways(rule, *first, *much)
+    assert trades.select("stake", "reason").rows() == [(10.0, None), (pytest.approx(2.0), "not enough")]
+    trades = both_ways(rule, *first, sized(1.5, "2.1:2"), *much)  # 2 of the 10 may still be shown
+    assert trades["stake"].to_list() == [10.0, 10.0]
+
+
+def test_sizes_in_another_currency_need_its_worth() -> None:
+    pounds = [sized(at, "2.1:50", book="smarkets", commission=0.0) for at in (0, 1)]
+    with pytest.raises(ValueError, match="sizes of smarkets are in GBP: give its worth, such as rates="):
+        backtest(history(*pounds), RULE)
+    assert both_ways(RULE, *pounds, rates={"USD": 1, "GBP": 0.1})["stake"].to_list() == [pytest.approx(5.0)]
+    plain = [sized(at, None, book="smarkets", commission=0.0) for at in (0, 1)]
+    assert both_ways(RULE, *plain)["stake"].to_list() == [10.0]
+
+
+def test_a_halt_ends_the_orders_of_a_backtest() -> None:
+    """The first game's price is gone when the order arrives, then that of another one appears."""
+    first, second = ([row | {"event_id": event} for at in (0, 1, 2) for row in snapshot(at, None)] for event in "ab")
+    first += [row | {"event_id": "a"} for row in snapshot(0, 2.1)[-2:]]
+    second += [row | {"event_id": "b"} for row in snapshot(2, 2.1)[-2:]]
+    past = history(first, second)
+    assert backtest(past, RULE).trades["event_id"].to_list() == ["a", "b"]
+    found = backtest(past, Strategy(**{**vars(RULE), "max_rejections": 1}))
+    assert found.trades["event_id"].to_list() == ["a"]
+    assert found.halted == "orders rejected in a row: 1"
+    assert ("halted", found.halted) in lines(found.summary())
+
+
 # ---- a world ----
 
 

@@ -1,0 +1,367 @@
+"""Accounts at venues that refuse, delay, fill in part, repeat themselves and cannot be reached: limits hold."""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.effort import less
+
+from oddsengine.backtesting.accounts import Account
+from oddsengine.backtesting.strategy import Strategy
+from oddsengine.execution.venues import Answer, BetOrder
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+DAY = 86_400_000_000
+BOOKS = ("fanduel", "betmgm")
+EVENTS = ("e0", "e1", "e2", "e3")
+LIMITS = Strategy(
+    staking="flat", size=0.2, max_bet=40.0, max_event=90.0, max_day=140.0, max_venue_day={"FanDuel": 110.0},
+    max_rejections=4, max_loss=100.0,
+)  # fmt: skip
+
+
+def micros(at: datetime) -> int:
+    return int(at.timestamp()) * 1_000_000
+
+
+def bet(number: int, event: int = 0, book: str = "fanduel", **of: Any) -> dict[str, Any]:
+    """A +EV price: the home team, at 2.1, of a game that starts `event` days after the first."""
+    return {
+        "id": f"ev-{number:016x}", "odds_id": f"{number:016x}", "event_id": EVENTS[event], "sportsbook": book,
+        "odds_decimal": 2.1, "net_odds": 2.1, "ev_percentage": 5.0, "fair_probability": 0.5, "push_probability": 0.0,
+        "is_live": False, "max_bet": None, "sport": "basketball", "league": "nba", "home_team": "Lakers",
+        "away_team": "Celtics", "event_start_time": NOON + timedelta(hours=2, days=event), "market_type": "moneyline",
+        "market_segment": "match", "player_name": None, "team_side": None, "selection": "Lakers",
+        "selection_type": "home", "line": None, **of,
+    }  # fmt: skip
+
+
+def frame(*bets: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(bets, schema_overrides={"max_bet": pl.Float64, "line": pl.Float64})
+
+
+@dataclass
+class Venue:
+    """A venue with faults; `chance(n)` is a number below n, 0 for no fault."""
+
+    chance: Callable[[int], int]
+    calls: list[str] = field(default_factory=list)  # ids of the orders that were sent, heard or not
+    taken: dict[str, BetOrder] = field(default_factory=dict)
+    filled: dict[str, float] = field(default_factory=dict)
+    final: set[str] = field(default_factory=set)
+    said: list[Answer] = field(default_factory=list)
+    fresh: list[Answer] = field(default_factory=list)
+
+    def place(self, order: BetOrder) -> None:
+        self.calls.append(order.id)
+        fault = self.chance(5)
+        if fault == 1:
+            raise ConnectionError("not sent")
+        self.taken[order.id], self.filled[order.id] = order, 0.0
+        if fault == 2:
+            raise TimeoutError
+        if fault == 3:
+            self._say(order.id, 0.0, final=True)
+
+    def cancel(self, order_id: str) -> None:
+        fault = self.chance(4)
+        if fault == 1:
+            raise ConnectionError("not sent")
+        if order_id not in self.taken:
+            self.fresh.append(Answer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
+        elif order_id not in self.final:
+            self._say(order_id, self.filled[order_id], final=True)
+        if fault == 2:
+            raise TimeoutError
+
+    def answers(self) -> list[Answer]:
+        fault = self.chance(5)
+        if fault == 1:
+            raise ConnectionError("not reached")
+        for order_id, order in self.taken.items():
+            if order_id not in self.final and (what := self.chance(4)) < 3:
+                left = order.stake - self.filled[order_id]
+                self._say(order_id, order.stake - left * (0.0, 1.0, 0.5)[what], final=what < 2)
+        if fault == 2:
+            raise TimeoutError
+        fresh, self.fresh = self.fresh, []
+        self.said += fresh
+        return fresh + ([self.said[-1], self.said[self.chance(len(self.said))]] if self.said and fault == 3 else [])
+
+    def staked(self, order_id: str) -> float:
+        """What it has taken of an order, or may take yet."""
+        return self.filled[order_id] if order_id in self.final else self.taken[order_id].stake
+
+    def _say(self, order_id: str, stake: float, *, final: bool) -> None:
+        self.filled[order_id] = stake
+        if final:
+            self.final.add(order_id)
+        self.fresh.append(Answer(order_id, stake, stake * 2.1, final=final))
+
+
+def start(venue: Any, strategy: Strategy = LIMITS, bankroll: float = 250.0) -> Account:
+    return Account(strategy, venue, bankroll=bankroll, tolerance=0.0, settle_hours=3.0)
+
+
+def check_limits(account: Account, venue: Venue, over: set[str]) -> None:
+    """Everything that the venue has taken, or may take, is within limits."""
+    assert max(Counter(venue.calls).values(), default=1) == 1
+    sums: defaultdict[tuple[Any, ...], float] = defaultdict(float)
+    for order_id, order in venue.taken.items():
+        assert order.stake <= 40.0
+        staked, day = venue.staked(order_id), order.sent // DAY
+        sums["day", day] += staked
+        if order.sportsbook == "fanduel":
+            sums["fanduel", day] += staked
+        if order.bet["event_id"] not in over:
+            sums["event", order.bet["event_id"]] += staked
+    most = {"day": 140.0, "fanduel": 110.0, "event": 90.0}
+    assert all(total <= most[kind] + 1e-6 for (kind, _), total in sums.items())
+    assert account.cash >= -1e-6
+
+
+def check_money(account: Account, venue: Venue, won: dict[str, bool], over: set[str]) -> None:
+    """What is staked and cash are the bankroll and what has been won."""
+    trades = account.trades()
+    staked = result = 0.0
+    for row in trades.iter_rows(named=True):
+        if row["status"] == "waiting":
+            staked += row["wanted"]
+        elif row["event_id"] in over:
+            result += row["stake"] * (1.1 if won[row["event_id"]] else -1.0)
+        else:
+            staked += row["stake"]
+        if row["status"] != "waiting":
+            assert row["stake"] == pytest.approx(venue.filled.get(row["order_id"], 0.0))
+    assert account.cash + staked == pytest.approx(250.0 + result)
+
+
+@settings(max_examples=less(100_000, 200), deadline=None)
+@given(data=st.data())
+def test_no_limit_is_exceeded_and_no_bet_is_sent_twice(data: st.DataObject) -> None:
+    def chance(most: int) -> int:
+        return data.draw(st.integers(0, most - 1))
+
+    venue = Venue(chance)
+    account = start(venue)
+    won = {event: bool(chance(2)) for event in EVENTS}
+    for event, home in won.items():
+        account.settle(event, 100 + home, 100 + (not home))
+    now, number, ended = NOON, 0, set[str]()
+    for _ in range(data.draw(st.integers(1, 10))):
+        now += timedelta(hours=(0, 1, 6, 24)[chance(4)])
+        ended = {event for day, event in enumerate(EVENTS) if NOON + timedelta(hours=5, days=day) <= now}
+        event, book, count = chance(4), BOOKS[chance(2)], chance(4)
+        bets = [bet(number + at, event, book) for at in range(count) if EVENTS[event] not in ended]
+        number += chance(count + 1)  # some are chosen again
+        what = chance(6)
+        if what == 1:
+            account.halt("by hand")
+        elif what == 2:
+            account.resume()
+        before, halted = len(venue.calls), account.halted
+        account.follow(micros(now), frame(*bets) if bets else None)
+        if halted:
+            assert len(venue.calls) == before
+        check_limits(account, venue, ended)
+    venue.chance = lambda _: 0
+    account.halt("over")
+    for _ in range(2):
+        account.follow(micros(now), None)
+    assert "waiting" not in account.trades()["status"]
+    assert set(venue.final) == set(venue.taken)
+    account.follow(micros(now), None)
+    check_money(account, venue, won, ended)
+
+
+# ---- one thing at a time ----
+
+
+@dataclass
+class Script:
+    """A venue that says what it is told to."""
+
+    is_down: bool = False
+    orders: list[BetOrder] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    fresh: list[Answer] = field(default_factory=list)
+
+    def place(self, order: BetOrder) -> None:
+        self.orders.append(order)
+        if self.is_down:
+            raise ConnectionError("not reached")
+
+    def cancel(self, order_id: str) -> None:
+        if self.is_down:
+            raise ConnectionError("not reached")
+        self.cancelled.append(order_id)
+
+    def answers(self) -> list[Answer]:
+        fresh, self.fresh = self.fresh, []
+        return fresh
+
+    def say(self, at: int, stake: float, payout: float | None = None, *, final: bool = True) -> None:
+        self.fresh.append(Answer(self.orders[at].id, stake, 2.1 * stake if payout is None else payout, final))
+
+
+def step(account: Account, *bets: dict[str, Any], at: datetime = NOON) -> int:
+    return account.follow(micros(at), frame(*bets) if bets else None)
+
+
+def test_an_order_that_was_not_heard_counts_and_is_cancelled() -> None:
+    venue = Script(is_down=True)
+    account = start(venue)
+    assert step(account, bet(0)) == 1
+    step(account, bet(0))
+    assert (len(venue.orders), venue.cancelled, account.cash) == (1, [], 210.0)
+    assert account.trades().select("status", "reason", "wanted", "stake").row(0) == (
+        "waiting", "not confirmed: 'not reached'", 40.0, 0.0,
+    )  # fmt: skip
+    venue.is_down = False
+    step(account)
+    step(account)
+    assert venue.cancelled == [venue.orders[0].id]
+    venue.say(0, 0.0)
+    step(account)
+    assert (account.cash, account.trades()["status"].item()) == (250.0, "rejected")
+
+
+def test_rejections_in_a_row_halt_before_the_next_order() -> None:
+    venue = Script(is_down=True)
+    account = start(venue)
+    bets = [bet(at, at % 4, BOOKS[at % 2], max_bet=5.0) for at in range(6)]
+    step(account, *bets)
+    assert (len(venue.orders), account.halted) == (4, "orders rejected in a row: 4")
+    assert step(account, *bets) == 0
+    venue.is_down = False
+    account.resume()
+    step(account, *bets[4:])
+    assert len(venue.orders) == 6
+    for at in (0, 1, 2, 3):
+        venue.say(at, 0.0)  # not counted again
+    venue.say(4, 5.0)
+    step(account)
+    assert account.halted is None
+    assert repr(account) == "cash 240.00, 1 open, 1 waiting"
+
+
+def test_what_rests_is_cancelled_and_what_it_got_stays() -> None:
+    venue = Script()
+    account = start(venue)
+    step(account, bet(0), bet(1, 1))
+    venue.say(0, 10.0, final=False)
+    step(account)
+    venue.say(0, 4.0, final=False)  # late
+    step(account)
+    assert account.trades()["stake"].to_list() == [10.0, 0.0]
+    account.halt("by hand")
+    account.halt("again")
+    assert venue.cancelled == [order.id for order in venue.orders]
+    assert step(account, bet(2, 2)) == 0
+    venue.say(0, 10.0)
+    venue.say(1, 0.0)
+    step(account)
+    assert account.trades().select("status", "reason").rows() == [("filled", None), ("rejected", "cancelled")]
+    assert repr(account) == "cash 240.00, 1 open, 0 waiting, halted: by hand"
+
+
+def test_the_loss_of_a_day_halts() -> None:
+    venue = Script()
+    account = start(venue, replace(LIMITS, max_loss=60.0))
+    step(account, *(bet(at, at % 2, BOOKS[at % 2]) for at in range(3)))
+    for at in range(3):
+        venue.say(at, venue.orders[at].stake)
+    step(account)
+    for event in EVENTS:
+        account.settle(event, 90, 100)
+    step(account, at=NOON + timedelta(hours=6))
+    assert (account.halted, account.cash) == ("lost 80.00 on 2026-01-01", 130.0)
+    account.resume()
+    step(account, at=NOON + timedelta(hours=30))  # another day
+    assert (account.halted, account.cash) == (None, 130.0)
+
+
+@pytest.mark.parametrize(
+    ("stake", "payout", "wrong"),
+    [
+        (41.0, None, "stake 41 of 40, payout 86.1"), (-1.0, None, "stake -1 of 40"), (math.nan, None, "stake nan"),
+        (20.0, 19.0, "payout 19"), (20.0, math.inf, "payout inf"), (0.0, 5.0, "payout 5"),
+        (5.0, None, "stake 5 after 10"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_cannot_be_true_halts_and_changes_nothing(stake: float, payout: float, wrong: str) -> None:
+    venue = Script()
+    account = start(venue)
+    step(account, bet(0))
+    venue.say(0, 10.0, final=False)
+    venue.say(0, stake, payout)
+    step(account)
+    assert account.halted
+    assert wrong in account.halted
+    assert account.trades().select("status", "stake").row(0) == ("waiting", 10.0)
+    assert account.cash == 210.0
+
+
+def test_more_after_the_final_answer_and_orders_of_others_halt() -> None:
+    venue = Script()
+    account = start(venue)
+    step(account, bet(0))
+    venue.say(0, 10.0)
+    venue.say(0, 10.0)
+    venue.say(0, 9.0, final=False)
+    step(account)
+    assert (account.halted, account.cash) == (None, 240.0)
+    venue.say(0, 11.0)
+    step(account)
+    assert account.halted == f"an answer that cannot be true: stake 11 after 10, to order {venue.orders[0].id}"
+    account.resume()
+    venue.fresh.append(Answer("theirs", 1.0, 2.0, final=True))
+    step(account)
+    assert account.halted == "an answer to an order that was not sent: 'theirs'"
+
+
+def test_the_odds_of_a_fill_follow_from_its_payout() -> None:
+    venue = Script()
+    account = start(venue)
+    step(account, bet(0, net_odds=2.05), bet(1, 1))
+    venue.say(0, 40.0, 80.0)
+    venue.say(1, 40.0)
+    step(account)
+    odds = account.trades().select("odds_decimal", "net_odds", "ev").rows()
+    assert odds[0] == pytest.approx((1.0 + 1.1 * 1.0 / 1.05, 2.0, 0.0))
+    assert odds[1] == (2.1, 2.1, 0.05)
+
+
+def test_ids_of_orders_fit_where_venues_take_them() -> None:
+    venue = Script()
+    step(start(venue), bet(2**63))
+    assert re.fullmatch("[0-9a-f-]{1,32}", venue.orders[0].id)
+
+
+@pytest.mark.parametrize(
+    ("limits", "staked"),
+    [
+        ({"max_day": 50.0}, [40.0, 10.0]), ({"max_venue_day": 15.0}, [15.0, 15.0]),
+        ({"max_venue_day": {"betmgm": 5.0}}, [40.0, 5.0, 40.0]), ({"max_bet": 7.0}, [7.0, 7.0, 7.0, 7.0]),
+    ],
+)  # fmt: skip
+def test_limits_of_a_day(limits: dict[str, Any], staked: list[float]) -> None:
+    venue = Script()
+    account = start(venue, Strategy(**{"staking": "flat", "size": 0.16, "max_bet": None, **limits}))
+    bets = [bet(at, at, BOOKS[at % 2]) for at in range(4)]
+    step(account, *bets[:3])
+    step(account, *bets[3:])
+    got = [order.stake for order in venue.orders]
+    assert got == staked
+    assert step(account, bet(9, 3), at=NOON + timedelta(days=1)) == 1
+    for wrong in ({"max_day": -1.0}, {"max_venue_day": {"fanduel": None}}, {"max_rejections": 0}, {"max_loss": "1"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be"):
+            Strategy(**wrong)
