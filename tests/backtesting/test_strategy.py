@@ -427,9 +427,9 @@ def test_sizes_in_another_currency_need_its_worth() -> None:
 
 
 def test_a_halt_ends_the_orders_of_a_backtest() -> None:
-    """The first game's price is gone when the order arrives, then that of another one appears."""
+    """The first game's price has moved when the order arrives, then that of another one appears."""
     first, second = ([row | {"event_id": event} for at in (0, 1, 2) for row in snapshot(at, None)] for event in "ab")
-    first += [row | {"event_id": "a"} for row in snapshot(0, 2.1)[-2:]]
+    first += [row | {"event_id": "a"} for at, odds in ((0, 2.1), (1, 1.9)) for row in snapshot(at, odds)[-2:]]
     second += [row | {"event_id": "b"} for row in snapshot(2, 2.1)[-2:]]
     past = history(first, second)
     assert backtest(past, RULE).trades["event_id"].to_list() == ["a", "b"]
