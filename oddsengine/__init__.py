@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from oddsengine.detection.result_columns import ARBITRAGE_SCHEMA, EV_SCHEMA, LOW_HOLD_SCHEMA, MIDDLES_SCHEMA
     from oddsengine.detection.settles_alike import Settled, settles_alike
     from oddsengine.detection.windows import middle_probability
+    from oddsengine.execution.venues import BetAnswer, BetOrder, BetVenue
     from oddsengine.fair_functions import MarketPrices
     from oddsengine.feeds.price_files import columns_of, read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
@@ -106,6 +107,9 @@ __all__ = [
     "TRADES_SCHEMA",
     "Backtest",
     "Benchmark",
+    "BetAnswer",
+    "BetOrder",
+    "BetVenue",
     "DependentLegs",
     "Engine",
     "Explanation",
@@ -233,6 +237,7 @@ _MODULES = {
     "detection.result_columns": "ARBITRAGE_SCHEMA EV_SCHEMA LOW_HOLD_SCHEMA MIDDLES_SCHEMA",
     "detection.settles_alike": "Settled settles_alike",
     "detection.windows": "middle_probability",
+    "execution.venues": "BetAnswer BetOrder BetVenue",
     "feeds.price_files": "columns_of read_odds",
     "futures": "FUTURES_SCHEMA Futures FuturesBoard FuturesField find_futures",
     "history.importing": "ImportedHistory import_history",

@@ -21,7 +21,7 @@ from oddsengine.board.facts import moments_of
 from oddsengine.bounds import check_number, excerpt
 from oddsengine.columns import SECOND
 from oddsengine.execution.paper import MOST_S
-from oddsengine.execution.venues import Answer, BetOrder, Venue
+from oddsengine.execution.venues import BetAnswer, BetOrder, BetVenue
 from oddsengine.staking.rules import stake_rules
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.levels import BET_DELAY
@@ -107,7 +107,7 @@ class Account:
     """
 
     def __init__(
-        self, strategy: Strategy, venue: Venue, *, bankroll: float, tolerance: float, settle_hours: float
+        self, strategy: Strategy, venue: BetVenue, *, bankroll: float, tolerance: float, settle_hours: float
     ) -> None:  # fmt: skip
         check_number("bankroll", bankroll, above=0.0)
         check_number("settle_hours", settle_hours, 0.0, most=MOST_S / 3600)
@@ -243,16 +243,18 @@ class Account:
 
     # ---- answers ----
 
-    def _apply(self, answer: Answer) -> None:
+    def _apply(self, answer: BetAnswer) -> None:
         """Process an answer. Until one can be true, the whole order counts as staked."""
         trade = self._trades.get(answer.order)
         if trade is None:
             self.halt(f"an answer to an order that was not sent: {excerpt(answer.order)}")
             return
-        stake, most = answer.stake, trade.order.stake
+        stake, most, odds = answer.stake, trade.order.stake, answer.odds
         is_over, is_old = trade.status != "waiting", stake < trade.stake / _SAME
         if not (0.0 <= stake <= most * _SAME and stake / _SAME <= answer.payout <= stake * _MOST_ODDS):
             wrong = f"stake {stake:g} of {most:g}, payout {answer.payout:g}"
+        elif odds is not None and not 1.0 <= odds <= _MOST_ODDS:
+            wrong = f"odds {odds:g}"
         elif (is_over and stake > trade.stake * _SAME) or (is_old and answer.final and not is_over):
             wrong = f"stake {stake:g} after {trade.stake:g}"
         else:
@@ -262,7 +264,7 @@ class Account:
         trade.reason = f"an answer that cannot be true: {wrong}"
         self.halt(f"{trade.reason}, to order {answer.order}")
 
-    def _fill(self, trade: Trade, answer: Answer) -> None:
+    def _fill(self, trade: Trade, answer: BetAnswer) -> None:
         order, bet = trade.order, trade.order.bet
         trade.stake = stake = answer.stake
         if stake > 0.0 and (answer.payout != stake * order.net_odds or answer.odds not in {None, order.odds}):

@@ -225,15 +225,17 @@ def backtest(
         strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
     past = source(history, every, storage_options, columns)
     cadence_s = cadence(past)
-    latency = Latency.of(latency_s)
-    scores = final_scores(results if results is not None else getattr(past, "results", None))
-    wanted = _Wanted(strategy, latency, None if rates is None else dict(rates), fair)
+    latency, looks = Latency.of(latency_s), dict[tuple[str, int], Look]()
     currency_rates(rates)  # raises if they are not valid
-    parts = play(_play, wanted, [past], planned([past], wanted, processes, client), progress=progress)
-    venue = _paper(parts, latency, sparse=cadence_s > ANSWER_S)
+    venue = _paper(looks, latency, sparse=cadence_s > ANSWER_S)
     account = Account(strategy, venue, bankroll=bankroll, tolerance=tolerance, settle_hours=settle_hours)
+    scores = final_scores(results if results is not None else getattr(past, "results", None))
     for event, (home, away) in scores.items():
         account.settle(event, home, away)
+    wanted = _Wanted(strategy, latency, None if rates is None else dict(rates), fair)
+    parts = play(_play, wanted, [past], planned([past], wanted, processes, client), progress=progress)
+    for part in parts:
+        looks.update(part.looks)
     _stake(account, venue, parts)
     closes = [part.closes for part in parts if part.closes is not None]
     table = max(parts, key=lambda part: part.now).fair
@@ -301,9 +303,8 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
     return _Chosen(rows, np.array(decided, np.int64), looks, np.array(times, np.int64), closed, engine.fair)
 
 
-def _paper(parts: Sequence[_Chosen], latency: Latency, *, sparse: bool) -> PaperVenue:
-    """A venue that has looked at all prices when orders for them are due."""
-    looks = {key: look for part in parts for key, look in part.looks.items()}
+def _paper(looks: Mapping[tuple[str, int], Look], latency: Latency, *, sparse: bool) -> PaperVenue:
+    """A venue that looks at prices where orders for them were due."""
 
     def of(due: Sequence[BetOrder]) -> list[Look]:
         return [looks.get((order.odds_id, order.sent), Look()) for order in due]  # none: its board was empty by then

@@ -34,7 +34,7 @@ class Choices:
             strategy.books, strategy.sharp, strategy.method, commission=strategy.commission, kinds=["ev"],
             min_ev=strategy.min_ev, model=strategy.model, keep=True,
         )  # fmt: skip
-        self._looks = Looks(Ladders(self.view.wanted.commission, rates))
+        self._looks, self._has_rates = Looks(Ladders(self.view.wanted.commission, rates)), rates is not None
         self._outcomes: set[tuple[object, ...]] = set()  # those chosen so far
         self._prices: set[int] = set()  # ids of their opportunities, which are others in play
 
@@ -70,12 +70,12 @@ class Choices:
             return self._looks.at(board, np.array([_number(price) for price in prices], np.uint64))
 
     def _sized(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows with `max_bet` of their best levels, where it is missing."""
-        if not rows["max_bet"].null_count():
+        """The rows with `max_bet` of no more than their best levels take, in the money of stakes."""
+        if not self._has_rates and not rows["max_bet"].null_count():
             return rows
         with self._engine.still() as board:
             sizes = [self._looks.size(board, _number(price)) for price in rows["odds_id"].to_list()]
-        return rows.with_columns(pl.col("max_bet").fill_null(pl.Series(sizes, dtype=pl.Float64)))
+        return rows.with_columns(pl.min_horizontal("max_bet", pl.Series(sizes, dtype=pl.Float64)))
 
     def _in_games_of(self, changed: Words) -> Words:
         """Everything that is open in the games of some opportunities; nothing if all of it has been chosen."""

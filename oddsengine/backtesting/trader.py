@@ -8,7 +8,7 @@ from oddsengine.backtesting.accounts import Account
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.execution.paper import Latency, Look, PaperVenue
-from oddsengine.execution.venues import BetOrder, Venue
+from oddsengine.execution.venues import BetOrder, BetVenue
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
@@ -37,8 +37,7 @@ class Trader:
     rates
         Worth of currencies in that of the bankroll, ``{"USD": 1, "GBP": 1.27}``. Sizes in another one are an error.
     venue
-        Takes the orders and answers them (`oddsengine.execution.venues`); `latency_s`, `sparse` and `rates` do not
-        apply then. None: they are answered by the board.
+        Takes the orders and answers them; `latency_s` and `sparse` do not apply then. None: the board answers them.
 
     Examples
     --------
@@ -54,7 +53,7 @@ class Trader:
     def __init__(
         self, engine: Engine, strategy: Strategy, *, bankroll: float = 1000.0, latency_s: float = 5.0,
         tolerance: float = 0.0, settle_hours: float = 3.0, sparse: bool = False,
-        rates: Mapping[str, float] | None = None, venue: Venue | None = None,
+        rates: Mapping[str, float] | None = None, venue: BetVenue | None = None,
     ) -> None:  # fmt: skip
         self._choices = Choices(engine, strategy, rates)
         self._paper = PaperVenue(self._looks, Latency.of(latency_s), sparse=sparse)

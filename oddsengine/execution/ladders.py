@@ -116,10 +116,11 @@ class Ladders:
         # A level that is better contradicts the price.
         sizes = [level for level in rows.deep.levels(slot) if level[0] <= odds * _SAME]
         sizes = sizes or [(odds, terms.max_bet or inf)]
-        is_worthless = bool(book.currency) and book.currency not in self._worth
-        if is_worthless and sizes[0][1] < inf and not self._strict:
-            return None
-        worth = 1.0 if is_worthless and sizes[0][1] == inf else self._rate(book)
+        worth = 1.0  # which does not matter without a size
+        if sizes[0][1] < inf:
+            if book.currency and book.currency not in self._worth and not self._strict:
+                return None
+            worth = self._rate(book)
         levels = _levels(tuple(sizes), commission, fee, worth)
         is_whole = terms.step > 0.0 and abs(terms.step * odds - 1.0) < _CONTRACT  # it is the price of one
         return Ladder(

@@ -19,7 +19,7 @@ from oddsengine.columns import SECOND, Words
 from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
 from oddsengine.execution.ladders import Ladder, Ladders, refusal
 from oddsengine.execution.taking import Taken, lowered, spend
-from oddsengine.execution.venues import Answer, BetOrder
+from oddsengine.execution.venues import BetAnswer, BetOrder
 
 _SAME = 1.0 + 1e-9
 MOST_S = 31_536_000  # s: a year
@@ -54,6 +54,7 @@ class Looks:
     def __init__(self, ladders: Ladders) -> None:
         self._ladders = ladders
         self._lowest: dict[int, Ladder] = {}
+        self._ended: dict[int, Ladder] = {}  # those of which no level has stood
 
     @property
     def watched(self) -> Collection[int]:
@@ -63,20 +64,24 @@ class Looks:
     def follow(self, board: Board, changed: Iterable[int]) -> None:
         """Process a step: `changed` are ids of watched prices."""
         for row in changed:
-            self._lowest[row] = lowered(self._lowest[row], self._ladders.of_id(board, row))
+            self._lower(row, self._ladders.of_id(board, row))
 
     def at(self, board: Board, rows: Words) -> list[Look]:
         """Look at some prices, for which orders are due."""
         out = []
         for row, slot in zip(rows.tolist(), board.rows.find_ids(rows).tolist(), strict=True):
             ladder = None if slot < 0 else self._ladders.of_slot(board, slot)
-            lowest = self._lowest.get(row)
-            if lowest is not None:
-                lowest = self._lowest[row] = lowered(lowest, ladder)
-            elif ladder is not None and ladder.is_known:
-                lowest = self._lowest[row] = ladder
-            out.append(Look(ladder, lowest))
+            if row in self._lowest:
+                self._lower(row, ladder)
+            elif row not in self._ended and ladder is not None and ladder.is_known:
+                self._lowest[row] = ladder
+            out.append(Look(ladder, self._lowest.get(row) or self._ended.get(row)))
         return out
+
+    def _lower(self, row: int, ladder: Ladder | None) -> None:
+        lowest = self._lowest[row] = lowered(self._lowest[row], ladder)
+        if not lowest.levels:
+            self._ended[row] = self._lowest.pop(row)
 
     def size(self, board: Board, row: int) -> float | None:
         """What the best level of a price takes; None if that is unknown."""
@@ -107,7 +112,7 @@ class PaperVenue:
         self._now = 0
         self._sent: set[str] = set()
         self._waiting: list[tuple[int, BetOrder]] = []
-        self._ended: list[Answer] = []
+        self._ended: list[BetAnswer] = []
         self._taken = Taken()
 
     def follow(self, now: int) -> None:
@@ -123,17 +128,15 @@ class PaperVenue:
     def cancel(self, order_id: str) -> None:
         """Stop what is left of an order: nothing, as none rests, and one that was sent arrives before this does."""
         if order_id not in self._sent:
-            self._ended.append(Answer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
+            self._ended.append(BetAnswer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
 
-    def answers(self) -> list[Answer]:
-        """Answer the orders that are due."""
-        ended, self._ended = self._ended, []
+    def answers(self) -> list[BetAnswer]:
+        """BetAnswer the orders that are due."""
         due = [each for each in self._waiting if each[0] <= self._now]
-        if due:
-            self._waiting = [each for each in self._waiting if each[0] > self._now]
-            looks = self._looks([order for _, order in due])
-            ended += [self._answer(*each, look) for each, look in zip(due, looks, strict=True)]
-        return ended
+        looks = self._looks([order for _, order in due]) if due else []
+        ended, self._ended = self._ended, []
+        self._waiting = [each for each in self._waiting if each[0] > self._now]
+        return ended + [self._answer(*each, look) for each, look in zip(due, looks, strict=True)]
 
     def finish(self) -> None:
         """End a sparse history: orders that no step answered are filled, as `UNOBSERVED`."""
@@ -141,7 +144,7 @@ class PaperVenue:
             self._ended += [_unobserved(order) for _, order in self._waiting]
             self._waiting = []
 
-    def _answer(self, arrives: int, order: BetOrder, look: Look) -> Answer:
+    def _answer(self, arrives: int, order: BetOrder, look: Look) -> BetAnswer:
         ladder = look.ladder
         late = self._now - arrives > ANSWER_S * SECOND
         if late or (self._sparse and (ladder is None or ladder.seen < arrives)):
@@ -168,22 +171,24 @@ class PaperVenue:
         stake, payout = order.stake if got.cost > order.stake / _SAME else got.cost, got.units
         if not ladder.book.exchange:
             payout, odds = min(payout, stake * order.net_odds), min(odds, order.odds)
-        return Answer(order.id, stake, payout, final=True, reason=got.reason or None, odds=odds)
+        return BetAnswer(order.id, stake, payout, final=True, reason=got.reason or None, odds=odds)
 
 
-def _unobserved(order: BetOrder) -> Answer:
-    return Answer(order.id, order.stake, order.stake * order.net_odds, final=True, reason=UNOBSERVED, odds=order.odds)
+def _unobserved(order: BetOrder) -> BetAnswer:
+    return BetAnswer(
+        order.id, order.stake, order.stake * order.net_odds, final=True, reason=UNOBSERVED, odds=order.odds
+    )
 
 
-def _refused(order: BetOrder, reason: str) -> Answer:
-    return Answer(order.id, 0.0, 0.0, final=True, reason=reason)
+def _refused(order: BetOrder, reason: str) -> BetAnswer:
+    return BetAnswer(order.id, 0.0, 0.0, final=True, reason=reason)
 
 
-def _quoted(order: BetOrder, odds: float) -> Answer:
+def _quoted(order: BetOrder, odds: float) -> BetAnswer:
     """An order at a price of unknown size: at the odds of the decision, or the lower ones that are shown."""
     odds = min(odds, order.odds)
     net = order.net_odds
     if odds < order.odds:
         share = (odds - 1.0) / (order.odds - 1.0)
         net = 1.0 + (net - 1.0) * share
-    return Answer(order.id, order.stake, order.stake * net, final=True, odds=odds)
+    return BetAnswer(order.id, order.stake, order.stake * net, final=True, odds=odds)

@@ -23,7 +23,7 @@ class BetOrder(NamedTuple):
     bet: Mapping[str, Any]  # what is bet on: `event_id`, `market_type`, `selection`, `line` and others
 
 
-class Answer(NamedTuple):
+class BetAnswer(NamedTuple):
     """What has become of an order so far.
 
     Answers to one order add nothing to each other: the stake and the payout are all that has been filled.
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     odds: float | None = None  # mean of the fills, as the venue shows odds; None: those of the order, if nothing moved
 
 
-class Venue(Protocol):
+class BetVenue(Protocol):
     """What a `Trader` sends its orders to.
 
     A method that raises an `OSError`, such as `ConnectionError`, has not been heard: an order may have been taken then.
@@ -49,5 +49,5 @@ class Venue(Protocol):
     def cancel(self, order_id: str) -> None:
         """Stop what is left of an order. It gets a final answer, also if it was never taken, and will not be."""
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[BetAnswer]:
         """What became of orders since the last call that did not raise. An answer may be repeated."""

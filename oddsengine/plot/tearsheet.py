@@ -95,7 +95,8 @@ def write_tear_sheet(result: Backtest, path: str | Path) -> None:
     rule = html.escape(", ".join(f"{k} = {v!r}" for k, v in vars(result.strategy).items() if v is not None))
     trades = result.trades.select(
         "placed_at", "status", "reason", "event_id", "market_type", "selection", "line", "sportsbook",
-        pl.col("net_odds").round(3), (pl.col("ev") * 100.0).round(2).alias("ev %"), "stake",
+        pl.col("net_odds").round(3), (pl.col("ev") * 100.0).round(2).alias("ev %"), "wanted",
+        pl.col("stake").round(2),
         (pl.col("closing_ev") * 100.0).round(2).alias("closing ev %"), "graded_by",
         pl.col("profit").round(2), pl.col("expected_profit").round(2).alias("expected profit"),
     )  # fmt: skip

@@ -360,6 +360,22 @@ def test_a_subclass_decides_for_itself() -> None:
         backtest(history(snapshot(0, 2.1)), Old())
 
 
+def test_a_trader_that_has_halted_places_nothing_until_it_resumes() -> None:
+    engine = oe.Engine()
+    trader = Trader(engine, RULE)
+
+    def follow(minute: int, event: str) -> int:
+        rows = [row | {"event_id": event} for row in snapshot(minute, 2.1)]
+        return trader.follow(engine.step(rows, now=NOON + timedelta(minutes=minute)))
+
+    assert follow(0, "a") == 1
+    trader.halt()
+    assert follow(1, "b") == 0
+    assert repr(trader) == "<Trader: cash 990.00, 1 open, 0 waiting, halted: by hand>"  # what was sent is filled
+    trader.resume()
+    assert (trader.halted, follow(2, "c")) == (None, 1)
+
+
 # ---- prices with sizes ----
 
 

@@ -16,7 +16,7 @@ from support.effort import less
 
 from oddsengine.backtesting.accounts import Account
 from oddsengine.backtesting.strategy import Strategy
-from oddsengine.execution.venues import Answer, BetOrder
+from oddsengine.execution.venues import BetAnswer, BetOrder
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DAY = 86_400_000_000
@@ -57,8 +57,8 @@ class Venue:
     taken: dict[str, BetOrder] = field(default_factory=dict)
     filled: dict[str, float] = field(default_factory=dict)
     final: set[str] = field(default_factory=set)
-    said: list[Answer] = field(default_factory=list)
-    fresh: list[Answer] = field(default_factory=list)
+    said: list[BetAnswer] = field(default_factory=list)
+    fresh: list[BetAnswer] = field(default_factory=list)
 
     def place(self, order: BetOrder) -> None:
         self.calls.append(order.id)
@@ -76,13 +76,13 @@ class Venue:
         if fault == 1:
             raise ConnectionError("not sent")
         if order_id not in self.taken:
-            self.fresh.append(Answer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
+            self.fresh.append(BetAnswer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
         elif order_id not in self.final:
             self._say(order_id, self.filled[order_id], final=True)
         if fault == 2:
             raise TimeoutError
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[BetAnswer]:
         fault = self.chance(5)
         if fault == 1:
             raise ConnectionError("not reached")
@@ -104,7 +104,7 @@ class Venue:
         self.filled[order_id] = stake
         if final:
             self.final.add(order_id)
-        self.fresh.append(Answer(order_id, stake, stake * 2.1, final=final))
+        self.fresh.append(BetAnswer(order_id, stake, stake * 2.1, final=final))
 
 
 def start(venue: Any, strategy: Strategy = LIMITS, bankroll: float = 250.0) -> Account:
@@ -159,8 +159,8 @@ def test_no_limit_is_exceeded_and_no_bet_is_sent_twice(data: st.DataObject) -> N
     for _ in range(data.draw(st.integers(1, 10))):
         now += timedelta(hours=(0, 1, 6, 24)[chance(4)])
         ended = {event for day, event in enumerate(EVENTS) if NOON + timedelta(hours=5, days=day) <= now}
-        event, book, count = chance(4), BOOKS[chance(2)], chance(4)
-        bets = [bet(number + at, event, book) for at in range(count) if EVENTS[event] not in ended]
+        game, book, count = chance(4), BOOKS[chance(2)], chance(4)
+        bets = [bet(number + at, game, book) for at in range(count) if EVENTS[game] not in ended]
         number += chance(count + 1)  # some are chosen again
         what = chance(6)
         if what == 1:
@@ -192,7 +192,7 @@ class Script:
     is_down: bool = False
     orders: list[BetOrder] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
-    fresh: list[Answer] = field(default_factory=list)
+    fresh: list[BetAnswer] = field(default_factory=list)
 
     def place(self, order: BetOrder) -> None:
         self.orders.append(order)
@@ -204,12 +204,12 @@ class Script:
             raise ConnectionError("not reached")
         self.cancelled.append(order_id)
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[BetAnswer]:
         fresh, self.fresh = self.fresh, []
         return fresh
 
     def say(self, at: int, stake: float, payout: float | None = None, *, final: bool = True) -> None:
-        self.fresh.append(Answer(self.orders[at].id, stake, 2.1 * stake if payout is None else payout, final))
+        self.fresh.append(BetAnswer(self.orders[at].id, stake, 2.1 * stake if payout is None else payout, final))
 
 
 def step(account: Account, *bets: dict[str, Any], at: datetime = NOON) -> int:
@@ -323,7 +323,11 @@ def test_more_after_the_final_answer_and_orders_of_others_halt() -> None:
     step(account)
     assert account.halted == f"an answer that cannot be true: stake 11 after 10, to order {venue.orders[0].id}"
     account.resume()
-    venue.fresh.append(Answer("theirs", 1.0, 2.0, final=True))
+    venue.fresh.append(BetAnswer(venue.orders[0].id, 10.0, 21.0, final=True, odds=0.5))
+    step(account)
+    assert account.halted == f"an answer that cannot be true: odds 0.5, to order {venue.orders[0].id}"
+    account.resume()
+    venue.fresh.append(BetAnswer("theirs", 1.0, 2.0, final=True))
     step(account)
     assert account.halted == "an answer to an order that was not sent: 'theirs'"
 

@@ -12,7 +12,7 @@ from oddsengine import catalog
 from oddsengine.execution.ladders import Ladder, Level
 from oddsengine.execution.paper import Latency, Look, PaperVenue
 from oddsengine.execution.taking import lowered, spend
-from oddsengine.execution.venues import Answer, BetOrder
+from oddsengine.execution.venues import BetAnswer, BetOrder
 
 
 def ladder(
@@ -31,7 +31,7 @@ def order(stake: float = 10.0, number: int = 0, **of: Any) -> BetOrder:
     return plain._replace(**of)
 
 
-def answered(stands: Ladder | None, *orders: BetOrder, at: int = 5_000_000, **of: Any) -> list[Answer]:
+def answered(stands: Ladder | None, *orders: BetOrder, at: int = 5_000_000, **of: Any) -> list[BetAnswer]:
     def looks(due: Sequence[BetOrder]) -> list[Look]:
         return [Look(stands, stands)] * len(due)
 
@@ -78,12 +78,12 @@ def test_orders_are_answered_once_when_they_are_due() -> None:
     venue.place(order())
     for name in ("0", "1"):
         venue.cancel(name)
-    assert venue.answers() == [Answer("1", 0.0, 0.0, final=True, reason="unknown order")]
+    assert venue.answers() == [BetAnswer("1", 0.0, 0.0, final=True, reason="unknown order")]
     assert venue.answers() == []
 
 
 def test_an_answer_that_is_late_or_not_seen_in_a_sparse_history_is_unobserved() -> None:
-    whole = Answer("0", 10.0, 20.0, final=True, reason="unobserved", odds=2.0)
+    whole = BetAnswer("0", 10.0, 20.0, final=True, reason="unobserved", odds=2.0)
     hour = 3_600_000_000
     assert answered(None, order(), at=hour) == [whole]
     assert answered(ladder((53, 99)), order(), sparse=True) == [whole]
