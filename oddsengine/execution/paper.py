@@ -64,24 +64,21 @@ class Looks:
     def follow(self, board: Board, changed: Iterable[int]) -> None:
         """Process a step: `changed` are ids of watched prices."""
         for row in changed:
-            self._lower(row, self._ladders.of_id(board, row))
+            lowest = self._lowest.pop(row, None)
+            if lowest is not None:
+                lowest = lowered(lowest, self._ladders.of_id(board, row))
+                (self._lowest if lowest.levels else self._ended)[row] = lowest
 
     def at(self, board: Board, rows: Words) -> list[Look]:
         """Look at some prices, for which orders are due."""
         out = []
         for row, slot in zip(rows.tolist(), board.rows.find_ids(rows).tolist(), strict=True):
             ladder = None if slot < 0 else self._ladders.of_slot(board, slot)
-            if row in self._lowest:
-                self._lower(row, ladder)
-            elif row not in self._ended and ladder is not None and ladder.is_known:
-                self._lowest[row] = ladder
-            out.append(Look(ladder, self._lowest.get(row) or self._ended.get(row)))
+            lowest = self._lowest.get(row) or self._ended.get(row)
+            if lowest is None and ladder is not None and ladder.is_known:
+                lowest = self._lowest[row] = ladder
+            out.append(Look(ladder, lowest))
         return out
-
-    def _lower(self, row: int, ladder: Ladder | None) -> None:
-        lowest = self._lowest[row] = lowered(self._lowest[row], ladder)
-        if not lowest.levels:
-            self._ended[row] = self._lowest.pop(row)
 
     def size(self, board: Board, row: int) -> float | None:
         """What the best level of a price takes; None if that is unknown."""
