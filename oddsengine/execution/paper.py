@@ -128,7 +128,7 @@ class PaperVenue:
             self._ended.append(BetAnswer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
 
     def answers(self) -> list[BetAnswer]:
-        """BetAnswer the orders that are due."""
+        """Answer the orders that are due."""
         due = [each for each in self._waiting if each[0] <= self._now]
         looks = self._looks([order for _, order in due]) if due else []
         ended, self._ended = self._ended, []

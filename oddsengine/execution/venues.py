@@ -11,13 +11,13 @@ class BetOrder(NamedTuple):
     """An order to bet, as it is sent to a venue."""
 
     id: str  # ours: a function of the opportunity, the leg and the moment of the decision, of at most 32 characters
-    sportsbook: str
+    sportsbook: str  # id of its book
     odds_id: str  # of the price on the board
     odds: float  # decimal, as the venue showed them at the decision
     least_odds: float  # the lowest that are accepted
     net_odds: float  # of the decision, after fees
     stake: float  # the most that it may cost, with fees
-    is_live: bool
+    is_live: bool  # whether it was decided in play
     delay_s: float  # how long the venue holds a bet in play
     sent: int  # microseconds
     bet: Mapping[str, Any]  # what is bet on: `event_id`, `market_type`, `selection`, `line` and others
