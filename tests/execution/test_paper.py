@@ -22,7 +22,7 @@ def ladder(
     some = tuple(
         Level(100.0 / cents, cents / 100.0, fee * (cents / 100.0) * (1.0 - cents / 100.0), n) for cents, n in levels
     )
-    plain = Ladder(1, 0, catalog.book(book), some, True, False, 0, 0.01, 0.0, step, 0)
+    plain = Ladder(1, 0, catalog.book(book), some, True, False, 0, 0.01, 0.0, step, 0.0, 0)
     return plain._replace(**of)
 
 
@@ -53,6 +53,7 @@ def answered(stands: Ladder | None, *orders: BetOrder, at: int = 5_000_000, **of
         (ladder((40, 10), (50, 30), book="fanduel"), 10.0, 20.0, 2.0, None),
         (ladder((50, 8), (52, 5), (53, 99)), 6.6, 13.0, (4.0 * 2.0 + 2.6 / 0.52) / 6.6, "not enough"),
         (ladder((50, 99), fee=0.07, step=0.5), 9.84, 19.0, 2.0, None),  # 19 contracts and 0.34: 20 cost 10.35
+        (ladder((50, 99), fee=0.07, lot=1.0), 9.84, 19.0, 2.0, None),
         (ladder((53, 99)), 0.0, 0.0, None, "price moved"),
         (ladder((50, 99), least=11.0), 0.0, 0.0, None, "too small"),
         (ladder((50, 0.5), step=0.5), 0.0, 0.0, None, "too small"),
