@@ -116,10 +116,11 @@ class Ladders:
         # A level that is better contradicts the price.
         sizes = [level for level in rows.deep.levels(slot) if level[0] <= odds * _SAME]
         sizes = sizes or [(odds, terms.max_bet or inf)]
-        worth = 1.0  # which does not matter without a size
-        if sizes[0][1] < inf:
-            if book.currency and book.currency not in self._worth and not self._strict:
-                return None
+        if sizes[0][1] == inf:
+            worth = self._worth.get(book.currency, 1.0)  # needed for the venue's steps at most
+        elif book.currency and book.currency not in self._worth and not self._strict:
+            return None
+        else:
             worth = self._rate(book)
         levels = _levels(tuple(sizes), commission, fee, worth)
         is_whole = terms.step > 0.0 and abs(terms.step * odds - 1.0) < _CONTRACT  # it is the price of one
