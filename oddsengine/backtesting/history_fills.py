@@ -89,7 +89,7 @@ def fills(
     >>> print(fills(history, kinds=["arbitrage"], stakes=[30]))  # novig's price is worse 2 s later
     Arbitrage: 1 shown, at 2.44 % on average. Of 100:
     stake  still there  in whole  in part  hedged  left open  worth
-      $30            0  0 to 100        0       0          0  2.44 %
+      $30     0 to 100  0 to 100        0       0          0  - to 2.44 %
     """
     histories = opened(quotes, every, storage_options)
     if unknown := [name for name in view if name not in _VIEW]:
