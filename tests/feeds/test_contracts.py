@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.contract_payloads import UNHEARD_OF, payloads, unheard_of
-from support.contracts import ContractCheck
 
 from oddsengine.feeds.contract_types import NEW_FIELD, NEW_VALUE, OTHER, ContractError, parse
 from oddsengine.feeds.venue_contracts import Request, load, read, venues
 from oddsengine.sources import kind_names
+from oddsengine.testing.contract_check import ContractCheck
 
 HEAD = """
 name = "Shop"

@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from sources.test_fetching import served
 from support import odds_api_io, sportsgameodds
-from support.lists import Lists
-from support.local_servers import Answering, http, new_hub, prices, running, until
+from support.local_servers import new_hub, prices, running, until
 from support.matchbook import Matchbook
 from support.novig import Novig, book
 from support.novig import winner as novig_winner
@@ -23,6 +21,8 @@ from oddsengine.sources import KINDS, create, read_feed, source_kind
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import PolledSettings, SettingsTable
+from oddsengine.testing.local_servers import Answering, http, served
+from oddsengine.testing.source_server import SourceServer
 from oddsengine_cli import main
 
 KEY = "0123456789abcdef"
@@ -32,7 +32,7 @@ QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=1
 class Kind(NamedTuple):
     """A kind of source: its server, its settings, and the paths of its first list and of its prices."""
 
-    serve: Callable[[], Lists]
+    serve: Callable[[], SourceServer]
     settings: dict[str, Any]
     first: str
     priced: str
@@ -97,7 +97,7 @@ POLLED = {
 every = pytest.mark.parametrize("name", POLLED)
 
 
-def fetched(name: str, server: Lists, **more: Any) -> Any:
+def fetched(name: str, server: SourceServer, **more: Any) -> Any:
     with served(server) as url:
         return oe.fetch(name, **{"url": url, **QUICK} | POLLED[name].settings | more)
 
@@ -115,7 +115,7 @@ def source(name: str, url: str, **more: Any) -> Any:
 
 
 @contextmanager
-def told(name: str, reason: str, server: Lists) -> Iterator[None]:
+def told(name: str, reason: str, server: SourceServer) -> Iterator[None]:
     """What the status of a node's feed says."""
 
     async def check() -> None:
