@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from oddsengine.feeds import Payload
-from oddsengine.matching import Price, PriceIds, price_of
+from oddsengine.matching import Price, price_of
 from oddsengine.sources.failure import Failure
+from oddsengine.sources.fetching import SourcePrices
 
 
 class Delivery(NamedTuple):
@@ -63,8 +64,7 @@ class Recorder:
         self.texts: list[str] = []  # all that the operator or others may read
         self.complete = False  # all that there is at first has come
         self.ended = False
-        self._quotes: dict[Price, dict[str, Any]] = {}
-        self._ids = PriceIds()
+        self._prices = SourcePrices()
         self._began, self._changed = datetime.now(UTC), asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._start = self._loop.time()
@@ -72,8 +72,8 @@ class Recorder:
     def prices(self) -> dict[Price, Any]:
         """Return the odds that are offered now, by what they are prices of."""
         return {
-            price: quote.get("odds_decimal") or quote.get("odds_american")
-            for price, quote in self._quotes.items()
+            price_of(quote): quote.get("odds_decimal") or quote.get("odds_american")
+            for quote in self._prices.quotes()
             if quote.get("is_active", True) is not False
         }
 
@@ -94,16 +94,7 @@ class Recorder:
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         self.deliveries.append(Delivery(self._loop.time(), self.now(), part, payload))
-        quoted = {price_of(quote): quote for quote in payload.quotes}
-        for price in self._ids.removed(payload.removed, payload.quotes):
-            self._quotes.pop(price, None)
-        self._ids.forget(payload.removed)
-        for price, quote in list(self._quotes.items()):
-            book = quote["sportsbook"]
-            if price not in quoted and {(book, None), (book, quote["event_id"])} & set(payload.complete):
-                del self._quotes[price]
-        self._quotes |= quoted
-        self._ids.learn(payload.quotes)
+        self._prices.apply(payload, self.now())
         self._sign(part)
 
     async def received(self, source: str, place: str, body: bytes) -> None:
