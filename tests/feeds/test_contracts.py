@@ -268,7 +268,7 @@ def test_recorded_payloads_keep_to_contracts(venue: str, pattern: str) -> None:
 
 
 def test_all_kinds_with_a_contract_are_held_to_it_by_a_local_server() -> None:
-    """The server of a kind names its contract; see `support/lists.py`."""
+    """The server of a kind names its contract; see `SourceServer`."""
     folder = Path(__file__).parents[1]
     files = [*(folder / "support").glob("*.py"), *(folder / "sources").glob("*.py")]
     texts = "\n".join(file.read_text(encoding="utf-8") for file in files)
