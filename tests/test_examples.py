@@ -11,13 +11,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from sources.test_fetching import served
 from support import kalshi, polymarket
 from support.forking import ran
-from support.local_servers import Answering, Request
 from support.shown import assert_shown
 
 import oddsengine as oe
+from oddsengine.testing.local_servers import Answering, Request, served
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}

@@ -31,6 +31,7 @@ LAYERS: list[set[str]] = [
     {"backtesting"},
     {"plot"},
     {"commands"},
+    {"testing"},
 ]
 MATHS_MAY_USE = {"_jit", "bounds", "columns", "maths", "odds"}
 
@@ -95,6 +96,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
         "backtesting",
         "history.archive",
         "sources",  # the only folder that opens a socket
+        "testing",  # servers of tests
     }
     for _, path in modules():
         name = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")

@@ -9,12 +9,8 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +21,7 @@ from support.forking import CLI, PIPE, python
 from support.service_running import PATIENCE_S
 
 import oddsengine
+from oddsengine.testing import Request, SourceServer, iso, now, served
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("plugin_source", "plugin_fair")
@@ -80,38 +77,23 @@ def test_they_are_listed(packages: Path) -> None:
     } <= {(row["group"], row["name"], row["package"], row["version"], row["problem"]) for row in rows}
 
 
-@contextmanager
-def cornerbook() -> Iterator[str]:
+class Cornerbook(SourceServer):
     """The book on this machine, with one game."""
-    start = (datetime.now(UTC) + timedelta(hours=3)).isoformat()
-    selections = [{"id": "w1", "side": "home", "odds": "1.80"}, {"id": "w2", "side": "away", "odds": "2.10"}]
-    game: dict[str, Any] = {
-        "id": "g1", "home": "Boston Celtics", "away": "Los Angeles Lakers", "starts_at": start, "state": "upcoming",
-        "markets": [{"type": "winner", "selections": selections}],
-    }  # fmt: skip
-    body = json.dumps({"games": [game], "news": []}).encode()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.headers["x-api-key"] == "key-of-mine" else 401)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    def reply(self, request: Request) -> Any:
+        if request.headers.get("x-api-key") != "key-of-mine":
+            return {"error": "no such key"}, 401
+        selections = [{"id": "w1", "side": "home", "odds": "1.80"}, {"id": "w2", "side": "away", "odds": "2.10"}]
+        game = {
+            "id": "g1", "home": "Boston Celtics", "away": "Los Angeles Lakers", "state": "upcoming",
+            "starts_at": iso(now() + timedelta(hours=3)), "markets": [{"type": "winner", "selections": selections}],
+        }  # fmt: skip
+        return {"games": [game], "news": []}
 
 
 def test_a_node_serves_what_the_source_reads(packages: Path, tmp_path: Path) -> None:
     key = a_key(tmp_path)
-    with cornerbook() as url:
+    with served(Cornerbook()) as url:
         (tmp_path / "oddsengine.toml").write_text(
             "[service]\nport = 0\n[feeds.corner]\nkind = 'cornerbook'\nsports = ['NBA']\nkey_env = 'CORNERBOOK_KEY'\n"
             f"url = '{url}'\n"

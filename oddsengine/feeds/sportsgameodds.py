@@ -262,11 +262,16 @@ def _prices(odd: _Odd, ident: str, refused: Counter[str]) -> Iterator[dict[str, 
             of_book["deep_link"] = price.deeplink
         main = _priced(price, odd.betTypeID, refused)
         if main is not None:
-            yield of_book | main | {"id": f"{ident}/{name}", "is_alternate_line": price.isMainLine is False}
+            yield of_book | main | {"id": _of_line(ident, name, main), "is_alternate_line": price.isMainLine is False}
         for other in price.altLines or ():
             found = _priced(other, odd.betTypeID, refused)
             if found is not None and (main is None or found["line"] != main["line"]):
-                yield of_book | found | {"id": f"{ident}/{name}/{found['line']:g}", "is_alternate_line": True}
+                yield of_book | found | {"id": _of_line(ident, name, found), "is_alternate_line": True}
+
+
+def _of_line(ident: str, book: str, price: dict[str, Any]) -> str:
+    """Return the id of a price: a line that a book leaves is another price, which is removed."""
+    return f"{ident}/{book}" if price["line"] is None else f"{ident}/{book}/{price['line']:g}"
 
 
 def _priced(price: _Alternate, bet: str, refused: Counter[str]) -> dict[str, Any] | None:

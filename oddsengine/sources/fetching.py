@@ -25,7 +25,7 @@ from oddsengine.feeds.price_files import quotes_table
 from oddsengine.feeds.venue_contracts import needs_of
 from oddsengine.matching import Matcher, PlayerNames, Price, PriceIds, placed_quotes, price_of
 from oddsengine.progress import Progress
-from oddsengine.sources import create, read_feed, source_kind
+from oddsengine.sources import SourceKind, create, read_feed, source_kind
 from oddsengine.sources.failure import (
     FAILED,
     HTTP_FORBIDDEN,
@@ -305,8 +305,18 @@ async def source(name: str, /, **settings: Any) -> AsyncGenerator[Payload, None]
 
 def _fetcher(name: str, settings: Mapping[str, Any], secrets: Secrets) -> Source:
     """Create a fetcher from arguments; its secrets are masked."""
-    table = dict(settings)
-    kind = source_kind(table.setdefault("kind", name))
+    kind = source_kind(settings.get("kind", name))
+    table, env = read_arguments(name, kind, settings)
+    feed = read_feed(SettingsTable("fetch", name, table, {}, set()), name)
+    secrets.add(*env.values())
+    return create(feed, env, secrets)
+
+
+def read_arguments(
+    name: str, kind: SourceKind, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:  # fmt: skip
+    """Return the table of settings that arguments are, and the secrets by the names of their settings."""
+    table = {"kind": name, **settings}
     fields = {field.name: field for field in msgspec.structs.fields(kind.settings)}
     if "sport" in table and "sport" not in fields:
         table["sports"] = [kind.leagues.get(text, text) for text in _listed(table.pop("sport"))]
@@ -333,10 +343,7 @@ def _fetcher(name: str, settings: Mapping[str, Any], secrets: Secrets) -> Source
             table[text] = list(value)
         elif isinstance(value, os.PathLike):
             table[text] = os.fspath(value)
-    feed = read_feed(SettingsTable("fetch", name, table, {}, set()), name)
-    secrets.add(*values.values())
-    env = {variable: values.get(variable, "") for variable in fields if variable.endswith("_env")}
-    return create(feed, env, secrets)
+    return table, {variable: values.get(variable, "") for variable in fields if variable.endswith("_env")}
 
 
 def _listed(value: Any) -> list[Any]:

@@ -18,8 +18,6 @@ import numpy as np
 import polars as pl
 import pytest
 from naive.devig import power
-from sources.test_fetching import served
-from support.local_servers import Answering, Request
 
 import oddsengine as oe
 import oddsengine_cli as cli
@@ -29,6 +27,7 @@ from oddsengine.backtesting.fair_benchmark import BENCHMARK_SCHEMA, read_seasons
 from oddsengine.backtesting.formats import opening_prices
 from oddsengine.simulate.football_seasons import seasons
 from oddsengine.sources import season_files
+from oddsengine.testing.local_servers import Answering, Request, served
 
 SIDES = ("home", "draw", "away")
 CODES = {"B365": "bet365", "BW": "bwin", "IW": "interwetten", "PS": "pinnacle", "VC": "betvictor", "WH": "williamhill"}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.contract_payloads import UNHEARD_OF, payloads, unheard_of
-from support.contracts import ContractCheck
 
 from oddsengine.feeds.contract_types import NEW_FIELD, NEW_VALUE, OTHER, ContractError, parse
 from oddsengine.feeds.venue_contracts import Request, load, read, venues
 from oddsengine.sources import kind_names
+from oddsengine.testing.contract_check import ContractCheck
 
 HEAD = """
 name = "Shop"
@@ -268,7 +268,7 @@ def test_recorded_payloads_keep_to_contracts(venue: str, pattern: str) -> None:
 
 
 def test_all_kinds_with_a_contract_are_held_to_it_by_a_local_server() -> None:
-    """The server of a kind names its contract; see `support/lists.py`."""
+    """The server of a kind names its contract; see `SourceServer`."""
     folder = Path(__file__).parents[1]
     files = [*(folder / "support").glob("*.py"), *(folder / "sources").glob("*.py")]
     texts = "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -18,9 +18,9 @@ from support.kalshi import (
     snapshot,
     winners,
 )
-from support.local_servers import iso
 
 from oddsengine.feeds.kalshi import KalshiMarkets
+from oddsengine.testing.local_servers import iso
 
 SERIES = "KXNFLTOTAL"
 TOTAL = f"{event(SERIES)}-45.5"

@@ -28,12 +28,12 @@ from support.kalshi import (
     targets_page,
     winners,
 )
-from support.local_servers import iso
 
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.contract_types import NEW_FIELD
 from oddsengine.feeds.kalshi import KalshiMarkets
 from oddsengine.feeds.venue_contracts import load
+from oddsengine.testing.local_servers import iso
 
 CONTRACT, SERIES = load("kalshi"), "KXNFLTOTAL"
 

@@ -128,6 +128,14 @@ def test_a_price_that_is_none_costs_only_itself(given: Any, reason: str) -> None
     assert payload.refused == {reason: 1}
 
 
+def test_a_line_that_a_book_leaves_is_removed() -> None:
+    reader = SportsGameOdds()
+    for spread, gone in (("-1.5", 0), ("-2.5", 1)):
+        payload = read(event(odd("points-home-game-sp-home", draftkings=price("-108", spread=spread))), reader=reader)
+        assert [row["line"] for row in payload.quotes] == [float(spread)]
+        assert len(payload.removed) == gone
+
+
 def test_a_handicap_without_a_line_is_left_out() -> None:
     payload = read(event(odd("points-home-game-sp-home", draftkings=price("-110"))))
     assert payload.refused == {"a price without its line": 1}

@@ -18,7 +18,6 @@ import pytest
 from backtesting.test_scan import quotes
 from polars.testing import assert_frame_equal
 from support.betfair import definition
-from support.local_servers import iso
 
 import oddsengine as oe
 import oddsengine_cli as cli
@@ -28,6 +27,7 @@ from oddsengine.feeds.the_odds_api import RequestScope, TheOddsApi
 from oddsengine.history import import_writer
 from oddsengine.history.import_files import HistoryFileError
 from oddsengine.matching import Price, PriceIds, price_of
+from oddsengine.testing.local_servers import iso
 
 Json = dict[str, Any]
 Fed = Iterable[tuple[datetime, Payload]]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.effort import less
-from support.local_servers import Answering, Request, http, iso, running
-from support.simulated_clock import SimulatedLoop
+from support.local_servers import running
 
 from oddsengine import catalog
 from oddsengine.live.engine import Engine
@@ -19,6 +18,8 @@ from oddsengine.sources.polling_checks import too_slow
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import InterfaceSettings, TableSettings, TheOddsApiSettings
 from oddsengine.sources.the_odds_api_client import TheOddsApiSource
+from oddsengine.testing.local_servers import Answering, Request, http, iso
+from oddsengine.testing.simulated_clock import SimulatedLoop
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.status import SourceStatus

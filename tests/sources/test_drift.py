@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from feeds.test_samples import encoded
-from sources.test_fetching import served
 from support.handler_calls import answer, found, node
-from support.local_servers import Answering, http, new_hub, running, until
-from support.simulated_clock import SimulatedLoop
+from support.local_servers import new_hub, running, until
 from support.smarkets import Smarkets, contract, event, market, quotes
 
 from oddsengine.feeds.contract_types import NEW_FIELD, NEW_VALUE, OTHER, Difference
@@ -21,6 +19,8 @@ from oddsengine.sources.drift import Drift, DriftCounts
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.smarkets_client import source
 from oddsengine.sources.source_settings import SmarketsSettings
+from oddsengine.testing.local_servers import Answering, http, served
+from oddsengine.testing.simulated_clock import SimulatedLoop
 from oddsengine_cli import main
 from oddsengine_service.feeds.status import SourceStatus, Track
 from oddsengine_service.routes.feed_routes import endpoints

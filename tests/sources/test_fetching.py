@@ -5,9 +5,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,51 +14,18 @@ import pytest
 from sources.test_streams import beat, begin, fixture, offer, row
 from sources.test_the_odds_api import HEADERS, Provider, well
 from support.betfair import Betfair, Market, betfair
-from support.local_servers import Answering, Handler, Request, game, http, iso, now
+from support.local_servers import game
 
 import oddsengine as oe
 from oddsengine.feeds.feed_names import sport_and_league
 from oddsengine.feeds.the_odds_api_names import SPORT_KEYS
 from oddsengine.sources.fetching import FetchedOdds
 from oddsengine.sources.source_settings import SettingsError
+from oddsengine.testing.local_servers import Answering, Handler, Request, http, iso, now, served
 from oddsengine_cli import main
 
 KEY = "0123456789abcdefsecret"
 QUICK: dict[str, Any] = {"timeout": 5.0, "backoff": 0.01, "backoff_cap": 0.05}
-
-
-@contextmanager
-def served(serve: Handler) -> Iterator[str]:
-    """A server in a thread of its own, as a caller of `fetch` sees it."""
-    loop, end = asyncio.new_event_loop(), asyncio.Event()
-    addresses: list[str] = []
-    begun = threading.Event()
-
-    async def run() -> None:
-        async with http(serve) as url:
-            addresses.append(url)
-            begun.set()
-            await end.wait()
-
-    failed: list[Exception] = []
-
-    def serving() -> None:
-        try:
-            loop.run_until_complete(run())
-        except Exception as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=serving)
-    thread.start()
-    begun.wait()
-    try:
-        yield addresses[0]
-    finally:
-        loop.call_soon_threadsafe(end.set)
-        thread.join()
-        loop.close()
-    for error in failed:
-        raise error
 
 
 def fetched(serve: Handler, **settings: Any) -> FetchedOdds:

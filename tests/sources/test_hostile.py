@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from sources.test_the_odds_api import HEADERS, Provider, declared, source, well
 from support.effort import less
-from support.local_servers import Answering, Request, game, http, new_hub, prices, running, until
+from support.local_servers import game, new_hub, prices, running, until
 
 from oddsengine.sources import codings
 from oddsengine.sources import node_client as interface
@@ -22,6 +22,7 @@ from oddsengine.sources.documents import table
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import InterfaceSettings, TableSettings
+from oddsengine.testing.local_servers import Answering, Request, http
 
 MB = 1 << 20
 LIMIT = MB  # of a body

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
 from support.kalshi import (
     EVENT,
     KEY_ID,
@@ -28,7 +27,7 @@ from support.kalshi import (
     verify,
     winners,
 )
-from support.local_servers import Answering, Request, game, new_hub, prices, running, until
+from support.local_servers import game, new_hub, prices, running, until
 from websockets.asyncio.server import ServerConnection
 
 import oddsengine as oe
@@ -40,6 +39,7 @@ from oddsengine.sources.polling import TokenBucket
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import KalshiSettings, SettingsError
 from oddsengine.tables.schema import OddsWarning
+from oddsengine.testing.local_servers import Answering, Request, served
 from oddsengine_service.feeds.hub import Hub
 
 QUICK: dict[str, Any] = dict(timeout=20.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)

@@ -22,10 +22,11 @@ from support.kalshi import (
     order_book,
     over,
 )
-from support.local_servers import new_hub, now, running, until
+from support.local_servers import new_hub, running, until
 from websockets.asyncio.server import ServerConnection
 
 from oddsengine.sources import kalshi_stream
+from oddsengine.testing.local_servers import now
 from oddsengine_service.feeds.hub import Hub
 
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
 from support.matchbook import TOTAL, Matchbook, event, market
 
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
+from oddsengine.testing.local_servers import served
 
 QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from support.local_servers import Answering, Request, http, iso, running, until
+from support.local_servers import running, until
 
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -18,6 +18,7 @@ from oddsengine.simulate.simulated_books import DEFAULT_BOOKS
 from oddsengine.sources import node_client as interface
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import InterfaceSettings
+from oddsengine.testing.local_servers import Answering, Request, http, iso
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 

@@ -5,16 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
-from support.local_servers import http, new_hub, prices, running, until
+from support.local_servers import new_hub, prices, running, until
 from support.novig import START, Novig, event, market, total, winner
-from support.simulated_clock import SimulatedLoop
 
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.novig_client import source
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import NovigSettings, SettingsError
+from oddsengine.testing.local_servers import http, served
+from oddsengine.testing.simulated_clock import SimulatedLoop
 
 QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)
 CATALOG = "/v3/public/catalog"

@@ -5,10 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
-from support.local_servers import http, new_hub, running
+from support.local_servers import new_hub, running
 from support.odds_api_io import MAIN, Aggregator, event
-from support.simulated_clock import SimulatedLoop
 
 import oddsengine as oe
 from oddsengine import catalog
@@ -17,6 +15,8 @@ from oddsengine.sources.failure import FetchError
 from oddsengine.sources.odds_api_io_client import OddsApiIoSettings, source
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import SettingsError
+from oddsengine.testing.local_servers import http, served
+from oddsengine.testing.simulated_clock import SimulatedLoop
 from oddsengine_service.feeds.status import SourceStatus
 
 KEY = "0123456789abcdef"

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 from feeds.test_samples import IMAGE
-from sources.test_fetching import served
 from support import betfair, kalshi, matchbook, odds_api_io, polymarket, sportsgameodds
-from support.lists import Lists
-from support.local_servers import Answering, Request, iso, new_hub, running, until
+from support.local_servers import new_hub, running, until
 from support.official import ran
 
 from oddsengine.sources.betfair_client import BetfairSource
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import BetfairSettings
+from oddsengine.testing.local_servers import Answering, Request, iso, served
+from oddsengine.testing.source_server import SourceServer
 
 pytestmark = pytest.mark.exhaustive  # the clients are installed first
 
 
-def without_contract(server: Lists, prefix: str = "") -> Any:
+def without_contract(server: SourceServer, prefix: str = "") -> Any:
     """A server that takes what other clients ask, which our contract does not have."""
     server.check = None
 

@@ -2,15 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from sources.test_fetching import served
 from support import odds_api_io, sportsgameodds
-from support.lists import Lists
-from support.local_servers import Answering, http, new_hub, prices, running, until
+from support.local_servers import new_hub, prices, running, until
 from support.matchbook import Matchbook
 from support.novig import Novig, book
 from support.novig import winner as novig_winner
@@ -23,6 +20,10 @@ from oddsengine.sources import KINDS, create, read_feed, source_kind
 from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import PolledSettings, SettingsTable
+from oddsengine.testing import SOURCE_CHECKS, SourceCase
+from oddsengine.testing.local_servers import Answering, http, served
+from oddsengine.testing.source_checks import bad_bodies_are_refused
+from oddsengine.testing.source_server import SourceServer
 from oddsengine_cli import main
 
 KEY = "0123456789abcdef"
@@ -32,11 +33,10 @@ QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=1
 class Kind(NamedTuple):
     """A kind of source: its server, its settings, and the paths of its first list and of its prices."""
 
-    serve: Callable[[], Lists]
+    serve: Callable[[], SourceServer]
     settings: dict[str, Any]
     first: str
     priced: str
-    source: str  # as its errors name it
     empty: Callable[[Any], None]  # ends all games of its server
     fresh: Callable[[Any], None]  # changes a price
 
@@ -50,7 +50,7 @@ def _no_events(server: Any) -> None:
 
 
 def _quoted(exchange: Smarkets) -> None:
-    exchange.quotes["c1"] = quotes([(4000, 10.0)])
+    exchange.quotes["c1"] |= {"offers": quotes([(4000, 10.0)])["offers"]}
 
 
 def _priced(server: Any) -> None:
@@ -70,34 +70,33 @@ def _bid(exchange: Novig) -> None:
 
 POLLED = {
     "sx_bet": Kind(
-        lambda: SxBet(winner()), {"sport": "nfl"}, "/markets/active", "/orderbook-v3/snapshot", "SX Bet", _closed,
+        lambda: SxBet(winner()), {"sport": "nfl"}, "/markets/active", "/orderbook-v3/snapshot", _closed,
         _moved,
     ),
     "smarkets": Kind(
-        Smarkets, {"sport": "england_premier_league", "quotes_a_minute": 100_000}, "/events/", "/quotes/", "Smarkets",
+        Smarkets, {"sport": "england_premier_league", "quotes_a_minute": 100_000}, "/events/", "/quotes/",
         _no_events, _quoted,
     ),
     "matchbook": Kind(
-        Matchbook, {"sport": "england_premier_league"}, "/lookups/sports", "/events", "Matchbook", _no_events, _priced
+        Matchbook, {"sport": "england_premier_league"}, "/lookups/sports", "/events", _no_events, _priced
     ),
     "sportsgameodds": Kind(
         sportsgameodds.Aggregator, {"sport": "nfl", "key": KEY, "requests_a_minute": 100_000}, "/events/", "/events/",
-        "SportsGameOdds", _no_events,
-        _priced,
+        _no_events, _priced,
     ),
     "odds_api_io": Kind(
         odds_api_io.Aggregator,
         {"sport": "nba", "key": KEY, "books": ["Bet365"], "requests_an_hour": 1_000_000}, "/events", "/odds/multi",
-        "Odds-API.io", _no_events, _priced,
+        _no_events, _priced,
     ),
     "novig": Kind(
-        lambda: Novig(novig_winner()), {"sport": "nfl"}, "/catalog/events", "/book", "Novig", _no_events, _bid
+        lambda: Novig(novig_winner()), {"sport": "nfl"}, "/catalog/events", "/book", _no_events, _bid
     ),
 }  # fmt: skip
 every = pytest.mark.parametrize("name", POLLED)
 
 
-def fetched(name: str, server: Lists, **more: Any) -> Any:
+def fetched(name: str, server: SourceServer, **more: Any) -> Any:
     with served(server) as url:
         return oe.fetch(name, **{"url": url, **QUICK} | POLLED[name].settings | more)
 
@@ -114,30 +113,31 @@ def source(name: str, url: str, **more: Any) -> Any:
     return create(feed, env, Secrets())
 
 
-@contextmanager
-def told(name: str, reason: str, server: Lists) -> Iterator[None]:
-    """What the status of a node's feed says."""
-
-    async def check() -> None:
-        hub = new_hub()
-        async with http(server) as url, running(hub, source(name, url)):
-            await until(lambda: reason in hub.statuses()[0].reason, reason)
-
-    yield
-    asyncio.run(check())
-
-
 def test_all_polled_kinds_are_here() -> None:
     names = [*KINDS, *(plugin.name for plugin in registered(SOURCES) if plugin.is_ours)]
     assert set(POLLED) == {name for name in names if issubclass(source_kind(name).settings, PolledSettings)}
 
 
+def case(name: str, *, bad: str = "") -> SourceCase:
+    """A kind with the settings of a usual feed; answers to paths that end like this are bad."""
+    kind = POLLED[name]
+    usual = {key: value for key, value in kind.settings.items() if key in ("sport", "key", "books")}
+    return SourceCase(name, kind.serve, kind.fresh, kind.empty, usual, priced=bad or kind.priced)
+
+
+@every
+@pytest.mark.parametrize("check", SOURCE_CHECKS)
+def test_it_passes_the_checks_of_sources(name: str, check: Callable[[SourceCase], None]) -> None:
+    check(case(name))
+
+
+@every
+def test_a_list_that_cannot_be_read_is_refused(name: str) -> None:
+    bad_bodies_are_refused(case(name, bad=POLLED[name].first))
+
+
 async def busy(answering: Answering) -> None:
     await answering.answer({"error": "too many requests"}, 429)
-
-
-async def later(answering: Answering) -> None:
-    await answering.answer({"error": "too many requests"}, 429, {"retry-after": "0.3"})
 
 
 async def cut(answering: Answering) -> None:
@@ -164,33 +164,12 @@ def test_too_many_requests_are_repeated_later_and_nothing_is_read_twice(name: st
 
 
 @every
-def test_the_wait_that_it_asks_for_is_kept(name: str) -> None:
-    server = POLLED[name].serve()
-    server.spoil(POLLED[name].priced, later)
-    fetched(name, server)
-    times = [at for at, request in server.asked if request.path.endswith(POLLED[name].priced)]
-    assert times[1] - times[0] >= 0.3
-
-
-@every
 @pytest.mark.parametrize("which", ["first", "priced"])
 def test_a_truncated_answer_is_read_again(name: str, which: str) -> None:
     server = POLLED[name].serve()
     spoiled = server.spoil(getattr(POLLED[name], which), cut)
     assert fetched(name, server).height >= 2
     assert spoiled
-
-
-@every
-@pytest.mark.parametrize(
-    "body", [b"<html>Security Check</html>", b'{"data": 5', [[1]], {"data": {"events": 5}}, 7, None]
-)
-@pytest.mark.parametrize("which", ["first", "priced"])
-def test_an_answer_of_another_shape_is_said(name: str, which: str, body: Any) -> None:
-    server = POLLED[name].serve()
-    server.spoil(getattr(POLLED[name], which), *[answering_with(body)] * 1000)
-    with told(name, f"not a payload of {POLLED[name].source}", server):
-        pass
 
 
 @every
@@ -204,22 +183,6 @@ def test_an_error_of_the_server_is_said(name: str, status: int, kind: str) -> No
     assert error.value.kind == kind
     advice = "check the key" if "key_env" in source_kind(name).settings.__struct_fields__ else "needs"
     assert (advice in str(error.value)) == (status != 500)
-
-
-@every
-def test_requests_keep_to_the_rate(name: str) -> None:
-    server = POLLED[name].serve()
-
-    async def check() -> None:
-        hub = new_hub()
-        async with http(server) as url, running(hub, source(name, url, rate=20.0, interval=0.01)):
-            await until(lambda: len(server.asked) >= 45, "requests")
-
-    asyncio.run(check())
-    times = [at for at, _ in server.asked]
-    for first in range(15):  # at most 20 were not spent in the second before
-        assert times[first + 30] - times[first] >= (30 - 21) / 20.0 - 0.05
-    assert times[44] - times[0] >= (44 - 21) / 20.0 - 0.05
 
 
 @every

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from support.local_servers import Answering, Request, new_hub, now, prices, running, until
+from support.local_servers import new_hub, prices, running, until
 from support.polymarket import Exchange, change, event, match, offer, served, stamp, starts, three_way
 from websockets.asyncio.server import ServerConnection
 
@@ -20,6 +20,7 @@ from oddsengine.sources.polymarket_client import LEAGUE_CODES, PolymarketSource
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import PolymarketSettings, SettingsError, SettingsTable
 from oddsengine.tables.schema import OddsWarning
+from oddsengine.testing.local_servers import Answering, Request, now
 from oddsengine_service.feeds.hub import Hub
 
 QUICK: dict[str, Any] = dict(timeout=20.0, backoff=0.01, backoff_cap=0.05, down_after=0.5)

@@ -15,10 +15,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sources.test_fetching import served
 from support.exchanges_running import exchanges, led_to
 from support.kalshi import EVENT, KEY_ID, order_book, private_key
-from support.local_servers import Answering, Request, accept_no_more, http, new_hub
+from support.local_servers import new_hub
 from support.smarkets import Smarkets
 
 from oddsengine.sources.failure import Failure
@@ -38,6 +37,7 @@ from oddsengine.sources.source_settings import SmarketsSettings
 from oddsengine.sources.sse_client import Stream
 from oddsengine.sources.tcp_lines import connected
 from oddsengine.sources.web import Web
+from oddsengine.testing.local_servers import Answering, Request, accept_no_more, http, served
 from oddsengine_cli import main
 
 BOOKS = {

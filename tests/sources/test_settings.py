@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
+from support.local_servers import game, new_hub, prices, running, until
 
 from oddsengine.sources import documents, kind_names
 from oddsengine.sources.documents import football_data, table
@@ -30,6 +30,7 @@ from oddsengine.sources.source_settings import (
     TableSettings,
     TheOddsApiSettings,
 )
+from oddsengine.testing.local_servers import Answering, Request, http, now
 from oddsengine_cli import main
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub, MessageThrottle

@@ -6,9 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
-from support.local_servers import Answering, Request, http, new_hub, running
-from support.simulated_clock import SimulatedLoop
+from support.local_servers import new_hub, running
 from support.smarkets import OVER_UNDER, START, Smarkets, event, market
 
 import oddsengine as oe
@@ -16,6 +14,8 @@ from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.smarkets_client import source
 from oddsengine.sources.source_settings import SmarketsSettings
+from oddsengine.testing.local_servers import Answering, Request, http, served
+from oddsengine.testing.simulated_clock import SimulatedLoop
 from oddsengine_service.feeds.hub import Hub
 
 QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0, quotes_a_minute=100_000)

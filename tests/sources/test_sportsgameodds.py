@@ -4,10 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
 from sources.test_polling import answering_with
-from support.local_servers import Answering, Request, http, new_hub, running
-from support.simulated_clock import SimulatedLoop
+from support.local_servers import new_hub, running
 from support.sportsgameodds import Aggregator, event, page
 
 import oddsengine as oe
@@ -17,6 +15,8 @@ from oddsengine.sources.failure import FetchError
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import SettingsError, SportsGameOddsSettings
 from oddsengine.sources.sportsgameodds_client import source
+from oddsengine.testing.local_servers import Answering, Request, http, served
+from oddsengine.testing.simulated_clock import SimulatedLoop
 
 KEY = "0123456789abcdef"
 QUICK: dict[str, Any] = dict(

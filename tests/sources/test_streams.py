@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.local_servers import Answering, Checked, Request, http, iso, new_hub, now, prices, running, until
+from support.local_servers import new_hub, prices, running, until
 
 from oddsengine.sources import node_client as interface
 from oddsengine.sources.optic_client import OpticSource
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import InterfaceSettings, OpticSettings
+from oddsengine.testing.local_servers import Answering, Checked, Request, http, iso, now
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine
 

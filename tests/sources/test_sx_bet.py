@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
-from support.local_servers import Answering, Request, game
+from support.local_servers import game
 from support.sx_bet import START, SxBet, book, market, soccer, winner
 
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
+from oddsengine.testing.local_servers import Answering, Request, served
 
 QUICK: dict[str, Any] = dict(timeout=5.0, backoff=0.01, backoff_cap=0.05, rate=100_000.0)
 

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
-from support.contracts import ContractCheck
-from support.local_servers import Answering, Request, game, http, new_hub, now, prices, running, until
+from support.local_servers import game, new_hub, prices, running, until
 
 import oddsengine as oe
 from oddsengine.feeds import Game, Payload
@@ -21,6 +20,8 @@ from oddsengine.sources.failure import Failure
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import TheOddsApiSettings
 from oddsengine.sources.the_odds_api_client import TheOddsApiSource
+from oddsengine.testing.contract_check import ContractCheck
+from oddsengine.testing.local_servers import Answering, Request, http, now
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 from oddsengine_service.feeds.quarantine import PayloadQuarantine

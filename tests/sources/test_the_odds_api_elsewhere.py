@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from sources.test_fetching import served
-from support.local_servers import Answering, Request, game
+from support.local_servers import game
 
 import oddsengine as oe
 from oddsengine.sources.failure import FetchError
+from oddsengine.testing.local_servers import Answering, Request, served
 
 KEY = "0123456789abcdefsecret"
 QUICK: dict[str, Any] = {"timeout": 5.0, "backoff": 0.01, "backoff_cap": 0.05}

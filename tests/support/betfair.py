@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from support.contracts import ContractCheck
-from support.lists import Json, Lists
-from support.local_servers import Request, http, iso, now, tcp
+from oddsengine.testing.contract_check import ContractCheck
+from oddsengine.testing.local_servers import Request, http, iso, now, tcp
+from oddsengine.testing.source_server import Json, SourceServer
 
 START = (now() + timedelta(hours=1)).replace(microsecond=0)
 HOME, AWAY = "Boston Celtics", "Los Angeles Lakers"
@@ -139,7 +139,7 @@ class Stream:
         await self.mcm(writer, *images, ct="SUB_IMAGE", initialClk="i1")
 
 
-class Catalogue(Lists):
+class Catalogue(SourceServer):
     """REST: sessions, and the markets that the stream has."""
 
     venue = "betfair"

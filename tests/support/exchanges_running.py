@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from support import kalshi, polymarket
-from support.local_servers import Answering, Request, iso
+
+from oddsengine.testing.local_servers import Answering, Request, iso
 
 _PATIENCE_S = 30.0
 TEAMS = [

@@ -17,12 +17,13 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from support.contracts import ContractCheck
-from support.local_servers import Answering, Request, accept_no_more, http, iso, now
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request as Handshake
 from websockets.http11 import Response
+
+from oddsengine.testing.contract_check import ContractCheck
+from oddsengine.testing.local_servers import Answering, Request, accept_no_more, http, iso, now
 
 Json = dict[str, Any]
 

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from support.lists import Json, Lists, paged
-from support.local_servers import Request, iso, now
+from oddsengine.testing.local_servers import Request, iso, now
+from oddsengine.testing.source_server import Json, SourceServer, paged
 
 START = (now() + timedelta(hours=2)).replace(microsecond=0)
 SPORTS = {1: "American Football", 4: "Basketball", 9: "Tennis", 15: "Soccer"}
@@ -66,7 +66,7 @@ def page(*events: Json, offset: int = 0, total: int | None = None) -> Json:
     }  # fmt: skip
 
 
-class Matchbook(Lists):
+class Matchbook(SourceServer):
     """The exchange."""
 
     venue = "matchbook"

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from support.lists import Json, Lists, paged
-from support.local_servers import Request, now
+from oddsengine.testing.local_servers import Request, now
+from oddsengine.testing.source_server import Json, SourceServer, paged
 
 START = (now() + timedelta(hours=2)).replace(microsecond=0)
 
@@ -58,7 +58,7 @@ def page(*items: Json, after: int | None = None) -> Json:
     return {"items": list(items)} | ({} if after is None else {"next": str(after)})
 
 
-class Novig(Lists):
+class Novig(SourceServer):
     """The exchange: `books` by market; a market without one is not found."""
 
     venue = "novig"

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from support.lists import Json, Lists
-from support.local_servers import Request, iso, now
+from oddsengine.testing.local_servers import Request, iso, now
+from oddsengine.testing.source_server import Json, SourceServer
 
 START = (now() + timedelta(hours=2)).replace(microsecond=0)
 
@@ -31,7 +31,7 @@ def event(books: dict[str, list[Json]] | None = None, **more: Any) -> Json:
     return listed(**more) | {"bookmakers": {"Bet365": MAIN} if books is None else books}
 
 
-class Aggregator(Lists):
+class Aggregator(SourceServer):
     """The aggregator."""
 
     venue = "odds_api_io"

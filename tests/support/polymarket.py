@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from support.contracts import ContractCheck
-from support.local_servers import Answering, Request, accept_no_more, http, now
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
+
+from oddsengine.testing.contract_check import ContractCheck
+from oddsengine.testing.local_servers import Answering, Request, accept_no_more, http, now
 
 START = "2026-08-07 20:00:00+00"
 Json = dict[str, Any]

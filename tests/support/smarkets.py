@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from support.lists import Json, Lists
-from support.local_servers import Request, iso, now
+from oddsengine.testing.local_servers import Request, iso, now
+from oddsengine.testing.source_server import Json, SourceServer
 
 START = (now() + timedelta(hours=2)).replace(microsecond=0)
 SLUG = "/sport/football/england-premier-league/2026/11/28/15-00/fulham-vs-chelsea/44"
@@ -50,7 +50,7 @@ RESULT = [contract("c1", "Fulham", "HOME"), contract("c2", "Draw", "DRAW"), cont
 OVER_UNDER = [contract("c4", "Over 2.5", "OVER", "m2"), contract("c5", "Under 2.5", "UNDER", "m2")]
 
 
-class Smarkets(Lists):
+class Smarkets(SourceServer):
     """The exchange. Its pages of events begin anew after the last one."""
 
     venue = "smarkets"

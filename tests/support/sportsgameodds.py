@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from support.lists import Json, Lists, paged
-from support.local_servers import Request, iso, now
+from oddsengine.testing.local_servers import Request, iso, now
+from oddsengine.testing.source_server import Json, SourceServer, paged
 
 START = (now() + timedelta(hours=2)).replace(microsecond=0)
 
@@ -57,7 +57,7 @@ def page(*events: Json, cursor: str | None = None) -> Json:
     return {"success": True, "data": list(events)} | ({} if cursor is None else {"nextCursor": cursor})
 
 
-class Aggregator(Lists):
+class Aggregator(SourceServer):
     """The aggregator; it wants a key."""
 
     venue = "sportsgameodds"

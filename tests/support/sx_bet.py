@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from support.lists import Json, Lists, paged
-from support.local_servers import Request, now
+from oddsengine.testing.local_servers import Request, now
+from oddsengine.testing.source_server import Json, SourceServer, paged
 
 START = (now() + timedelta(hours=2)).replace(microsecond=0)
 SPORTS = {1: "Basketball", 2: "Hockey", 5: "Soccer", 6: "Tennis", 8: "Football"}
@@ -62,7 +62,7 @@ def page(*markets: Json, key: str | None = None) -> Json:
     return {"status": "success", "data": {"markets": list(markets)} | ({} if key is None else {"nextKey": key})}
 
 
-class SxBet(Lists):
+class SxBet(SourceServer):
     """The exchange: `books` by market; a market without one is not found."""
 
     venue = "sx_bet"

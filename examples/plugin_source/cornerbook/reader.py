@@ -1,7 +1,7 @@
 """Reads what Cornerbook sends: bytes in, `Payload` out, without a network and without a clock."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -17,7 +17,7 @@ _MARKETS = {"winner": "moneyline", "handicap": "point_spread", "total": "total_p
 class _Selection(msgspec.Struct):
     id: str
     side: Literal["home", "away", "over", "under"]
-    odds: str
+    odds: Annotated[float, msgspec.Meta(gt=1.0, lt=10_000.0)]  # it sends a text
 
 
 class _Market(msgspec.Struct):
@@ -39,7 +39,7 @@ def read(league: str, answer: Received, listed: ListedIds) -> Payload:
     """Read a league; of `listed` prices, those that are gone are removed. A `FeedError` leaves `listed` as it is."""
     turn = Turn()
     try:
-        for one in msgspec.json.decode(answer.body, type=dict[str, list[_Game]])["games"]:
+        for one in msgspec.json.decode(answer.body, type=dict[str, list[_Game]], strict=False)["games"]:
             game = Game(one.id, *_OURS[league], one.home, one.away, one.starts_at, one.state)
             turn.games[game.id] = game
             for market in one.markets:
@@ -57,6 +57,6 @@ def _add(turn: Turn, game: Game, market: _Market, at: datetime) -> None:
         row = game.fields | {
             "id": one.id, "sportsbook": "cornerbook", "market_type": _MARKETS.get(market.type, market.type),
             "selection": teams.get(one.side, one.side.title()), "selection_type": one.side, "line": line,
-            "odds_decimal": float(one.odds), "last_seen_at": at, "is_live": game.status == "live",
+            "odds_decimal": one.odds, "last_seen_at": at, "is_live": game.status == "live",
         }  # fmt: skip
         turn.put(row, in_catalog=market.type in _MARKETS)

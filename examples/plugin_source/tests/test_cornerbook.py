@@ -1,22 +1,18 @@
-"""The reader with bodies, and the whole source with a server on this machine. The package has to be installed."""
+"""What every source must do, by the checks of `oddsengine.testing`, and what this one does. Install it first."""
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from cornerbook.reader import read
 
 import oddsengine as oe
-from oddsengine.feeds import FeedError
-from oddsengine.feeds.payload_checks import check_payload
 from oddsengine.feeds.tracking import ListedIds
 from oddsengine.feeds.turns import Received
 from oddsengine.sources.failure import FetchError
+from oddsengine.testing import SOURCE_CHECKS, Request, SourceCase, SourceServer, iso, now, served
 
 NOW = datetime(2026, 12, 1, 18, tzinfo=UTC)
 
@@ -33,14 +29,43 @@ HANDICAP = market("handicap", -2.5, ("h1", "home", "1.91"), ("h2", "away", "1.95
 TOTAL = market("total", 221.5, ("t1", "over", "1.90"), ("t2", "under", "1.92"))
 
 
-def body(*markets: dict[str, Any]) -> bytes:
-    start = (datetime.now(UTC) + timedelta(hours=3)).isoformat()
+def games(*markets: dict[str, Any]) -> dict[str, Any]:
+    start = iso(now() + timedelta(hours=3))
     game = {"id": "g1", "home": "Boston Celtics", "away": "Los Angeles Lakers", "starts_at": start, "state": "upcoming"}
-    return json.dumps({"games": [game | {"markets": list(markets)}]}).encode()
+    return {"games": [game | {"markets": list(markets)}]}
+
+
+class Cornerbook(SourceServer):
+    """Cornerbook on this machine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.markets = [WINNER, TOTAL]
+
+    def reply(self, request: Request) -> Any:
+        if request.headers.get("x-api-key") != "my-secret-key":
+            return {"error": "no such key"}, 401
+        return games(*self.markets) if request.path == "/v1/games" else ({}, 404)
+
+    def change(self) -> None:
+        self.markets = [market("winner", None, ("w1", "home", "1.85"), ("w2", "away", "2.05")), TOTAL]
+
+    def remove(self) -> None:
+        self.markets = [WINNER]
+
+
+CASE = SourceCase(
+    "cornerbook", Cornerbook, Cornerbook.change, Cornerbook.remove, {"sport": "nba", "key": "my-secret-key"}
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("check", SOURCE_CHECKS)
+def test_it_is_a_source(check: Callable[[SourceCase], None]) -> None:
+    check(CASE)
 
 
 def test_prices_are_read_with_their_lines() -> None:
-    payload = check_payload(read("NBA", Received(body(WINNER, HANDICAP, TOTAL), NOW), ListedIds()))
+    payload = read("NBA", Received(json.dumps(games(WINNER, HANDICAP, TOTAL)).encode(), NOW), ListedIds())
     rows = [(row["market_type"], row["selection"], row["line"], row["odds_decimal"]) for row in payload.quotes]
     assert rows == [
         ("moneyline", "Boston Celtics", None, 1.8), ("moneyline", "Los Angeles Lakers", None, 2.1),
@@ -49,50 +74,14 @@ def test_prices_are_read_with_their_lines() -> None:
     ]  # fmt: skip
 
 
-def test_prices_that_are_gone_are_removed_by_their_ids() -> None:
-    listed = ListedIds()
-    read("NBA", Received(body(WINNER, TOTAL), NOW), listed)
-    assert list(read("NBA", Received(body(WINNER), NOW), listed).removed) == ["t1", "t2"]
-
-
 def test_a_market_that_the_catalog_does_not_have_is_counted() -> None:
-    payload = read("NBA", Received(body(market("tip_off", None, ("x", "home", "1.9"))), NOW), ListedIds())
-    assert payload.unmapped == {("cornerbook", "tip_off"): 1}
-
-
-@pytest.mark.parametrize("wrong", [b"<html>", b'{"games": 5}', body(market("winner", None, ("w", "home", "evens")))])
-def test_a_body_that_is_not_valid_changes_nothing(wrong: bytes) -> None:
-    listed = ListedIds()
-    read("NBA", Received(body(WINNER), NOW), listed)
-    with pytest.raises(FeedError, match="not a payload of Cornerbook"):
-        read("NBA", Received(wrong, NOW), listed)
-    assert list(read("NBA", Received(body(), NOW), listed).removed) == ["w1", "w2"]
-
-
-@contextmanager
-def served(answer: bytes) -> Iterator[str]:
-    """Cornerbook on this machine."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            welcome = self.headers["x-api-key"] == "my-key" and self.path == "/v1/games?league=NBA"
-            self.send_response(200 if welcome else 401)
-            self.end_headers()
-            self.wfile.write(answer if welcome else b"no such key")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    body = json.dumps(games(market("tip_off", None, ("x", "home", "1.9")))).encode()
+    assert read("NBA", Received(body, NOW), ListedIds()).unmapped == {("cornerbook", "tip_off"): 1}
 
 
 def test_it_is_fetched_by_its_name() -> None:
-    with served(body(WINNER, TOTAL)) as url:
-        odds = oe.fetch("cornerbook", sport="nba", key="my-key", url=url)
+    with served(Cornerbook()) as url:
+        odds = oe.fetch("cornerbook", sport="nba", key="my-secret-key", url=url)
         assert odds["sportsbook"].to_list() == ["cornerbook"] * 4
         with pytest.raises(FetchError, match="check the key"):
             oe.fetch("cornerbook", sport="nba", key="other-key", url=url)

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from support.effort import less
-from support.local_servers import Answering, Request, http, iso, running, until
+from support.local_servers import running, until
 from support.service_running import Running
 
 from oddsengine.feeds import Payload
@@ -22,6 +22,7 @@ from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import InterfaceSettings
 from oddsengine.sources.source_settings import TheOddsApiSettings as Source
 from oddsengine.sources.web import Web
+from oddsengine.testing.local_servers import Answering, Request, http, iso
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.local_servers import Answering, Request, http, iso, now, running, until
+from support.local_servers import running, until
 from support.service_running import Running
 
 from oddsengine.feeds import FeedError, Game, Payload
@@ -24,6 +24,7 @@ from oddsengine.sources.credits import Target, nearness, plan
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_settings import InterfaceSettings, TheOddsApiSettings
 from oddsengine.sources.the_odds_api_client import TheOddsApiSource
+from oddsengine.testing.local_servers import Answering, Request, http, iso, now
 from oddsengine_service.board.game_store import GameBoard
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.feeds.hub import Hub

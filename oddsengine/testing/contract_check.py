@@ -3,19 +3,20 @@
 from urllib.parse import parse_qs
 
 from oddsengine.feeds import venue_contracts
-from oddsengine.feeds.venue_contracts import Refusal
+from oddsengine.feeds.venue_contracts import Contract, Refusal
 
 TOO_MANY = 429
 
 
 class ContractCheck:
-    """Holds requests against a contract; a server of `http` that has one fails its test if something was refused.
+    """Holds requests against a contract, or that of a kind of ours by its name.
 
-    `prefix` begins the paths of the venue and is not in its contract. `pace`: more requests than allowed are refused.
+    A server of `http` that has one as `check` fails its test if something was refused. `prefix` begins the paths of the
+    venue and is not in its contract. `pace`: more requests than allowed are refused.
     """
 
-    def __init__(self, venue: str, prefix: str = "") -> None:
-        self.contract = venue_contracts.load(venue)
+    def __init__(self, venue: str | Contract, prefix: str = "") -> None:
+        self.contract = venue_contracts.load(venue) if isinstance(venue, str) else venue
         self.violations: list[str] = []
         self.pace = False
         self._prefix = prefix

@@ -4,20 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from support.contracts import ContractCheck
-from support.local_servers import Answering, Request
+from oddsengine.feeds.venue_contracts import Contract
+from oddsengine.testing.contract_check import ContractCheck
+from oddsengine.testing.local_servers import Answering, Request
 
 Json = dict[str, Any]
 Special = Callable[[Request, Answering], Awaitable[bool]]
 
 
-class Lists:
+class SourceServer:
     """A server; a subclass says what a path has: a body, or a body and a status.
 
-    `venue` is the kind of feed whose contract requests have to keep.
+    `venue` is the contract that requests have to keep, or the kind of ours whose contract that is.
     """
 
-    venue = ""
+    venue: str | Contract = ""
 
     def __init__(self) -> None:
         self.check = ContractCheck(self.venue) if self.venue else None
