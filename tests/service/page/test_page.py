@@ -782,7 +782,7 @@ def test_an_alert_is_told_once_and_again_when_it_improves(visit: Visiting) -> No
 def test_a_target_of_an_alert_is_confirmed_on_the_page(
     visit: Visiting, server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.service.alerts.sender, "private", True)
+    monkeypatch.setattr(server.service.alerts.sender.webhooks, "private", True)
     v = visit()
     page = v.enter()
     page.click("#more-filters")
