@@ -66,7 +66,7 @@ class FillRecord:
             if shown := self._shown.pop(attempt.found, None):
                 kind, ident, at, *of = shown
                 for each in (other, attempt):
-                    self._rows.append((kind, ident, at, "least" if each.player.least else "most", *of, each.outcome))
+                    self._rows.append((kind, ident, at, each.player.bound, *of, each.outcome))
 
     def take(self) -> pl.DataFrame:
         """The outcomes that are known since the last call."""

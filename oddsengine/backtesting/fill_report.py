@@ -1,7 +1,7 @@
 """The report of `fills`: of what was shown, how much could be had, and what that was worth."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
 
@@ -150,7 +150,6 @@ class Fills:
     attempts: pl.DataFrame
     orders: pl.DataFrame | None
     rules: Rules
-    view: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def table(self, by: Sequence[str] = ("kind", "stake")) -> pl.DataFrame:
         """Shares, shown and worth, by some of kind, stake, sport, league, market_type, is_live and books.

@@ -1,6 +1,6 @@
 """What could be had of the opportunities of a history (`fills`): its scan, with `oddsengine.execution` beside it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,6 @@ from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.history_scan import ScanWanted, play_scan
 from oddsengine.backtesting.parts import planned, play, sendable
 from oddsengine.backtesting.replay import cadence, opened
-from oddsengine.board.facts import moments_of
 from oddsengine.bounds import check_number, excerpt, is_number
 from oddsengine.catalog.reasons import Guards
 from oddsengine.detection.arbitrage_sizes import currency_rates
@@ -24,6 +23,7 @@ from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.progress import Tick
+from oddsengine.tables.casts import TIME
 from oddsengine.tape import Tape
 
 STAKES = (10.0, 100.0, 1000.0)
@@ -116,7 +116,7 @@ def fills(
     sent = pl.concat([part.orders for part in parts]).sort(
         "sent_at", "id", "stake", "bound", "leg", "is_hedge", "odds_id"
     )
-    return Fills(some, sent if orders else None, rules, {**view})
+    return Fills(some, sent if orders else None, rules)
 
 
 class _Wanted(NamedTuple):
@@ -154,9 +154,12 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
     return _Played(result_columns(made), _log(attempts.orders, of))
 
 
-def _log(orders: Iterable[Order], of: pl.DataFrame) -> pl.DataFrame:
+def _log(orders: Sequence[Order], of: pl.DataFrame) -> pl.DataFrame:
     """Orders in `ORDERS_SCHEMA`; `of` has the opportunities by number."""
-    sent = pl.DataFrame(map(_order_row, orders), _ORDER_ROW, orient="row")
+    prices = hexadecimal(np.array([order.ladder.row for order in orders], np.uint64))
+    sent = pl.DataFrame(map(_order_row, orders), _ORDER_ROW, orient="row").with_columns(
+        pl.col("sent_at", "arrives_at", "rests_until").cast(TIME), odds_id=pl.Series(prices, dtype=pl.String)
+    )
     known = of.select("number", "kind", "id", "event_id", "market_type", "market_segment", "player_name")
     legs = of.select("number", selection="selections", line="lines").explode("selection", "line")
     legs = legs.with_columns(leg=pl.int_range(pl.len()).over("number"))
@@ -174,7 +177,7 @@ _ROW: dict[str, Any] = {
 def _row(attempt: Attempt) -> tuple[Any, ...]:
     player = attempt.player
     return (
-        attempt.found, player.stake, "least" if player.least else "most", attempt.is_there, attempt.reason or None,
+        attempt.found, player.stake, player.bound, attempt.is_there, attempt.reason or None,
         attempt.outcome, attempt.lot, all(leg.is_known for leg in attempt.legs), attempt.filled, attempt.cost,
         attempt.hedged, attempt.hedge_cost,
     )  # fmt: skip
@@ -182,19 +185,16 @@ def _row(attempt: Attempt) -> tuple[Any, ...]:
 
 _ORDER_ROW: dict[str, Any] = {
     "number": pl.Int64, "stake": pl.Float64, "bound": pl.String, "leg": pl.Int64, "is_hedge": pl.Boolean,
-    "sportsbook": pl.String, "odds_id": pl.String, "sent_at": pl.Datetime("us", "UTC"),
-    "arrives_at": pl.Datetime("us", "UTC"), "rests_until": pl.Datetime("us", "UTC"), "limit_odds": pl.Float64,
-    "wanted": pl.Float64, "units": pl.Float64, "cost": pl.Float64, "reason": pl.String,
+    "sportsbook": pl.String, "sent_at": pl.Int64, "arrives_at": pl.Int64, "rests_until": pl.Int64,
+    "limit_odds": pl.Float64, "wanted": pl.Float64, "units": pl.Float64, "cost": pl.Float64, "reason": pl.String,
 }  # fmt: skip
 
 
 def _order_row(order: Order) -> tuple[Any, ...]:
     player, got = order.attempt.player, order.got
-    sent, arrives, until = moments_of(np.array([order.sent, order.arrives, order.until], np.int64)).to_list()
     return (
-        order.attempt.found, player.stake, "least" if player.least else "most", order.leg, order.is_hedge,
-        order.ladder.book.id, hexadecimal(np.array([order.ladder.row], np.uint64))[0], sent, arrives,
-        until if order.until else None, order.limit.odds, order.units, got.units, got.cost, got.reason or None,
+        order.attempt.found, player.stake, player.bound, order.leg, order.is_hedge, order.ladder.book.id, order.sent,
+        order.arrives, order.until or None, order.limit.odds, order.units, got.units, got.cost, got.reason or None,
     )  # fmt: skip
 
 

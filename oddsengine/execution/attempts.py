@@ -31,6 +31,7 @@ from oddsengine.columns import SECOND
 from oddsengine.execution.ladders import Ladder, Ladders, Level, refusal, rows_against, rows_of_bet
 from oddsengine.execution.queues import Queue
 from oddsengine.execution.taking import NOTHING, Fill, Taken, cheapest, cost_of, fill, rounded, rounding, stake_of
+from oddsengine.execution.watched import WatchedPrices
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.maths.depth import buy_together
 
@@ -45,7 +46,6 @@ ANSWER_S = 1800  # s: the longest time from when an order arrives to the snapsho
 _SAME = 1.0 + 1e-9
 _NEVER = 1 << 62
 _RESTING = ("price moved", "not enough", "taken")  # of which the rest can wait
-_LOOKS = 64  # changes of a price that are kept
 _WAIT_S = 30  # s: a price that is not seen again by then stands, as streams send what changes only
 EXCHANGE_S, BOOK_S = (0.2, 1.0), (2.0, 8.0)
 """Seconds until an order arrives, at least and at most: an order over an interface, and a bet slip."""
@@ -83,6 +83,11 @@ class Player(NamedTuple):
     kind: str
     stake: float
     least: bool
+
+    @property
+    def bound(self) -> str:
+        """Its name."""
+        return "least" if self.least else "most"
 
 
 @dataclass(slots=True, eq=False)
@@ -162,16 +167,14 @@ class Attempts:
         self._due: list[tuple[int, int, Order]] = []  # by arrival, then as they were sent
         self._unseen: list[Order] = []  # have arrived, and their price has not been seen since
         self._resting: list[Order] = []
-        self._shown: dict[int, Ladder | None] = {}  # prices that matter, as the board has them
-        self._before: dict[int, Ladder | None] = {}  # those that changed in this step, as it had them before
-        self._looks: dict[int, list[tuple[int, Ladder | None]]] = {}  # how they changed, from when on
+        self._prices = WatchedPrices()
         self._taken: dict[Player, Taken] = defaultdict(Taken)
         self._most = 256
 
     @property
     def watched(self) -> Collection[int]:
         """Ids of prices whose changes matter."""
-        return self._shown.keys()
+        return self._prices.rows
 
     @property
     def next_due(self) -> int:
@@ -185,10 +188,7 @@ class Attempts:
         """Process a step: `changed` are ids of watched prices that changed, `found` what is shown first."""
         for row in changed:
             ladder = self._ladders.of_id(board, row)
-            self._before[row], self._shown[row] = self._shown[row], ladder
-            looks = self._looks.setdefault(row, [])
-            looks.append((now, ladder))
-            del looks[:-_LOOKS]
+            self._prices.change(row, ladder, now)
             for taken in self._taken.values():
                 taken.observe(row, ladder)
         self._rest(board, now)
@@ -196,11 +196,10 @@ class Attempts:
         for each in found:
             self._begin(now, each, [self._ladders.of_slot(board, slot) for slot in each.slots])
         self._answer_due(board, now)  # what arrives at once
-        if self._before:
-            self._before.clear()
-            for taken in self._taken.values():
-                taken.passed()
-        if len(self._shown) > self._most:
+        self._prices.passed()
+        for taken in self._taken.values():
+            taken.passed()
+        if len(self.watched) > self._most:
             self._forget()
 
     def _answer_due(self, board: Board, now: int) -> None:
@@ -213,7 +212,11 @@ class Attempts:
             if row not in read:
                 read[row] = self._ladders.of_id(board, row)
             ladder = read[row]
-            is_old = ladder is not None and ladder.seen < order.arrives and self._after(order, now) is None
+            is_old = (
+                ladder is not None
+                and ladder.seen < order.arrives
+                and self._prices.after(row, order.arrives, now) is None
+            )
             if is_old and order.attempt.player.least and now - order.arrives < _WAIT_S * SECOND:
                 self._unseen.append(order)
             else:
@@ -240,9 +243,8 @@ class Attempts:
         for order in (*self._unseen, *self._resting, *(each[-1] for each in self._due)):
             kept.update(leg.row for leg in (order.ladder, *order.attempt.legs))
             kept.add(order.against)
-        self._shown = {row: ladder for row, ladder in self._shown.items() if row in kept}
-        self._looks = {row: looks for row, looks in self._looks.items() if row in kept}
-        self._most = max(256, 2 * len(self._shown))
+        self._prices.keep(kept)
+        self._most = max(256, 2 * len(self.watched))
 
     # ---- legs ----
 
@@ -251,7 +253,7 @@ class Attempts:
         if len(legs) < len(ladders):
             return
         for leg in legs:
-            self._shown.setdefault(leg.row, leg)
+            self._prices.watch(leg, now)
         for stake in self._rules.stakes:
             for least in (True, False):
                 self._plan(now, found, Player(found.kind, stake, least), legs)
@@ -296,7 +298,7 @@ class Attempts:
         held = ladder.delay if ladder.is_live else 0
         order.arrives = order.sent + self._rules.delay(ladder.book, least=attempt.player.least) + held
         attempt.waiting += 1
-        self._shown.setdefault(ladder.row, ladder)
+        self._prices.watch(ladder, order.sent)
         self._sent += 1
         heappush(self._due, (order.arrives, self._sent, order))
         if self.orders is not None:
@@ -309,16 +311,15 @@ class Attempts:
         late = now - order.arrives > ANSWER_S * SECOND
         late |= self._rules.sparse and (ladder is None or ladder.seen < order.arrives)
         if attempt.is_there is None and not (late or order.is_hedge):
-            looks = [self._shown] if order.arrives >= now else [{**self._shown, **self._before}, self._shown]
-            attempt.is_there = (all if least else any)(_is_there(attempt, shown) for shown in looks)
+            looks = (False,) if order.arrives >= now else (True, False)
+            attempt.is_there = (all if least else any)(self._is_there(attempt, before=before) for before in looks)
         if late and least:
             got = Fill(reason=UNOBSERVED)
         elif late:
             got = self._fill(order, order.ladder, taken.left(order.ladder))
         else:
-            fills = [
-                self._found(order, each, taken, before=before) for each, before in self._around(order, now, ladder)
-            ]
+            around = self._prices.around(row, order.arrives, now, order.ladder) or [(ladder, False)]
+            fills = [self._found(order, each, taken, before=before) for each, before in around]
             # Of equal sizes the dearer one; at most, what was known: a price that got better after it is luck.
             got = (
                 min(fills, key=lambda each: (each.units, -each.cost)) if least else max(fills, key=attrgetter("units"))
@@ -337,26 +338,14 @@ class Attempts:
     def _fill(self, order: Order, ladder: Ladder, levels: Sequence[Level]) -> Fill:
         return fill(ladder, levels, order.units, order.limit.cost, whole=self._rules.whole)
 
-    def _after(self, order: Order, now: int) -> int | None:
-        """The place of the first change of an order's price after its arrival, at most now."""
-        looks = self._looks.get(order.ladder.row, ())
-        return next((at for at, (time, _) in enumerate(looks) if order.arrives < time <= now), None)
-
-    def _around(self, order: Order, now: int, ladder: Ladder | None) -> list[tuple[Ladder | None, bool]]:
-        """What an order's price was before its arrival and after it, the first only if it changed.
-
-        With each, whether it is of the step before: what was taken then counts.
-        """
-        after = self._after(order, now)
-        if after is None:
-            return [(ladder, False)]
-        row, looks = order.ladder.row, self._looks[order.ladder.row]
-        is_last = after == len(looks) - 1
-        if after:
-            before = looks[after - 1][1]
-        else:
-            before = self._before.get(row, order.ladder) if is_last else order.ladder
-        return [(before, is_last and row in self._before), (ladder if is_last else looks[after][1], False)]
+    def _is_there(self, attempt: Attempt, *, before: bool) -> bool:
+        """Whether the best levels of all legs cost no more than the limits, now or before this step."""
+        ladders = [self._prices.shown(leg.row, before=before) for leg in attempt.legs]
+        return all(
+            ladder is not None and not refusal(ladder, live=leg.is_live)
+            and ladder.levels and ladder.levels[0].cost <= limit.cost * _SAME
+            for ladder, leg, limit in zip(ladders, attempt.legs, attempt.limits, strict=True)
+        )  # fmt: skip
 
     def _answered(self, board: Board, now: int, order: Order, got: Fill) -> None:
         attempt, order.got = order.attempt, got
@@ -423,7 +412,8 @@ class Attempts:
         limit = order.limit
         order.queue = Queue(limit.odds, left * limit.price * limit.odds, other, least=order.attempt.player.least)
         order.got, order.until, order.against = got, order.arrives + rest, other.row
-        self._shown[other.row], self._shown[ladder.row] = other, ladder
+        for each in (other, ladder):
+            self._prices.watch(each, order.arrives)
         self._resting.append(order)
         return True
 
@@ -431,17 +421,17 @@ class Attempts:
         """Follow the orders that rest."""
         resting, self._resting = self._resting, []
         for order in resting:
-            queue, ladder = order.queue, self._shown.get(order.ladder.row)
+            queue, ladder = order.queue, self._prices.shown(order.ladder.row)
             assert queue is not None
             if ladder is None or not ladder.is_active or ladder.is_live != order.ladder.is_live:
                 is_over = True  # venues cancel what rests
             else:
                 is_over = over or now >= order.until
-                changed = not self._before.keys().isdisjoint((order.against, order.ladder.row))
+                changed = self._prices.has_changed(order.against, order.ladder.row)
                 # What a snapshot after its end shows may have come after it, too.
                 if (changed or is_over) and not (order.attempt.player.least and now > order.until):
                     taken = self._taken[order.attempt.player]
-                    taken.take(ladder.row, queue.follow(self._shown.get(order.against), taken.left(ladder)))
+                    taken.take(ladder.row, queue.follow(self._prices.shown(order.against), taken.left(ladder)))
             if queue.left > 1e-9 and not is_over:
                 self._resting.append(order)
                 continue
@@ -454,13 +444,3 @@ class Attempts:
             reason = got.reason if queue.left > 1e-9 else ""
             whole = got._replace(units=got.units + units, cost=got.cost + cost, reason=reason)
             self._answered(board, now, order, whole)
-
-
-def _is_there(attempt: Attempt, shown: Mapping[int, Ladder | None]) -> bool:
-    """Whether the best levels of all legs cost no more than the limits."""
-    ladders = [shown.get(leg.row) for leg in attempt.legs]
-    return all(
-        ladder is not None and ladder.is_active and ladder.is_live == leg.is_live
-        and ladder.levels and ladder.levels[0].cost <= limit.cost * _SAME
-        for ladder, leg, limit in zip(ladders, attempt.legs, attempt.limits, strict=True)
-    )  # fmt: skip

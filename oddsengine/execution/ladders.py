@@ -21,6 +21,7 @@ from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.identity.groups import distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
 from oddsengine.identity.packed_terms import unpack
+from oddsengine.maths.depth import fee_per_unit
 from oddsengine.maths.odds import charged
 from oddsengine.tables.levels import BET_DELAY, BET_STEP, MIN_BET
 
@@ -173,7 +174,7 @@ def _levels(
             out[-1] = out[-1]._replace(units=out[-1].units + stake * net)
             continue
         # A fee is charged for each contract, which pays 1; a commission is taken from what the bet wins.
-        out.append(Level(odds, price, fee * price * (1.0 - price), stake * net))
+        out.append(Level(odds, price, float(fee_per_unit(np.array(odds), commission, fee)), stake * net))
     return tuple(sorted(out, key=lambda level: level.cost))
 
 

@@ -9,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 from oddsengine.execution.ladders import Ladder, Level
-from oddsengine.maths.depth import rounded_fee
+from oddsengine.maths.depth import buy_together, rounded_fee
 
 _SAME = 1.0 + 1e-9
 
@@ -90,22 +90,14 @@ def stake_of(parts: Iterable[tuple[Level, float]]) -> float:
 
 def spend(ladder: Ladder, levels: Sequence[Level], money: float) -> Fill:
     """Fill an order for what some money buys of what is left of a ladder; no more is spent, with the rounded fee."""
+    ladders = [[(level.cost, level.units) for level in levels]]
     for most in (money, money - ladder.fee_step):  # a fee is rounded up by less than a step
-        units, left = _bought(levels, most)
-        got = fill(ladder, levels, units, inf)
+        bought = buy_together(ladders, inf, max(most, 0.0))
+        got = fill(ladder, levels, bought.units, inf)
         if got.cost <= money * _SAME:
-            return got._replace(reason="not enough") if got.units > 0.0 and left > money * 1e-9 else got
+            is_short = got.units > 0.0 and most - bought.stakes[0] > money * 1e-9
+            return got._replace(reason="not enough") if is_short else got
     return Fill(reason="too small")
-
-
-def _bought(levels: Sequence[Level], money: float) -> tuple[float, float]:
-    """Units that some money buys, before the fee is rounded, and what is left of it when all levels are taken."""
-    units = 0.0
-    for level in levels:
-        some = min(level.units, max(money, 0.0) / level.cost)
-        units += some
-        money -= some * level.cost
-    return units, money
 
 
 def cheapest(levels: Iterable[Level], units: float) -> Iterator[tuple[Level, float]]:
