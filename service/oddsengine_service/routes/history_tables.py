@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import msgspec
-
 from oddsengine_service.http.tables import Table
 from oddsengine_service.wire.envelopes import Moment
-from oddsengine_service.wire.history_response import Closing, ClosingLine, ClvGroup, Opening
-from oddsengine_service.wire.numbers import Number
+from oddsengine_service.wire.history_response import Closing, ClosingLine, ClvGroup, MovedPrice
 
 _OF_EVENT = tuple(name for name in Closing.__struct_fields__ if name != "books")
 
@@ -24,19 +21,9 @@ class ClosingRow(ClosingLine, gc=False):
     captured_at: Moment
 
 
-class MovementRow(msgspec.Struct, gc=False):
+class MovementRow(MovedPrice, gc=False):
     """A point of a movement in a table."""
 
-    id: str
-    event_id: str
-    sportsbook: str
-    market_type: str
-    market_segment: str
-    selection: str
-    selection_type: str
-    line: Number
-    player_name: str | None
-    opening: Opening
     omitted: int
     at: Moment
     odds_american: float

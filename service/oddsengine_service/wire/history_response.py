@@ -73,8 +73,8 @@ class Points(msgspec.Struct, gc=False):
     is_active: list[bool]
 
 
-class Movement(msgspec.Struct):
-    """Movement of one price at one book."""
+class MovedPrice(msgspec.Struct):
+    """A price at one book that has moved, and where it began."""
 
     id: str
     event_id: str
@@ -86,6 +86,11 @@ class Movement(msgspec.Struct):
     line: Number
     player_name: str | None
     opening: Opening
+
+
+class Movement(MovedPrice):
+    """Movement of one price at one book."""
+
     points: Points
     omitted: Annotated[int, Meta(description="Number of earlier points that are not included.")]
 
