@@ -133,6 +133,17 @@ class RunningSource:
             lambda: recorder.complete and recorder.prices(), "it must deliver prices, and call caught_up() after them,"
         )  # fmt: skip
 
+    async def changed_price(self) -> tuple[Mapping[Any, Any], int]:
+        """Wait for the first prices, change one, and wait for that.
+
+        Returns the first prices, and how many deliveries there were before the change.
+        """
+        await self.first_prices()
+        first, began = self.recorder.prices(), len(self.recorder.deliveries)
+        self.case.change(self.server)
+        await self.until(lambda: self.recorder.prices() != first, "it must deliver a changed price")
+        return first, began
+
     async def stop(self) -> bool:
         """Cancel it; return whether it has ended in time."""
         self.task.cancel()

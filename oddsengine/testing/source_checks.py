@@ -55,10 +55,7 @@ def times_are_valid(case: SourceCase) -> None:
 
     async def scenario(running: RunningSource) -> None:
         recorder = running.recorder
-        await running.first_prices()
-        first, began = recorder.prices(), len(recorder.deliveries)
-        running.case.change(running.server)
-        await running.until(lambda: recorder.prices() != first, "it must deliver a changed price")
+        _, began = await running.changed_price()
         times: dict[Any, datetime] = {}
         for at, delivery in enumerate(recorder.deliveries):
             for price, last in _seen(delivery):
@@ -97,10 +94,7 @@ def ids_are_stable(case: SourceCase) -> None:
     """A price and a game keep their ids from delivery to delivery, also when the odds change."""
 
     async def scenario(running: RunningSource) -> None:
-        await running.first_prices()
-        before = running.recorder.prices()
-        running.case.change(running.server)
-        await running.until(lambda: running.recorder.prices() != before, "it must deliver a changed price")
+        await running.changed_price()
         _check_ids(running.recorder.deliveries)
 
     run_source(case, scenario)
@@ -129,10 +123,7 @@ def changed_prices_are_delivered(case: SourceCase) -> None:
     """A price that changes is delivered with its new odds, and no other price is lost."""
 
     async def scenario(running: RunningSource) -> None:
-        await running.first_prices()
-        before = running.recorder.prices()
-        running.case.change(running.server)
-        await running.until(lambda: running.recorder.prices() != before, "it must deliver a changed price")
+        before, _ = await running.changed_price()
         if lost := before.keys() - running.recorder.prices().keys():
             raise AssertionError(f"a changed price must not remove others, {len(lost)} of {len(before)} are gone")
 
