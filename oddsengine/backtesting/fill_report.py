@@ -216,13 +216,6 @@ def _cell(part: pl.DataFrame) -> dict[str, Any]:
         out |= {name: 100.0 * mean, f"{name}_se": None if isnan(error) else 100.0 * error}
         out[of] = 100.0 * float(known["staked"].sum()) / staked
     return out
-    game = np.unique(known["event_id"].to_numpy(), return_inverse=True)[1]
-    own = known["costs"].list.sum().to_numpy()
-    for name, figure, money in (("worth", "profit", known["staked"].to_numpy()), ("held", "held", own)):
-        mean, error = weighted_mean(known[figure].to_numpy() / money, money, game)
-        out |= {name: 100.0 * mean, f"{name}_se": None if isnan(error) else 100.0 * error}
-    out["valued"] = 100.0 * float(known["staked"].sum()) / staked
-    return out
 
 
 def _sentence(least: Cell, most: Cell) -> str:

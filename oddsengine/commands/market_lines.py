@@ -8,6 +8,7 @@ from typing import Protocol
 from oddsengine import catalog
 from oddsengine.catalog import data_files
 from oddsengine.catalog.markets import NOT_IN_CATALOG
+from oddsengine.commands.output import counted
 
 _HEAD = (
     "# Lines for a catalog file of your own ([data] catalog): write the market type into means, such as moneyline or",
@@ -56,7 +57,7 @@ def _block(name: str, seen: list[UnmappedMarket], here: bool) -> list[str]:  # n
     told = ", ".join(_plain(each) for each in [*who][:_MOST_FROM]) + (" and others" if len(who) > _MOST_FROM else "")
     near = get_close_matches("_".join(name.split()), catalog.market_type_names(), _MOST_SIMILAR)
     similar = f"; similar: {', '.join(near)}" if near else ""
-    return [f"# {total:,} {'time' if total == 1 else 'times'} from {told}{similar}", f"[markets.{text}]", 'means = ""']
+    return [f"# {counted(total, 'time')} from {told}{similar}", f"[markets.{text}]", 'means = ""']
 
 
 def _quoted(text: str) -> str:
