@@ -153,11 +153,11 @@ class Calls:
         if not self.failures:
             return ""
         some = [
-            f"{kind} {n:,} times" + (f" (first: {self.examples[kind]})" if self.examples[kind] else "")
+            f"{kind} ({n:,} {'time' if n == 1 else 'times'}{self.examples[kind] and f', first {self.examples[kind]}'})"
             for kind, n in self.failures.most_common()
         ]
         of = f"{self.failures.total():,} of {self.asked:,} markets"
-        return f"it has no answer that can be used for {of}: {'; '.join(some)}"
+        return f"it has no usable answer for {of}: {'; '.join(some)}"
 
 
 def _slow() -> str:

@@ -123,9 +123,9 @@ def test_what_it_has_no_usable_answer_for_is_said_and_left_out(odds: pl.DataFram
     with pytest.warns(OddsWarning) as warned:
         assert oe.find_ev(odds, model="nonsense").is_empty()
     text = str(warned[0].message)
-    assert text.startswith("the fair price 'nonsense' of fair-prices 1.0: it has no answer that can be used for ")
+    assert text.startswith("the fair price 'nonsense' of fair-prices 1.0: it has no usable answer for ")
     assert "an exception" in text
-    assert "(first: LookupError: no spread)" in text
+    assert "times, first LookupError: no spread)" in text
     assert "NaN" in text
     assert "a sum other than 1" in text
 

@@ -199,8 +199,8 @@ class Account:
         if strategy.max_event is not None:
             standing = (*self._open, *self._waiting.values())
             most = min(most, strategy.max_event - _staked(standing, lambda trade: trade.order.bet["event_id"] == event))
-        if strategy.max_day is not None:
-            most = min(most, strategy.max_day - _staked(self._today, lambda _: True))
+        if strategy.max_daily_stake is not None:
+            most = min(most, strategy.max_daily_stake - _staked(self._today, lambda _: True))
         of_venue = strategy.venue_limit(book)
         if of_venue is not None:
             most = min(most, of_venue - _staked(self._today, lambda trade: trade.order.sportsbook == book))
@@ -298,7 +298,7 @@ class Account:
             self.cash += trade.stake * (1.0 + gain)
             result += trade.stake * gain
         self._result = (day, result)
-        most = self._strategy.max_loss
+        most = self._strategy.max_daily_loss
         if most is not None and result < 0.0 and -result >= most:
             self.halt(f"lost {-result:,.2f} on {moments_of(np.array([now], np.int64)).to_list()[0]:%Y-%m-%d}")
 

@@ -77,7 +77,7 @@ class Backtest:
     cadence_s
         Median number of seconds between two snapshots of an event, of the first 64; nan if unknown, as for a tape.
     halted
-        Why no orders were placed any more at the end; None: they were.
+        Why the account was halted at the end; None if it was not.
     """
 
     trades: pl.DataFrame

@@ -14,7 +14,7 @@ from oddsengine.backtesting.strategy import Strategy
 from oddsengine.columns import Words
 from oddsengine.execution.ladders import Ladders
 from oddsengine.execution.paper import Look, Looks
-from oddsengine.execution.shown import changed_prices
+from oddsengine.execution.view_attempts import changed_prices
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update

@@ -1,6 +1,6 @@
 """The record of a node's fills: how many of the opportunities that it showed could be had.
 
-Each is attempted for `STAKE` when it is shown first, by the rules of `fills`, and kept with its outcome by week.
+Each is attempted for `STAKE` when it is first shown, by the rules of `fills`, and kept with its outcome by week.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from oddsengine.board.open import NEW
 from oddsengine.columns import SECOND
 from oddsengine.detection.kinds import KINDS
 from oddsengine.execution.attempts import Attempt, Rules
-from oddsengine.execution.shown import ShownAttempts
+from oddsengine.execution.view_attempts import ViewAttempts
 from oddsengine.history.truth_file import FillShare
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -32,7 +32,7 @@ class FillRecord:
 
     def __init__(self, engine: Engine) -> None:
         self._view = engine.view(min_ev=1.0, keep=True)
-        self._attempts = ShownAttempts(engine, self._view, Rules((STAKE,)), strict=False)
+        self._attempts = ViewAttempts(engine, self._view, Rules((STAKE,)), strict=False)
         self._shown: dict[int, tuple[str, int, int, str, str, bool]] = {}  # of which the outcome is not known yet
         self._half: dict[int, Attempt] = {}  # of which one bound is known
         self._size = self._now = 0
@@ -59,14 +59,14 @@ class FillRecord:
     def _keep(self, done: Iterable[Attempt]) -> None:
         """Keep the outcomes of opportunities of which both bounds are known."""
         for attempt in done:
-            other = self._half.pop(attempt.found, None)
+            other = self._half.pop(attempt.number, None)
             if other is None:
-                self._half[attempt.found] = attempt
+                self._half[attempt.number] = attempt
                 continue
-            if shown := self._shown.pop(attempt.found, None):
+            if shown := self._shown.pop(attempt.number, None):
                 kind, ident, at, *of = shown
                 for each in (other, attempt):
-                    self._rows.append((kind, ident, at, each.player.bound, *of, each.outcome))
+                    self._rows.append((kind, ident, at, each.bettor.bound, *of, each.outcome))
 
     def take(self) -> pl.DataFrame:
         """The outcomes that are known since the last call."""

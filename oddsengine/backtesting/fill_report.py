@@ -27,7 +27,7 @@ FILLS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "selections": pl.List(pl.String),
     "lines": pl.List(pl.Float64),
     "born_at": TIME,
-    "shown": pl.Float64,  # percent: EV, profit, hold or expected value, when shown first
+    "shown": pl.Float64,  # percent: EV, profit, hold or expected value, when first shown
     "stake": pl.Float64,
     "bound": pl.String,  # `least` or `most`
     "there": pl.Boolean,  # still there when the first order arrived; null: unknown, or nothing was ordered
@@ -189,7 +189,7 @@ def checked_by(by: Sequence[str]) -> list[str]:
         raise ValueError(f"by must be a list of {', '.join(_KEYS)}, got {excerpt(by)}")
     names = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if wrong := [name for name in names if name not in _KEYS]:
-        raise ValueError(f"by must be of {', '.join(_KEYS)}, got {excerpt(wrong[0])}")
+        raise ValueError(f"by must be one of {', '.join(_KEYS)}, got {excerpt(wrong[0])}")
     return names
 
 
@@ -219,23 +219,27 @@ def _cell(part: pl.DataFrame) -> dict[str, Any]:
 
 
 def _sentence(least: Cell, most: Cell) -> str:
-    title = KINDS[least["kind"]].title
-    had = f"{_range(least, most, 'whole')} of 100 could be had for ${least['stake']:g}"
+    taken = f"{_range(least, most, 'whole')} % could be taken in full at a ${least['stake']:g} stake"
     rest = [
-        f"{_range(least, most, name)} {words}"
+        f"{_range(least, most, name)} % {words}"
         for name, words in (("part", "in part"), ("hedged", "with a hedge"), ("open", "left open"))
         if least[name] or most[name]
     ]
-    shown = f"{title}: {least['n']:,} shown at {least['shown']:.2f} % on average"
-    return f"{shown}; {had}" + (f" ({', '.join(rest)})" if rest else "") + f"; worth {_worth(least, most)}"
+    more = f" ({', '.join(rest)})" if rest else ""
+    return f"{_title(least)}; {taken}{more}; worth {_worth(least, most)}"
+
+
+def _title(cell: Cell) -> str:
+    """How many were shown, and at what."""
+    kind = KINDS[cell["kind"]]
+    return f"{kind.title}: {cell['n']:,} shown, average {kind.measure} {cell['shown']:.2f} %"
 
 
 _COLUMNS = {"there": "still there", "whole": "in whole", "part": "in part", "hedged": "hedged", "open": "left open"}
 
 
 def _text(pairs: Sequence[tuple[Cell, Cell]]) -> str:
-    first = pairs[0][0]
-    title = f"{KINDS[first['kind']].title}: {first['n']:,} shown, at {first['shown']:.2f} % on average. Of 100:"
+    title = f"{_title(pairs[0][0])}. In percent:"
     lines = [("stake", *_COLUMNS.values(), "worth")]
     for least, most in pairs:
         shares = (_range(least, most, name) for name in _COLUMNS)
@@ -246,7 +250,7 @@ def _text(pairs: Sequence[tuple[Cell, Cell]]) -> str:
         for line in lines
     ]
     unknown = max(cell["unknown_size"] for pair in pairs for cell in pair)
-    note = [f"{unknown:.0f} of 100 have a leg without a known size, which counts as unlimited"] if unknown else []
+    note = [f"{unknown:.0f} % have a leg of unknown size, which counts as unlimited"] if unknown else []
     return "\n".join([title, *rows, *note])
 
 

@@ -18,7 +18,7 @@ from oddsengine.catalog.reasons import Guards
 from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.execution.attempts import ANSWER_S, LEGS, Attempt, Legs, Order, Rules
-from oddsengine.execution.shown import ShownAttempts
+from oddsengine.execution.view_attempts import ViewAttempts
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
@@ -41,7 +41,7 @@ def fills(
     stakes: Iterable[float] = STAKES,
     delays: float | Mapping[str, Any] | None = None,
     legs: Legs = "thinnest",
-    whole: bool = False,
+    all_or_nothing: bool = False,
     rest_s: float = 0.0,
     rates: Mapping[str, float] | None = None,
     guards: Guards = None,
@@ -67,8 +67,8 @@ def fills(
         at exchanges, 2 to 8 at other books. In play the `bet_delay` of the price is added.
     legs
         ``"thinnest"``: the leg with the least room first, the others for what it got. ``"together"``: all at once.
-    whole, rest_s
-        Orders are all or nothing; or what is left of one rests so many seconds, at exchanges.
+    all_or_nothing, rest_s
+        Orders are fill or kill; or what is unfilled of one stays in the book so many seconds, at exchanges.
     rates, orders
         Worth of currencies in USD, as for `largest_arbitrages`; and whether to keep every order, in `Fills.orders`.
     **view
@@ -87,7 +87,7 @@ def fills(
     >>> history = pl.DataFrame(prices, columns, orient="row").with_columns(
     ...     last_seen_at=pl.from_epoch("at"), event_id=pl.lit("e1"), market_type=pl.lit("total_points"), line=220.5)
     >>> print(fills(history, kinds=["arbitrage"], stakes=[30]))  # novig's price is worse 2 s later
-    Arbitrage: 1 shown, at 2.44 % on average. Of 100:
+    Arbitrage: 1 shown, average profit 2.44 %. In percent:
     stake  still there  in whole  in part  hedged  left open  worth
       $30     0 to 100  0 to 100        0       0          0  - to 2.44 %
     """
@@ -95,7 +95,7 @@ def fills(
     if unknown := [name for name in view if name not in _VIEW]:
         raise TypeError(f"fills has no parameter {excerpt(unknown[0])}; those of a view are {', '.join(_VIEW)}")
     amounts = _amounts(stakes)
-    for name, value in (("whole", whole), ("orders", orders)):
+    for name, value in (("all_or_nothing", all_or_nothing), ("orders", orders)):
         if not isinstance(value, bool):
             raise ValueError(f"{name} must be True or False, got {excerpt(value)}")
     if legs not in LEGS:
@@ -103,9 +103,9 @@ def fills(
     check_number("rest_s", rest_s, 0.0, most=_MOST_S)
     by_book, other = _delays(delays)
     sparse = any(cadence(history) > ANSWER_S for history in histories)
-    rules = Rules(amounts, by_book, other, legs, whole, float(rest_s), sparse)
+    rules = Rules(amounts, by_book, other, legs, all_or_nothing, float(rest_s), sparse)
     if rates is not None and currency_rates(rates).get("USD") != 1.0:
-        raise ValueError(f"rates must be worth in USD, with 1 for USD, got {excerpt(dict(rates))}")
+        raise ValueError(f"rates must be USD per unit of each currency, with 1 for USD, got {excerpt(dict(rates))}")
     wanted = _Wanted(
         ScanWanted({name: sendable(value) for name, value in view.items()}, sendable(guards), fair), rules,
         None if rates is None else dict(rates), orders,
@@ -136,12 +136,12 @@ class _Played(NamedTuple):
 
 
 def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
-    attempts: ShownAttempts | None = None
+    attempts: ViewAttempts | None = None
     rows: list[tuple[Any, ...]] = []
 
     def follow(engine: Engine, view: View, update: Update, first: int) -> None:
         nonlocal attempts
-        attempts = attempts or ShownAttempts(engine, view, wanted.rules, wanted.rates, log=wanted.orders)
+        attempts = attempts or ViewAttempts(engine, view, wanted.rules, wanted.rates, log=wanted.orders)
         rows.extend(map(_row, attempts.follow(update, first)))
 
     scanned = play_scan(wanted.scan, history, tick, follow).frame()
@@ -175,9 +175,9 @@ _ROW: dict[str, Any] = {
 
 
 def _row(attempt: Attempt) -> tuple[Any, ...]:
-    player = attempt.player
+    bettor = attempt.bettor
     return (
-        attempt.found, player.stake, player.bound, attempt.is_there, attempt.reason or None,
+        attempt.number, bettor.stake, bettor.bound, attempt.is_there, attempt.reason or None,
         attempt.outcome, attempt.lot, all(leg.is_known for leg in attempt.legs), attempt.filled, attempt.cost,
         attempt.hedged, attempt.hedge_cost,
     )  # fmt: skip
@@ -191,9 +191,9 @@ _ORDER_ROW: dict[str, Any] = {
 
 
 def _order_row(order: Order) -> tuple[Any, ...]:
-    player, got = order.attempt.player, order.got
+    bettor, got = order.attempt.bettor, order.got
     return (
-        order.attempt.found, player.stake, player.bound, order.leg, order.is_hedge, order.ladder.book.id, order.sent,
+        order.attempt.number, bettor.stake, bettor.bound, order.leg, order.is_hedge, order.ladder.book.id, order.sent,
         order.arrives, order.until or None, order.limit.odds, order.units, got.units, got.cost, got.reason or None,
     )  # fmt: skip
 

@@ -16,12 +16,13 @@ from oddsengine.maths.devig import Method
 from oddsengine.staking.stakes import kelly_portfolio
 
 _OPTIONAL = {
-    "max_ev": -np.inf, "max_odds": 1.0, "max_hours": 0.0, "max_bet": 0.0, "max_event": 0.0, "max_day": 0.0,
-    "max_rejections": 1.0, "max_loss": 0.0,
+    "max_ev": -np.inf, "max_odds": 1.0, "max_hours": 0.0, "max_bet": 0.0, "max_event": 0.0, "max_daily_stake": 0.0,
+    "max_rejections": 1.0, "max_daily_loss": 0.0,
 }  # fmt: skip
 """Limits of a `Strategy` that may be None, and their minimum."""
 
 Staking = Literal["flat", "kelly", "portfolio"]
+PerBook = float | Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +53,12 @@ class Strategy:
         See `staking`.
     max_bet, max_event
         Maximum stake on a bet and on an event; the maximum bet of a price applies as well.
-    max_day, max_venue_day
+    max_daily_stake, max_daily_stake_per_book
         Maximum of all stakes of a UTC day, and of those at one book, which can be a mapping by book. Orders that are
         not answered count in whole.
-    max_rejections, max_loss
-        Halt after so many rejected orders in a row, and when the bets that are settled on a UTC day have lost so much.
+    max_rejections, max_daily_loss
+        Halt after this many orders in a row were rejected or could not be sent, and when the bets that are settled on a
+        UTC day have lost so much.
     step
         Stakes are whole multiples of this.
 
@@ -88,10 +90,10 @@ class Strategy:
     size: float = 0.25
     max_bet: float | None = None
     max_event: float | None = None
-    max_day: float | None = None
-    max_venue_day: float | Mapping[str, float] | None = None
+    max_daily_stake: float | None = None
+    max_daily_stake_per_book: PerBook | None = None
     max_rejections: float | None = None
-    max_loss: float | None = None
+    max_daily_loss: float | None = None
     step: float = 0.01
 
     def __post_init__(self) -> None:
@@ -104,7 +106,12 @@ class Strategy:
         for name, least in _OPTIONAL.items():
             check_number(name, getattr(self, name), least, optional=True)
         for name, limit in self._venue_limits().items():
-            check_number(f"max_venue_day of {name}" if name else "max_venue_day", limit, 0.0, optional=not name)
+            check_number(
+                f"max_daily_stake_per_book of {name}" if name else "max_daily_stake_per_book",
+                limit,
+                0.0,
+                optional=not name,
+            )
         for name in ("sports", "markets"):
             if isinstance(value := getattr(self, name), str):
                 raise ValueError(f"{name} must be a list of names, got {excerpt(value)}")
@@ -140,7 +147,7 @@ class Strategy:
 
     def _venue_limits(self) -> dict[str, float | None]:
         """Limits of a day by id of the book; that of all by an empty text."""
-        given = self.max_venue_day
+        given = self.max_daily_stake_per_book
         if not isinstance(given, Mapping):
             return {"": given}
         return {catalog.book(book).id: limit for book, limit in given.items()}

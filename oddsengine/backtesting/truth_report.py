@@ -128,7 +128,7 @@ def report_text(report: TruthReport) -> str:
     if any(each.alone is not None for each in report.references):
         lines += ["books as the only reference:", rights_text(report.references)]
     if report.fills:
-        lines.append("of 100 shown, so many could be had in whole:")
+        lines.append("percent of those shown that could be taken in full:")
         lines += [_fill_text(each) for each in report.fills if each.sportsbooks is None]
     if report.games_waiting:
         lines.append(f"{report.games_waiting} games are not graded yet")

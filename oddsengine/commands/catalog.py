@@ -29,7 +29,7 @@ def meanings() -> dict[str, str]:
 
 def catalog_command(arguments: argparse.Namespace) -> None:
     if arguments.against and not arguments.diff:
-        raise ValueError("--against is the other side of --diff, which is not given")
+        raise ValueError("--against needs --diff")
     if arguments.diff:
         _differences(arguments)
         return

@@ -579,17 +579,19 @@ def _add_fills(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     orders.add_argument(
         "--delay", action="append", default=[], metavar="[BOOK=]S[-S]",
-        help="seconds until an order arrives, or the least and the most of them (default 0.2-1 at exchanges, 2-8 at "
+        help="seconds until an order arrives, or a range (default 0.2-1 at exchanges, 2-8 at "
         "other books); repeat for others",
     )  # fmt: skip
     orders.add_argument(
         "--legs", choices=("thinnest", "together"), default="thinnest",
-        help="send the leg with the least room first and the others for what it got (default), or all together",
+        help="send the leg with the least size first, then the others for the payout it got (default), or all together",
     )  # fmt: skip
-    orders.add_argument("--whole", action="store_true", help="orders are all or nothing")
+    orders.add_argument(
+        "--all-or-nothing", action="store_true", help="fill or kill: an order is filled in full or not at all"
+    )
     orders.add_argument(
         "--rest", type=_finite("a number of seconds"), default=0.0, metavar="S",
-        help="seconds for which what is left of an order rests, at exchanges (default 0)",
+        help="seconds that the unfilled remainder of an order stays in the book, at exchanges (default 0)",
     )  # fmt: skip
     orders.add_argument("--rates", type=_rates, metavar="GBP=1.27", help="worth of other currencies in USD")
     _add_question(parser, of_table=False)
@@ -598,7 +600,7 @@ def _add_fills(parser: argparse.ArgumentParser) -> None:
     _add_processes(parser)
     parser.add_argument(
         "--by", type=_names, default=[], metavar="A,B",
-        help="also by sport, league, market_type, is_live, books: a CSV, or JSON with --format json",
+        help="also group by these: sport, league, market_type, is_live, books; prints CSV unless --format json",
     )  # fmt: skip
     parser.add_argument("--attempts", metavar="FILE", help="write every attempt to a .parquet, .ndjson or .jsonl file")
     parser.add_argument("--orders", metavar="FILE", help="write every order to a .parquet, .ndjson or .jsonl file")
@@ -738,8 +740,8 @@ def _add_catalog(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=catalog.catalog_command)
     parser.add_argument(
         "files", nargs="*", metavar="FILE",
-        help="catalog files of your own (`data.catalog`), or folders of *.toml, to check and apply together; a key "
-        "that two say is the later one's, but the files of one folder may not differ",
+        help="catalog files of your own (`data.catalog`), or folders of *.toml, to check and apply together; if two "
+        "set a key, the later one wins, but the files of one folder must agree",
     )  # fmt: skip
     parser.add_argument("--changed", action="store_true", help="only thresholds that the files change")
     parser.add_argument(

@@ -28,8 +28,8 @@ def fills_command(arguments: argparse.Namespace) -> None:
         history = [read_odds(path, columns=arguments.columns) for path in history]
     rates = None if arguments.rates is None else {"USD": 1.0, **arguments.rates}
     result = fills(
-        history, stakes=arguments.stakes, delays=_delays(arguments.delay), legs=arguments.legs, whole=arguments.whole,
-        rest_s=arguments.rest, rates=rates, fair=fair_file(arguments.fair),
+        history, stakes=arguments.stakes, delays=_delays(arguments.delay), legs=arguments.legs,
+        all_or_nothing=arguments.all_or_nothing, rest_s=arguments.rest, rates=rates, fair=fair_file(arguments.fair),
         orders=arguments.orders is not None, processes=arguments.processes, progress=True,
         kinds=[kind.name for kind in some_kinds(arguments.kind)], books=arguments.books, sharp=arguments.sharp,
         method=arguments.method, commission=arguments.commission, include=arguments.include,

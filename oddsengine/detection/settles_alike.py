@@ -27,7 +27,7 @@ class Settled(NamedTuple):
     Parameters
     ----------
     alike
-        False: not in some case; None: that is unknown.
+        False: they differ in at least one case; None: not known.
     worst_case
         The lowest result in money that is known, of `stake` on both sides of the market together.
     stake, books
@@ -86,7 +86,7 @@ def settles_alike(first: Mapping[str, Any], second: Mapping[str, Any], *, stake:
     Raises
     ------
     ValueError
-        For a venue of which nothing is known, with those that are; a field that is missing, or odds that are none.
+        If the catalog has no rules for a book (it lists those it has), a field is missing, or odds are invalid.
 
     Examples
     --------
@@ -130,7 +130,9 @@ def _read(name: str, leg: Mapping[str, Any]) -> tuple[LegTerms, tuple[str, ...],
             raise ValueError(f"{name} must have a {field}, got {excerpt(leg.get(field))}")
     book = catalog.book(leg["sportsbook"]).id
     if book not in (known := catalog.books_with_terms()):
-        raise ValueError(f"no rule of {excerpt(leg['sportsbook'])} is known; rules are known of {', '.join(known)}")
+        raise ValueError(
+            f"the catalog has no settlement rules for {excerpt(leg['sportsbook'])}; it has them for {', '.join(known)}"
+        )
     sport, league = leg["sport"], leg.get("league") or ""
     if catalog.sport(sport).id not in catalog.sports():
         raise ValueError(f"{name} must have a sport of {', '.join(catalog.sports())}, got {excerpt(sport)}")

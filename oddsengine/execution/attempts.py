@@ -1,6 +1,6 @@
 """Attempts: the orders that an opportunity takes, one after the other, and what becomes of them.
 
-Each opportunity is attempted once, when it is shown first, by every player: one kind, one stake, one bound. A player
+Each opportunity is attempted once, when it is first shown, by every bettor: one kind, one stake, one bound. A bettor
 takes liquidity from itself only. Of the two bounds one is what was there at least, the other what was there at most:
 
                           at least                            at most
@@ -38,7 +38,8 @@ from oddsengine.maths.depth import buy_together
 Legs = Literal["thinnest", "together"]
 LEGS: tuple[str, ...] = ("thinnest", "together")
 OUTCOMES = ("whole", "part", "hedged", "open", "none")
-"""All legs pay the same: for the whole stake, or part of it; they do after a hedge; they do not; nothing was bought."""
+"""`whole`, `part`: the legs are balanced, for all or part of the stake; `hedged`: they are by a hedge; `open`: they are
+not balanced; `none`: nothing was bought."""
 OPEN = 1e-6  # of the payout: less is not open
 UNOBSERVED = "unobserved"
 """Reason of an order whose answer is not known."""
@@ -58,9 +59,9 @@ class Rules(NamedTuple):
     delays: Mapping[str, tuple[float, float]] = {}  # seconds by id of the book, least and most
     delay_s: tuple[float, float] | None = None  # of other books; None: as above
     legs: str = "thinnest"
-    whole: bool = False  # whether orders are all or nothing
+    all_or_nothing: bool = False  # whether orders are
     rest_s: float = 0.0  # how long what is left of an order rests, at exchanges
-    sparse: bool = False  # whether a price that is not seen again says nothing
+    sparse: bool = False  # whether no order is judged by a price that was not seen since it arrived
 
     def delay(self, book: Book, *, least: bool) -> int:
         """Microseconds until an order of a bound arrives, without the venue's own delay in play."""
@@ -68,8 +69,8 @@ class Rules(NamedTuple):
         return round((late if least else early) * SECOND)
 
 
-class Found(NamedTuple):
-    """An opportunity, when it is shown first."""
+class NewOpportunity(NamedTuple):
+    """An opportunity, when it is first shown."""
 
     number: int  # the caller's
     kind: str
@@ -77,7 +78,7 @@ class Found(NamedTuple):
     worth: float  # the most that a unit of payout of each leg may cost together
 
 
-class Player(NamedTuple):
+class Bettor(NamedTuple):
     """Whose orders take liquidity from each other."""
 
     kind: str
@@ -92,10 +93,10 @@ class Player(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """An opportunity as one player tries to take it; lists are by leg."""
+    """An opportunity as one bettor tries to take it; lists are by leg."""
 
-    found: int
-    player: Player
+    number: int  # of the opportunity
+    bettor: Bettor
     legs: tuple[Ladder, ...]  # when it was shown
     units: float  # of payout of each leg, as planned
     limits: tuple[Level, ...]  # the last level of each leg that the plan wanted
@@ -168,7 +169,7 @@ class Attempts:
         self._unseen: list[Order] = []  # have arrived, and their price has not been seen since
         self._resting: list[Order] = []
         self._prices = WatchedPrices()
-        self._taken: dict[Player, Taken] = defaultdict(Taken)
+        self._taken: dict[Bettor, Taken] = defaultdict(Taken)
         self._most = 256
 
     @property
@@ -184,8 +185,8 @@ class Attempts:
         due = self._due[0][0] if self._due else _NEVER
         return min(due, *(order.until for order in self._resting), _NEVER)
 
-    def follow(self, board: Board, now: int, changed: Iterable[int], found: Iterable[Found]) -> None:
-        """Process a step: `changed` are ids of watched prices that changed, `found` what is shown first."""
+    def follow(self, board: Board, now: int, changed: Iterable[int], found: Iterable[NewOpportunity]) -> None:
+        """Process a step: `changed` are ids of watched prices that changed, `found` what is first shown."""
         for row in changed:
             ladder = self._ladders.of_id(board, row)
             self._prices.change(row, ladder, now)
@@ -203,7 +204,7 @@ class Attempts:
             self._forget()
 
     def _answer_due(self, board: Board, now: int) -> None:
-        """Answer the orders that have arrived; at least is what is known of a price only when it is seen again."""
+        """Answer the orders that have arrived; the lower bound waits until the price is seen again."""
         waiting, self._unseen = deque(self._unseen), []
         read: dict[int, Ladder | None] = {}
         while waiting or (self._due and self._due[0][0] <= now):
@@ -217,7 +218,7 @@ class Attempts:
                 and ladder.seen < order.arrives
                 and self._prices.after(row, order.arrives, now) is None
             )
-            if is_old and order.attempt.player.least and now - order.arrives < _WAIT_S * SECOND:
+            if is_old and order.attempt.bettor.least and now - order.arrives < _WAIT_S * SECOND:
                 self._unseen.append(order)
             else:
                 self._answer(board, now, order, ladder)
@@ -248,7 +249,7 @@ class Attempts:
 
     # ---- legs ----
 
-    def _begin(self, now: int, found: Found, ladders: Sequence[Ladder | None]) -> None:
+    def _begin(self, now: int, new: NewOpportunity, ladders: Sequence[Ladder | None]) -> None:
         legs = tuple(ladder for ladder in ladders if ladder is not None and ladder.is_active)
         if len(legs) < len(ladders):
             return
@@ -256,15 +257,15 @@ class Attempts:
             self._prices.watch(leg, now)
         for stake in self._rules.stakes:
             for least in (True, False):
-                self._plan(now, found, Player(found.kind, stake, least), legs)
+                self._plan(now, new, Bettor(new.kind, stake, least), legs)
 
-    def _plan(self, now: int, found: Found, player: Player, legs: tuple[Ladder, ...]) -> None:
-        taken = self._taken[player]
+    def _plan(self, now: int, new: NewOpportunity, bettor: Bettor, legs: tuple[Ladder, ...]) -> None:
+        taken = self._taken[bettor]
         left = [taken.left(leg) for leg in legs]
-        plan = buy_together([[(level.cost, level.units) for level in some] for some in left], found.worth, player.stake)
-        is_short = sum(plan.stakes) < player.stake * (1.0 - 1e-9)
+        plan = buy_together([[(level.cost, level.units) for level in some] for some in left], new.worth, bettor.stake)
+        is_short = sum(plan.stakes) < bettor.stake * (1.0 - 1e-9)
         within = [[level for level in some if level.cost <= most] for some, most in zip(left, plan.limits, strict=True)]
-        attempt = Attempt(found.number, player, legs, plan.units, tuple(some[-1] for some in within if some), is_short)
+        attempt = Attempt(new.number, bettor, legs, plan.units, tuple(some[-1] for some in within if some), is_short)
         attempt.filled, attempt.cost, attempt.hedged = ([0.0] * len(legs) for _ in range(3))
         if plan.units <= 0.0:
             attempt.reason = "no profit" if all(left) else "taken"
@@ -275,7 +276,7 @@ class Attempts:
         units = min(rounded(leg, some, plan.units) for leg, some in zip(legs, within, strict=True))
         units = min(rounded(leg, some, units) for leg, some in zip(legs, within, strict=True))
         stakes = [stake_of(cheapest(some, units)) for some in within]
-        if units <= 0.0 or any(stake < leg.least * (1.0 - 1e-9) for stake, leg in zip(stakes, legs, strict=True)):
+        if units <= 0.0 or any(stake < leg.min_stake * (1.0 - 1e-9) for stake, leg in zip(stakes, legs, strict=True)):
             attempt.reason = "too small"
             self._done.append(attempt)
             return
@@ -296,7 +297,7 @@ class Attempts:
     def _send(self, order: Order) -> None:
         ladder, attempt = order.ladder, order.attempt
         held = ladder.delay if ladder.is_live else 0
-        order.arrives = order.sent + self._rules.delay(ladder.book, least=attempt.player.least) + held
+        order.arrives = order.sent + self._rules.delay(ladder.book, least=attempt.bettor.least) + held
         attempt.waiting += 1
         self._prices.watch(ladder, order.sent)
         self._sent += 1
@@ -307,7 +308,7 @@ class Attempts:
     def _answer(self, board: Board, now: int, order: Order, ladder: Ladder | None) -> None:
         """Answer an order by what is shown, and was shown before this step."""
         attempt, row = order.attempt, order.ladder.row
-        least, taken = attempt.player.least, self._taken[attempt.player]
+        least, taken = attempt.bettor.least, self._taken[attempt.bettor]
         late = now - order.arrives > ANSWER_S * SECOND
         late |= self._rules.sparse and (ladder is None or ladder.seen < order.arrives)
         if attempt.is_there is None and not (late or order.is_hedge):
@@ -319,8 +320,8 @@ class Attempts:
             got = self._fill(order, order.ladder, taken.left(order.ladder))
         else:
             around = self._prices.around(row, order.arrives, now, order.ladder) or [(ladder, False)]
-            fills = [self._found(order, each, taken, before=before) for each, before in around]
-            # Of equal sizes the dearer one; at most, what was known: a price that got better after it is luck.
+            fills = [self._fill_at(order, each, taken, before=before) for each, before in around]
+            # Ties: at least takes the dearer fill, at most the earlier one, as a later improvement would be luck.
             got = (
                 min(fills, key=lambda each: (each.units, -each.cost)) if least else max(fills, key=attrgetter("units"))
             )
@@ -329,14 +330,14 @@ class Attempts:
             return
         self._answered(board, now, order, got)
 
-    def _found(self, order: Order, ladder: Ladder | None, taken: Taken, *, before: bool = False) -> Fill:
+    def _fill_at(self, order: Order, ladder: Ladder | None, taken: Taken, *, before: bool = False) -> Fill:
         why = refusal(ladder, live=order.ladder.is_live)
         if ladder is None or why:
             return Fill(reason=why)
         return self._fill(order, ladder, taken.left(ladder, before=before))
 
     def _fill(self, order: Order, ladder: Ladder, levels: Sequence[Level]) -> Fill:
-        return fill(ladder, levels, order.units, order.limit.cost, whole=self._rules.whole)
+        return fill(ladder, levels, order.units, order.limit.cost, all_or_nothing=self._rules.all_or_nothing)
 
     def _is_there(self, attempt: Attempt, *, before: bool) -> bool:
         """Whether the best levels of all legs cost no more than the limits, now or before this step."""
@@ -377,7 +378,7 @@ class Attempts:
         self, board: Board, attempt: Attempt, leg: int, units: float
     ) -> list[tuple[Ladder, Level, float]]:  # fmt: skip
         """The prices of a leg's bet at which some units cost least, the last level of each, and how many it has."""
-        taken, every = self._taken[attempt.player], list[tuple[Level, Ladder]]()
+        taken, every = self._taken[attempt.bettor], list[tuple[Level, Ladder]]()
         slots = rows_of_bet(board, attempt.legs[leg].key >> BOOK_BITS)
         for slot in slots[board.rows.rejected[slots] == 0].tolist():
             ladder = self._ladders.of_slot(board, slot)
@@ -398,10 +399,10 @@ class Attempts:
     def _rest_on(self, board: Board, order: Order, ladder: Ladder | None, got: Fill) -> bool:
         """Let what is left of an order rest, if it may; whether it does."""
         rest = round(self._rules.rest_s * SECOND)
-        if not rest or self._rules.whole or ladder is None or not ladder.is_active:
+        if not rest or self._rules.all_or_nothing or ladder is None or not ladder.is_active:
             return False
         left = rounded(ladder, [order.limit._replace(units=inf)], order.units - got.units)
-        if left <= 1e-9 or got.reason not in _RESTING or left * order.limit.price < ladder.least * (1.0 - 1e-9):
+        if left <= 1e-9 or got.reason not in _RESTING or left * order.limit.price < ladder.min_stake * (1.0 - 1e-9):
             return False
         if ladder.is_live != order.ladder.is_live or not ladder.book.exchange:
             return False
@@ -410,7 +411,7 @@ class Attempts:
         if other is None:
             return False
         limit = order.limit
-        order.queue = Queue(limit.odds, left * limit.price * limit.odds, other, least=order.attempt.player.least)
+        order.queue = Queue(limit.odds, left * limit.price * limit.odds, other, least=order.attempt.bettor.least)
         order.got, order.until, order.against = got, order.arrives + rest, other.row
         for each in (other, ladder):
             self._prices.watch(each, order.arrives)
@@ -429,8 +430,8 @@ class Attempts:
                 is_over = over or now >= order.until
                 changed = self._prices.has_changed(order.against, order.ladder.row)
                 # What a snapshot after its end shows may have come after it, too.
-                if (changed or is_over) and not (order.attempt.player.least and now > order.until):
-                    taken = self._taken[order.attempt.player]
+                if (changed or is_over) and not (order.attempt.bettor.least and now > order.until):
+                    taken = self._taken[order.attempt.bettor]
                     taken.take(ladder.row, queue.follow(self._prices.shown(order.against), taken.left(ladder)))
             if queue.left > 1e-9 and not is_over:
                 self._resting.append(order)
@@ -442,5 +443,5 @@ class Attempts:
                 units = (units / order.ladder.lot + 1e-9) // 1.0 * order.ladder.lot
             cost = cost_of(order.ladder, [(limit, units)]) if units > 1e-9 else 0.0
             reason = got.reason if queue.left > 1e-9 else ""
-            whole = got._replace(units=got.units + units, cost=got.cost + cost, reason=reason)
-            self._answered(board, now, order, whole)
+            filled = got._replace(units=got.units + units, cost=got.cost + cost, reason=reason)
+            self._answered(board, now, order, filled)

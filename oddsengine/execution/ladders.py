@@ -55,7 +55,7 @@ class Ladder(NamedTuple):
     is_live: bool
     seen: int  # microseconds
     fee_step: float  # to whose multiples the fee of an order is rounded up
-    least: float  # smallest stake, before fees like the next
+    min_stake: float  # before fees, like the next
     step: float  # stakes are whole multiples of it; 0 for any
     lot: float  # units of payout are whole multiples of it, of contracts that are sold whole; 0 for any
     delay: int  # microseconds that the venue holds a bet in play
@@ -70,7 +70,7 @@ class Terms(NamedTuple):
     """What a row says about stakes; 0 where it says nothing."""
 
     max_bet: float
-    least: float
+    min_stake: float
     step: float
     delay: int
 
@@ -127,7 +127,7 @@ class Ladders:
         is_whole = terms.step > 0.0 and abs(terms.step * odds - 1.0) < _CONTRACT  # it is the price of one
         return Ladder(
             int(rows.id[slot]), key, book, levels, flags & SUSPENDED == 0, is_live, int(rows.seen[slot]),
-            book.fee_step * worth, terms.least * worth, 0.0 if is_whole else terms.step * worth,
+            book.fee_step * worth, terms.min_stake * worth, 0.0 if is_whole else terms.step * worth,
             worth if is_whole else 0.0, terms.delay,
         )  # fmt: skip
 
@@ -142,8 +142,8 @@ class Ladders:
         """Worth of its currency. Raises `ValueError` if that is unknown."""
         if book.currency and book.currency not in self._worth:
             raise ValueError(
-                f"sizes of {book.id} are in {book.currency}: give its worth, such as rates={{'USD': 1, "
-                f"'{book.currency}': ...}}; there are rates of {', '.join(self._worth)}"
+                f"sizes at {book.id} are in {book.currency}: give its exchange rate, such as rates={{'USD': 1, "
+                f"'{book.currency}': ...}}; rates given: {', '.join(self._worth)}"
             )
         return self._worth.get(book.currency, 1.0)
 
@@ -151,8 +151,8 @@ class Ladders:
 @lru_cache(maxsize=1 << 16)
 def _terms(link: str | None) -> Terms:
     texts = (link or "").split(SEPARATOR)
-    max_bet, least, step, delay = (float(texts[at] or 0.0) if at < len(texts) else 0.0 for at in _RULES)
-    return Terms(max_bet, least, step, round(delay * 1e6))
+    max_bet, min_stake, step, delay = (float(texts[at] or 0.0) if at < len(texts) else 0.0 for at in _RULES)
+    return Terms(max_bet, min_stake, step, round(delay * 1e6))
 
 
 _NO_TERMS = Terms(0.0, 0.0, 0.0, 0)

@@ -1,12 +1,12 @@
 """A venue of paper money: orders are answered by what a board shows when they are due.
 
 An order is due after `latency_s` seconds, in play after the venue's `bet_delay` as well, and answered by the next step:
-it takes the levels that are there, at its lowest odds or better, or is rejected with a reason. At books other than
-exchanges it is not filled at better odds than those of the decision, and so is a price whose size is not known. A step
-more than `ANSWER_S` later, as in a history of opening and closing odds, does not tell what the book would have
-answered: the order is filled at the odds of the decision, as `UNOBSERVED`. If the snapshots of an event are usually
-further apart than that (`sparse`), so is every order whose price is not seen again in that time, although there are
-snapshots of other events, and those that wait at the end of the history.
+it takes the levels that are there, at its lowest odds or better, or is rejected with a reason. Sportsbooks never fill
+it at better odds than those of the decision, nor does any venue at a price of unknown size. A step more than `ANSWER_S`
+later, as in a history of opening and closing odds, does not tell what the book would have answered: the order is filled
+at the odds of the decision, as `UNOBSERVED`. If the snapshots of an event are usually further apart than that
+(`sparse`), so is every order whose price is not seen again in that time, although there are snapshots of other events,
+and those that wait at the end of the history.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -151,7 +151,7 @@ class PaperVenue:
             return _refused(order, why)
         if look.lowest is not None:
             self._taken.observe(ladder.row, look.lowest)
-        worst = order.least_odds - 1e-9
+        worst = order.min_odds - 1e-9
         levels = [level for level in self._taken.left(ladder) if level.odds >= worst]
         if not levels:
             moved = bool(ladder.levels) and ladder.levels[0].odds < worst

@@ -26,7 +26,7 @@ class Fill(NamedTuple):
 NOTHING = Fill()
 
 
-def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *, whole: bool = False) -> Fill:
+def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *, all_or_nothing: bool = False) -> Fill:
     """Fill an order for some units of payout from what is left of a ladder.
 
     Parameters
@@ -39,7 +39,7 @@ def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *,
         Units wanted. Stakes are rounded down to the venue's steps.
     limit
         The most that a unit may cost.
-    whole
+    all_or_nothing
         Whether the order is all or nothing.
     """
     fits = [level for level in levels if level.cost <= limit * _SAME]
@@ -49,10 +49,10 @@ def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *,
     got = rounded(ladder, fits, min(sum(level.units for level in fits), units))
     if got <= 0.0:
         return Fill(reason="too small")
-    if whole and got < wanted * (1.0 - 1e-9):
+    if all_or_nothing and got < wanted * (1.0 - 1e-9):
         return Fill(reason="not in whole")
     parts = list(cheapest(fits, got))
-    if stake_of(parts) < ladder.least * (1.0 - 1e-9):
+    if stake_of(parts) < ladder.min_stake * (1.0 - 1e-9):
         return Fill(reason="too small")
     taken = tuple((level.odds, some) for level, some in parts)
     return Fill(got, cost_of(ladder, parts), taken, "" if got >= wanted * (1.0 - 1e-9) else "not enough")

@@ -14,7 +14,7 @@ class BetOrder(NamedTuple):
     sportsbook: str  # id of its book
     odds_id: str  # of the price on the board
     odds: float  # decimal, as the venue showed them at the decision
-    least_odds: float  # the lowest that are accepted
+    min_odds: float  # the lowest accepted
     net_odds: float  # of the decision, after fees
     stake: float  # the most that it may cost, with fees
     is_live: bool  # whether it was decided in play
@@ -26,7 +26,7 @@ class BetOrder(NamedTuple):
 class BetAnswer(NamedTuple):
     """What has become of an order so far.
 
-    Answers to one order add nothing to each other: the stake and the payout are all that has been filled.
+    Answers are cumulative: stake and payout are the totals filled so far.
     """
 
     order: str  # id
@@ -40,14 +40,15 @@ class BetAnswer(NamedTuple):
 class BetVenue(Protocol):
     """What a `Trader` sends its orders to.
 
-    A method that raises an `OSError`, such as `ConnectionError`, has not been heard: an order may have been taken then.
+    If a method raises an `OSError`, such as `ConnectionError`, it is unknown whether the venue got the call: it may
+    have the order.
     """
 
     def place(self, order: BetOrder) -> None:
-        """Send an order. One with the id of an order that was sent before is the same order, and nothing is sent."""
+        """Send an order. Idempotent: an order with an id that was sent before is not sent again."""
 
     def cancel(self, order_id: str) -> None:
-        """Stop what is left of an order. It gets a final answer, also if it was never taken, and will not be."""
+        """Cancel what is unfilled. The order gets a final answer, even if the venue never had it, and no more fills."""
 
     def answers(self) -> list[BetAnswer]:
         """What became of orders since the last call that did not raise. An answer may be repeated."""

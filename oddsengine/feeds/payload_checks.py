@@ -1,7 +1,7 @@
-"""Checks of payloads whose parser is not ours: one that is not what `Payload` says is refused whole.
+"""Checks of payloads whose parser is not ours: one that is not what `Payload` says is rejected as a whole.
 
 Fields of a price are read, and listed as rejected where they are wrong, by the board; what is checked here is what is
-read before that, and kept. `senseless` counts prices that are none, so that the status of their feed can say so.
+read before that, and kept. `invalid_prices` lists invalid prices, so that the status of their feed can say so.
 """
 
 from collections import Counter
@@ -57,13 +57,13 @@ def check_payload(payload: Any) -> Payload:
     return payload
 
 
-def senseless(payload: Payload) -> list[dict[str, Any]]:
-    """Return active quotes whose price is none: not a finite number above 1, or not given at all.
+def invalid_prices(payload: Payload) -> list[dict[str, Any]]:
+    """Return active quotes with an invalid price: not a finite number above 1, or not given at all.
 
     Examples
     --------
     >>> rows = [{"odds_decimal": 1.9}, {"odds_decimal": 0.9}, {"odds_american": -110}, {"is_active": False}, {}]
-    >>> senseless(Payload(quotes=rows))
+    >>> invalid_prices(Payload(quotes=rows))
     [{'odds_decimal': 0.9}, {}]
     """
     return [quote for quote in payload.quotes if quote.get("is_active", True) is not False and not _is_priced(quote)]

@@ -72,11 +72,11 @@ class FillShare(msgspec.Struct, kw_only=True):
     """How many of some opportunities could be had, by the prices that followed (`oddsengine fills`)."""
 
     kind: str
-    sportsbooks: Annotated[list[str] | None, Meta(description="Those of all legs, in order; null: any.")]
-    stake: Annotated[float, Meta(description="In USD, of all legs.")]
-    shown: Annotated[int, Meta(description="Opportunities, when first shown.")]
-    whole_least: Annotated[float, Meta(description="Percent that could be had in whole, at least.")]
-    whole_most: Annotated[float, Meta(description="The same at most.")]
+    sportsbooks: Annotated[list[str] | None, Meta(description="Books of the legs, sorted; null: any books.")]
+    stake: Annotated[float, Meta(description="Total stake of all legs, USD.")]
+    shown: Annotated[int, Meta(description="Number of opportunities shown before games.")]
+    whole_least: Annotated[float, Meta(description="Percent that could be taken in full: lower bound.")]
+    whole_most: Annotated[float, Meta(description="The same: upper bound.")]
 
 
 class TruthReport(msgspec.Struct, kw_only=True):

@@ -102,7 +102,9 @@ def receive(order: SimulatedOrder, truth: Truth) -> tuple[MarketKey, Arrival]:
     check_order(order)
     exchanges = truth.exchanges
     if order.book not in exchanges.delays:
-        raise ValueError(f"book must be one of {', '.join(exchanges.delays) or 'none'}, got {excerpt(order.book)}")
+        if not exchanges.delays:
+            raise ValueError(f"this world has no order books, got an order for {excerpt(order.book)}")
+        raise ValueError(f"book must be one of {', '.join(exchanges.delays)}, got {excerpt(order.book)}")
     place = truth.place(order.event_id, order.market_type, order.selection, order.line)
     key = truth.books.index(order.book), place.event, place.ladder, place.quarters
     market = exchanges.markets.get(key)
@@ -114,7 +116,7 @@ def receive(order: SimulatedOrder, truth: Truth) -> tuple[MarketKey, Arrival]:
     waits = market.bet_delay if sent >= exchanges.live_from.get(place.event, sent + 1) else 0
     latest = max(order.sent + timedelta(seconds=most + waits), order.until or order.sent)
     if latest > truth.now:
-        raise ValueError(f"the world has run until {truth.now} only, and the order may trade until {latest}")
+        raise ValueError(f"the world has run until {truth.now}, and the order can trade until {latest}: run it further")
     at = sent + round((least + share * (most - least) + waits) * SECOND)
     until = None if order.until is None else (order.until - truth.start) // _MICROSECOND
     outcome = int(place.side == AWAY) if place.ladder == MONEYLINE else place.side

@@ -196,7 +196,7 @@ def _read_settings(section: SettingsTable, name: str, kind: str) -> FeedSettings
     except SettingsError:
         raise
     except AmbiguousNameError as error:
-        raise section.error(f"has a kind that is not clear: {error}") from None
+        raise section.error(f"has an ambiguous kind: {error}") from None
     except Exception as error:
         if plugin is None:
             raise

@@ -11,7 +11,7 @@ from typing import Any
 
 from oddsengine.bounds import excerpt
 from oddsengine.feeds import FeedError, Payload
-from oddsengine.feeds.payload_checks import check_payload, senseless
+from oddsengine.feeds.payload_checks import check_payload, invalid_prices
 from oddsengine.plugins import Plugin, PluginError, described, first_of
 from oddsengine.sources.failure import PLUGIN, Failure
 from oddsengine.sources.receiver import Receiver, Source
@@ -19,7 +19,7 @@ from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_kinds import SourceKind
 from oddsengine.sources.source_settings import FeedSettings, UnusableSettings
 
-_SENSELESS = "some of its prices are none: they are rejected"
+_INVALID = "some of its prices are invalid and were rejected"
 
 
 def checked_kind(plugin: Plugin, kind: Any) -> SourceKind:
@@ -33,7 +33,7 @@ def checked_kind(plugin: Plugin, kind: Any) -> SourceKind:
     for name in ("variables", "leagues"):
         table = getattr(kind, name)
         if not (isinstance(table, Mapping) and all(isinstance(text, str) for pair in table.items() for text in pair)):
-            raise plugin.error(f"its {name} must be a table of texts, got {excerpt(table)}")
+            raise plugin.error(f"its {name} must be a mapping of strings to strings, got {excerpt(table)}")
     secrets = {name for name in kind.settings.__struct_fields__ if name.endswith("_env")}
     if strange := sorted(set(kind.variables) - secrets):
         raise plugin.error(f"its variables name {strange[0]!r}, which is not a setting that ends in _env")
@@ -104,7 +104,7 @@ class CheckedReceiver:
 
     def __init__(self, receiver: Receiver, feed: str) -> None:
         self._receiver, self._feed = receiver, feed
-        self._senseless: dict[str, str] = {}  # by part
+        self._invalid: dict[str, str] = {}  # by part
         self._warning = ("", "")
         self.ended = False
         self.ages = receiver.ages
@@ -112,7 +112,7 @@ class CheckedReceiver:
     def _named(self, source: object, part: object = "") -> None:
         if source != self._feed:
             raise TypeError(f"a source reports as its own feed, {self._feed!r}, got {excerpt(source)}")
-        _is(part, str, "part", "a text")
+        _is(part, str, "part", "a string")
 
     def now(self) -> datetime:
         return self._receiver.now()
@@ -123,26 +123,26 @@ class CheckedReceiver:
             check_payload(payload)
         except FeedError as error:
             raise Failure(f"its payload is refused: {error}", kind=PLUGIN) from None
-        self._count(part, senseless(payload), len(payload.quotes))
+        self._count(part, invalid_prices(payload), len(payload.quotes))
         await self._receiver.deliver(source, payload, part)
 
     def _count(self, part: str, rows: list[dict[str, Any]], of: int) -> None:
-        """Warn of prices that are none, until a payload of the part has none."""
-        self._senseless.pop(part, None)
+        """Warn of invalid prices, until a payload of the part has none."""
+        self._invalid.pop(part, None)
         if rows:
             price = excerpt(rows[0].get("odds_decimal"))
-            self._senseless[part] = (
-                f"{len(rows)} of the {of} prices of its last payload are none, such as odds_decimal {price}"
+            self._invalid[part] = (
+                f"{len(rows)} of the {of} prices of its last payload are invalid, such as odds_decimal {price}"
             )
         self._warn()
 
     def _warn(self) -> None:
-        text = next(iter(self._senseless.values()), "")
-        self._receiver.warn(self._feed, *((text, _SENSELESS) if text else self._warning))
+        text = next(iter(self._invalid.values()), "")
+        self._receiver.warn(self._feed, *((text, _INVALID) if text else self._warning))
 
     async def received(self, source: str, place: str, body: bytes) -> None:
         self._named(source)
-        _is(place, str, "place", "a text")
+        _is(place, str, "place", "a string")
         _is(body, bytes, "body", "bytes")
         await self._receiver.received(source, place, body)
 

@@ -75,7 +75,7 @@ class Checked:
 
 
 async def accept_no_more(sockets: Iterable[Any]) -> None:
-    """Stop to accept connections before a server is closed.
+    """Stop accepting connections before a server is closed.
 
     asyncio of Python 3.11 makes a connection that was accepted just before `close` only afterwards, when that fails,
     and nobody can close it any more.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from oddsengine.feeds.payload_checks import senseless
+from oddsengine.feeds.payload_checks import invalid_prices
 from oddsengine.matching import price_of
 from oddsengine.sources.failure import PLUGIN, TIMEOUT, Failure
 from oddsengine.testing.bad_bodies import BadBody
@@ -41,7 +41,7 @@ def _check_prices(recorder: Recorder) -> None:
     for delivery in recorder.deliveries:
         payload = delivery.payload
         games |= {game.id for game in payload.games}
-        if wrong := senseless(payload):
+        if wrong := invalid_prices(payload):
             raise AssertionError(f"a price must be a finite number above 1, got {wrong[0].get('odds_decimal')!r}")
         ids = [quote["id"] for quote in payload.quotes if quote.get("id")]
         if len(set(ids)) < len(ids):

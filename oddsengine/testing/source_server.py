@@ -44,7 +44,7 @@ class SourceServer:
         raise NotImplementedError
 
     def spoil(self, path: str, *answers: Callable[[Answering], Awaitable[None]]) -> list[Request]:
-        """Answer the first requests whose path has this end otherwise, or all of them by the last one if it repeats."""
+        """Answer the first requests whose path ends in `path` by `answers`, one each, and later ones as usual."""
         spoiled: list[Request] = []
 
         async def special(request: Request, answering: Answering) -> bool:

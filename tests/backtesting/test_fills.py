@@ -149,7 +149,7 @@ def test_bets_in_play_wait_for_the_venue() -> None:
 
 def test_all_or_nothing() -> None:
     frame = history(*OPENING, price(1, "novig", "X", 2.2, "2.2:10"), LAST)
-    row = attempt(frame, delays={"novig": 1.0, "draftkings": 1.0}, whole=True)
+    row = attempt(frame, delays={"novig": 1.0, "draftkings": 1.0}, all_or_nothing=True)
     assert (row["outcome"], row["reason"]) == ("none", "not in whole")
 
 
@@ -207,7 +207,7 @@ def test_sizes_in_other_money_need_a_rate() -> None:
     pounds = history(
         *({**row, "sportsbook": "smarkets"} if row["sportsbook"] == "novig" else row for row in OPENING), LAST
     )
-    with pytest.raises(ValueError, match="sizes of smarkets are in GBP: give its worth, such as rates="):
+    with pytest.raises(ValueError, match="sizes at smarkets are in GBP: give its exchange rate, such as rates="):
         oe.fills(pounds, **ARBS)
     row = attempt(pounds, stakes=[1000.0], rates={"USD": 1, "GBP": 2.0})
     assert row["units"][0] == pytest.approx(300 * 1.9)  # draftkings' limit, not the level of 100 pounds
@@ -386,7 +386,7 @@ def test_figures_of_the_table_are_those_of_the_attempts(deep: pl.DataFrame) -> N
     assert one["worth"] == pytest.approx(100 * float(known["profit"].sum()) / float(known["staked"].sum()))
     assert sum(one[name] for name in OUTCOMES) == pytest.approx(100)
     text = str(found)
-    assert text.count("Of 100:") == rows["kind"].n_unique()
+    assert text.count("In percent:") == rows["kind"].n_unique()
     assert len(found.lines()) == 2 * rows["kind"].n_unique()
     least = rows.group_by("kind", "stake").agg(
         pl.col("staked").filter(bound=name).sum().alias(name) for name in ("least", "most")
@@ -421,11 +421,11 @@ def test_nothing_shown_is_an_empty_report(deep: pl.DataFrame) -> None:
         ({"delays": {"kalshi": (3, 1)}}, r"the delay of kalshi must be from 0 to 3600 seconds, the least first"),
         ({"delays": "fast"}, "delays must be seconds, or the least and the most of them, got 'fast'"),
         ({"delays": {"draftkingz": 5}}, "delays.*draftkingz.*draftkings"),
-        ({"whole": "no"}, "whole must be True or False, got 'no'"),
+        ({"all_or_nothing": "no"}, "all_or_nothing must be True or False, got 'no'"),
         ({"legs": "any"}, "legs must be one of thinnest, together, got 'any'"),
         ({"rest_s": -1}, "rest_s must be"),
         ({"rates": {"GBP": 1.2}}, "the first of rates must be 1"),
-        ({"rates": {"EUR": 1}}, "rates must be worth in USD, with 1 for USD, got {'EUR': 1}"),
+        ({"rates": {"EUR": 1}}, "rates must be USD per unit of each currency, with 1 for USD, got {'EUR': 1}"),
     ],
 )
 def test_what_is_refused(how: dict[str, Any], message: str) -> None:
@@ -435,6 +435,6 @@ def test_what_is_refused(how: dict[str, Any], message: str) -> None:
 
 def test_a_table_is_by_known_columns() -> None:
     with pytest.raises(
-        ValueError, match="by must be of kind, stake, sport, league, market_type, is_live, books, got 'venue'"
+        ValueError, match="by must be one of kind, stake, sport, league, market_type, is_live, books, got 'venue'"
     ):
         oe.fills(history(*OPENING, LAST)).table(["venue"])

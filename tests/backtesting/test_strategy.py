@@ -435,7 +435,7 @@ def test_what_was_taken_before_the_start_is_not_there_in_play() -> None:
 
 def test_sizes_in_another_currency_need_its_worth() -> None:
     pounds = [sized(at, "2.1:50", book="smarkets", commission=0.0) for at in (0, 1)]
-    with pytest.raises(ValueError, match="sizes of smarkets are in GBP: give its worth, such as rates="):
+    with pytest.raises(ValueError, match="sizes at smarkets are in GBP: give its exchange rate, such as rates="):
         backtest(history(*pounds), RULE)
     assert both_ways(RULE, *pounds, rates={"USD": 1, "GBP": 0.1})["stake"].to_list() == [pytest.approx(5.0)]
     plain = [sized(at, None, book="smarkets", commission=0.0) for at in (0, 1)]

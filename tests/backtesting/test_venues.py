@@ -23,8 +23,8 @@ DAY = 86_400_000_000
 BOOKS = ("fanduel", "betmgm")
 EVENTS = ("e0", "e1", "e2", "e3")
 LIMITS = Strategy(
-    staking="flat", size=0.2, max_bet=40.0, max_event=90.0, max_day=140.0, max_venue_day={"FanDuel": 110.0},
-    max_rejections=4, max_loss=100.0,
+    staking="flat", size=0.2, max_bet=40.0, max_event=90.0, max_daily_stake=140.0,
+    max_daily_stake_per_book={"FanDuel": 110.0}, max_rejections=4, max_daily_loss=100.0,
 )  # fmt: skip
 
 
@@ -278,7 +278,7 @@ def test_what_rests_is_cancelled_and_what_it_got_stays() -> None:
 
 def test_the_loss_of_a_day_halts() -> None:
     venue = Script()
-    account = start(venue, replace(LIMITS, max_loss=60.0))
+    account = start(venue, replace(LIMITS, max_daily_loss=60.0))
     step(account, *(bet(at, at % 2, BOOKS[at % 2]) for at in range(3)))
     for at in range(3):
         venue.say(at, venue.orders[at].stake)
@@ -356,8 +356,8 @@ def test_ids_of_orders_fit_where_venues_take_them() -> None:
 @pytest.mark.parametrize(
     ("limits", "staked"),
     [
-        ({"max_day": 50.0}, [40.0, 10.0]), ({"max_venue_day": 15.0}, [15.0, 15.0]),
-        ({"max_venue_day": {"betmgm": 5.0}}, [40.0, 5.0, 40.0]), ({"max_bet": 7.0}, [7.0, 7.0, 7.0, 7.0]),
+        ({"max_daily_stake": 50.0}, [40.0, 10.0]), ({"max_daily_stake_per_book": 15.0}, [15.0, 15.0]),
+        ({"max_daily_stake_per_book": {"betmgm": 5.0}}, [40.0, 5.0, 40.0]), ({"max_bet": 7.0}, [7.0, 7.0, 7.0, 7.0]),
     ],
 )  # fmt: skip
 def test_limits_of_a_day(limits: dict[str, Any], staked: list[float]) -> None:
@@ -369,6 +369,11 @@ def test_limits_of_a_day(limits: dict[str, Any], staked: list[float]) -> None:
     got = [order.stake for order in venue.orders]
     assert got == staked
     assert step(account, bet(9, 3), at=NOON + timedelta(days=1)) == 1
-    for wrong in ({"max_day": -1.0}, {"max_venue_day": {"fanduel": None}}, {"max_rejections": 0}, {"max_loss": "1"}):
+    for wrong in (
+        {"max_daily_stake": -1.0},
+        {"max_daily_stake_per_book": {"fanduel": None}},
+        {"max_rejections": 0},
+        {"max_daily_loss": "1"},
+    ):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be"):
             Strategy(**wrong)

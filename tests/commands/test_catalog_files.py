@@ -65,7 +65,8 @@ def test_diff_says_what_files_change(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("more", "said"), [(["--diff"], "--diff needs a catalog file"), (["own", "--against", "own"], "--against is the")]
+    ("more", "said"),
+    [(["--diff"], "--diff needs a catalog file"), (["own", "--against", "own"], "--against needs --diff")],
 )
 def test_what_diff_needs(more: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalog", *more]) == 2

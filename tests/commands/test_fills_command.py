@@ -22,7 +22,7 @@ def test_the_table_and_the_files(table: str, tmp_path: Path, capsys: pytest.Capt
     words = ["fills", table, "--kind", "arb", "--stakes", "100,900", "--delay", "0-2", "--legs", "together"]
     assert cli.main([*words, "--attempts", attempts, "--orders", orders]) == 0
     assert capsys.readouterr().out == (
-        "Arbitrage: 1 shown, at 1.95 % on average. Of 100:\n"
+        "Arbitrage: 1 shown, average profit 1.95 %. In percent:\n"
         "stake  still there  in whole  in part  hedged  left open  worth\n"
         " $100          100       100        0       0          0  1.95 %\n"
         " $900          100         0      100       0          0  1.42 %\n"
@@ -49,7 +49,7 @@ def test_the_table_and_the_files(table: str, tmp_path: Path, capsys: pytest.Capt
             ["--delay", "1", "--delay", "kalshi=2"],
             "--delay takes either the seconds of all books or those of some, got both",
         ),
-        (["--by", "venue"], "by must be of kind, stake, sport, league, market_type, is_live, books, got 'venue'"),
+        (["--by", "venue"], "by must be one of kind, stake, sport, league, market_type, is_live, books, got 'venue'"),
         (["--orders", "x.csv"], "--orders takes a .parquet, .ndjson or .jsonl file, got 'x.csv'"),
         (["--rates", "XXX=1.3"], "rates must be of USD, USDC, GBP, EUR, got 'XXX'"),
     ],

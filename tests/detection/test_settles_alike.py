@@ -55,7 +55,10 @@ def test_cases_are_those_of_which_a_rule_is_known_at_any_book() -> None:
 @pytest.mark.parametrize(
     ("first", "message"),
     [
-        (leg("corner_shop"), "no rule of 'corner_shop' is known; rules are known of pinnacle, .*kalshi"),
+        (
+            leg("corner_shop"),
+            "no settlement rules for 'corner_shop'; it has them for pinnacle, .*kalshi",
+        ),
         ({"sportsbook": "kalshi", "sport": "football"}, "the first leg must have a market_type, got None"),
         (leg("kalshi", market_type="widgets"), "the first leg has a market_type that is not known, got 'widgets'"),
         (

@@ -55,7 +55,7 @@ def answered(stands: Ladder | None, *orders: BetOrder, at: int = 5_000_000, **of
         (ladder((50, 99), fee=0.07, step=0.5), 9.84, 19.0, 2.0, None),  # 19 contracts and 0.34: 20 cost 10.35
         (ladder((50, 99), fee=0.07, lot=1.0), 9.84, 19.0, 2.0, None),
         (ladder((53, 99)), 0.0, 0.0, None, "price moved"),
-        (ladder((50, 99), least=11.0), 0.0, 0.0, None, "too small"),
+        (ladder((50, 99), min_stake=11.0), 0.0, 0.0, None, "too small"),
         (ladder((50, 0.5), step=0.5), 0.0, 0.0, None, "too small"),
         (ladder((50, 99), is_active=False), 0.0, 0.0, None, "suspended"),
         (ladder((50, 99), is_live=True), 0.0, 0.0, None, "in play"),

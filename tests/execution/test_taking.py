@@ -52,7 +52,7 @@ def test_what_an_order_gets(
         cost = 100 * 0.40 + 50 * 0.42
     if cost == 124.5:
         cost = 100 * 0.40 + 200 * 0.42
-    got = fill(book, book.levels, wanted, limit, whole=whole)
+    got = fill(book, book.levels, wanted, limit, all_or_nothing=whole)
     assert got.reason == reason
     assert [got.units, got.cost] == pytest.approx([units, cost])
     assert sum(units for _, units in got.levels) == pytest.approx(got.units)
@@ -67,7 +67,7 @@ def test_an_order_is_filled_unit_by_unit(
 ) -> None:
     book = ladder(*levels, fee=fee)
     limit = cents / 100.0
-    got = fill(book, book.levels, float(wanted), limit, whole=whole)
+    got = fill(book, book.levels, float(wanted), limit, all_or_nothing=whole)
     costs = [level.cost for level in book.levels for _ in range(int(level.units)) if level.cost <= limit + 1e-9]
     taken = [] if whole and len(costs) < wanted else costs[:wanted]
     assert got.units == len(taken)

@@ -10,7 +10,7 @@ from feeds.test_samples import SAMPLES
 
 from oddsengine.feeds import FeedError, Game, Payload
 from oddsengine.feeds.merged_scores import ScoreReading
-from oddsengine.feeds.payload_checks import check_payload, senseless
+from oddsengine.feeds.payload_checks import check_payload, invalid_prices
 
 NOW = datetime(2026, 2, 8, 18, tzinfo=UTC)
 GAME = Game("1", "basketball", "nba", "Celtics", "Lakers", NOW)
@@ -83,4 +83,4 @@ def test_what_is_wrong_is_named(case: str) -> None:
 )  # fmt: skip
 def test_prices_that_are_none_are_counted(price: Any, is_one: bool) -> None:
     quote = QUOTE | {"odds_decimal": price}
-    assert senseless(Payload(quotes=[quote, quote | {"is_active": False}])) == ([] if is_one else [quote])
+    assert invalid_prices(Payload(quotes=[quote, quote | {"is_active": False}])) == ([] if is_one else [quote])

@@ -114,7 +114,7 @@ def test_one_that_waits_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             {"https": ""},
-            "alerts.targets.https is not clear: the target 'https' is registered by oddsengine and by pagers",
+            "alerts.targets.https is ambiguous: the target 'https' is registered by oddsengine and by pagers",
         ),
         ({"pager": "NONE"}, "alerts.targets.pager is 'NONE', but that environment variable is not set or empty"),
     ],

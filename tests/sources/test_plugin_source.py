@@ -216,7 +216,7 @@ def test_a_name_that_two_packages_register_is_refused(tmp_path: Path, monkeypatc
     with pytest.raises(SettingsError) as error:
         read("good")
     assert str(error.value) == (
-        "my.toml: feeds.mine has a kind that is not clear: the kind of source 'good' is registered by book-feeds 1.0 "
+        "my.toml: feeds.mine has an ambiguous kind: the kind of source 'good' is registered by book-feeds 1.0 "
         "and by Other.Feeds 2.1; uninstall all but one"
     )
     with pytest.raises(SettingsError, match=r"'kalshi' is registered by oddsengine and by Other.Feeds 2.1; uninstall"):
@@ -261,7 +261,7 @@ AT_ONCE = {
     "raises_on_import": ("red", "plugin fails"),
     "exits_on_import": ("red", "plugin fails"),
     "blocks": ("amber", "late: silent since|its plugin blocks"),
-    "senseless": ("amber", "some of its prices are none: they are rejected"),
+    "senseless": ("amber", "some of its prices are invalid and were rejected"),
     "silent": ("amber", "no data yet"),
     "good": ("green", "data in time"),
 }

@@ -60,7 +60,7 @@ def _changing(prices: oe.MarketPrices) -> list[float] | None:
 @pytest.mark.parametrize(
     ("method", "check", "says"),
     [
-        (_margin, checks.answers_are_probabilities, "a sum other than 1 1 times (first: 1.025641)"),
+        (_margin, checks.answers_are_probabilities, "a sum other than 1 (1 time, first 1.025641)"),
         (lambda _: [0.5, 0.5], checks.answers_are_probabilities, "2 probabilities for 3 outcomes"),
         (lambda _: None, checks.answers_are_probabilities, "to some of the 9 markets, it has none"),
         (lambda prices: prices.odds["pinnacle"], checks.answers_are_probabilities, "a probability outside 0 and 1"),

@@ -30,8 +30,10 @@ def plugin_targets(
         try:
             plugin = find(TARGETS, scheme, SCHEMES)
         except AmbiguousNameError as error:
-            raise SettingsError(f"{place} is not clear: {error}") from None
-        if plugin is None or not _SCHEME.fullmatch(scheme):
+            raise SettingsError(f"{place} is ambiguous: {error}") from None
+        if not _SCHEME.fullmatch(scheme):
+            raise SettingsError(f"{place} must be a scheme of lower-case letters, digits, +, . and -, after a letter")
+        if plugin is None:
             names = ", ".join(each.name for each in registered(TARGETS)) or "none"
             raise SettingsError(f"{place} must be the scheme of a target that a package registers: {names}")
         secret = environ.get(variable, "").strip()

@@ -21,7 +21,7 @@ const largest = ({ largest_stakes: stakes, largest_profit: profit }) => (profit 
   ? el("span", { class: "under", title: "Over all levels of the prices, as far as their limits are known" }, `up to ${cash(stakes.reduce((sum, each) => sum + each, 0))} staked, for a profit of ${cash(profit)}`) : "");
 const between = (low, high) => [...new Set([low, high].map(Math.round))].join(" to ");
 const couldBeHad = (like) => (like
-  ? el("span", { class: "under", title: `Of ${like.shown.toLocaleString()} that this node showed before games${like.sportsbooks ? " at these books" : ""}, by the prices that followed, at least and at most` }, `${between(like.whole_least, like.whole_most)} of 100 like it could be had for $${like.stake}`) : "");
+  ? el("span", { class: "under", title: `Of ${like.shown.toLocaleString()} that this node showed before games${like.sportsbooks ? " at these books" : ""}, by the prices that followed, at least and at most` }, `${between(like.whole_least, like.whole_most)} % of similar ones could be taken in full at $${like.stake}`) : "");
 let marks = new Map(); // by id of an opportunity: hidden, note
 let placedIds = new Set(); // opportunities with a bet of this key
 

@@ -2122,11 +2122,13 @@ def test_calculators_take_odds_as_the_page_shows_them(visit: Visiting, kind: str
 @pytest.mark.parametrize(
     ("books", "shown"),
     [
-        (["draftkings"], "20 to 30 of 100 like it could be had for $100"),
-        (["betmgm"], "12 of 100 like it could be had for $100"),
+        (["draftkings"], "20 to 30 % of similar ones could be taken in full at $100"),
+        (["betmgm"], "12 % of similar ones could be taken in full at $100"),
     ],
 )
-def test_a_row_that_is_open_says_how_many_like_it_could_be_had(visit: Visiting, books: list[str], shown: str) -> None:
+def test_a_row_that_is_open_says_how_many_similar_ones_could_be_taken(
+    visit: Visiting, books: list[str], shown: str
+) -> None:
     v = visit()
     v.accepted = "404"
     of = {"kind": "ev", "stake": 100.0, "shown": 64}

@@ -1,4 +1,4 @@
-"""Attempts at what a view of an engine shows first, step by step."""
+"""Attempts at what is new in a view of an engine, step by step."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -8,7 +8,7 @@ from oddsengine import catalog
 from oddsengine.board.open import NEW, Hits
 from oddsengine.detection.book_names import absent, refused
 from oddsengine.detection.kinds import KINDS
-from oddsengine.execution.attempts import Attempt, Attempts, Found, Order, Rules
+from oddsengine.execution.attempts import Attempt, Attempts, NewOpportunity, Order, Rules
 from oddsengine.execution.ladders import Ladders
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
@@ -23,7 +23,7 @@ def changed_prices(update: Update, watched: Collection[int]) -> list[int]:
     return [row for row in ids.tolist() if row in watched]
 
 
-class ShownAttempts:
+class ViewAttempts:
     """The attempts at everything that a view shows.
 
     Parameters
@@ -56,8 +56,8 @@ class ShownAttempts:
     def follow(self, update: Update, first: int) -> list[Attempt]:
         """Process a step, and return the attempts that have ended.
 
-        `first` is the number of the first opportunity that this step shows first; the others follow, in the order of
-        the view's hits.
+        `first` is the number of the first opportunity that is new in this step; the others follow, in the order of the
+        view's hits.
         """
         self._now = update.now
         change, attempts = update.of(self._view), self._attempts
@@ -66,7 +66,7 @@ class ShownAttempts:
         if not (new.size or changed or attempts.next_due <= update.now):
             return []
         with self._engine.still() as board:
-            attempts.follow(board, update.now, changed, self._found(new, first))
+            attempts.follow(board, update.now, changed, self._new(new, first))
         return attempts.take_done()
 
     def finish(self) -> list[Attempt]:
@@ -81,8 +81,8 @@ class ShownAttempts:
         if strange := absent(self._rules.delays, [*books, *catalog.books()]):
             raise refused("delays", strange, books)
 
-    def _found(self, new: Hits, first: int) -> Iterator[Found]:
-        """What is shown first, the best of each kind first."""
+    def _new(self, new: Hits, first: int) -> Iterator[NewOpportunity]:
+        """What is first shown, the best of each kind first."""
         if not new.size:
             return
         value, cost, kinds = new.values(), np.nansum(1.0 / new.net_odds(), axis=1), list(KINDS.values())
@@ -90,4 +90,4 @@ class ShownAttempts:
         worth = np.where(rises, cost * (1.0 + value / 100.0), self._hold)
         for at in np.lexsort((new.id, np.where(rises, -value, value), new.kind)).tolist():
             slots = tuple(slot for slot in new.legs[at].tolist() if slot >= 0)
-            yield Found(first + at, kinds[new.kind[at]].name, slots, float(worth[at]))
+            yield NewOpportunity(first + at, kinds[new.kind[at]].name, slots, float(worth[at]))
