@@ -575,7 +575,7 @@ def provider() -> Iterator[str]:
     ready = threading.Event()
 
     async def odds(request: Request, answering: Answering) -> None:
-        left = {"x-requests-remaining": "400", "x-requests-used": "100"}
+        left = {"x-requests-remaining": "40000", "x-requests-used": "100"}
         event = game()
         if request.path.endswith("/events"):
             await answering.answer([{"id": "g1", "commence_time": event["commence_time"]}], headers=left)
@@ -635,7 +635,7 @@ url = "http://127.0.0.1:9/api/v1"
         assert (american["status"], american["events"], american["quotes"]) == ("ok", 1, 6)
         assert american["books"] == ["draftkings", "fanduel"]
         assert american["unmapped"][0]["market"] == "first_dunk_colour"
-        assert any("credits an hour now" in note and "400 left" in note for note in american["notes"])
+        assert any("credits an hour now" in note and "40,000 left" in note for note in american["notes"])
         assert (found["file"]["status"], found["file"]["quotes"]) == ("ok", 1)
         assert found["file"]["notes"] == ["books not in the catalog: a"]
         assert "NO_SUCH_VARIABLE" in found["keyless"]["reason"]
