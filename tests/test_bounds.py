@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import oddsengine as oe
-from oddsengine.bounds import check_number, excerpt
+from oddsengine.bounds import check_bool, check_number, excerpt
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 1.0, np.float64(0.5), np.float32(0.5), np.int64(1), Fraction(1, 2)])
@@ -79,3 +79,11 @@ def test_a_message_has_only_the_beginning_of_a_long_value(call: Callable[[], obj
     with pytest.raises((TypeError, ValueError), match=r"xxx\.\.\.") as caught:
         call()
     assert len(str(caught.value)) < 2000
+
+
+def test_only_true_and_false_are_booleans() -> None:
+    for value in (True, False):
+        check_bool("x", value)
+    for wrong in (None, 0, 1, "x"):
+        with pytest.raises(ValueError, match=f"x must be True or False, got {wrong!r}"):
+            check_bool("x", wrong)

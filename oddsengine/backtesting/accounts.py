@@ -18,10 +18,10 @@ import polars as pl
 from oddsengine.backtesting.grading import bet_gains
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.board.facts import moments_of
-from oddsengine.bounds import check_number, excerpt
+from oddsengine.bounds import check_number, excerpt, is_number
 from oddsengine.columns import SECOND
 from oddsengine.execution.paper import MOST_S
-from oddsengine.execution.venues import BetAnswer, BetOrder, BetVenue
+from oddsengine.execution.venues import BetAnswer, BetOrder, BetVenue, read_answer
 from oddsengine.staking.rules import stake_rules
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.levels import BET_DELAY
@@ -62,6 +62,8 @@ _BET = (
     "player_name", "team_side", "selection", "selection_type", "line", "fair_probability", "push_probability",
 )  # fmt: skip
 _OF_VENUE = ("external_event_id", "selection_id", "deep_link")  # names that an adapter may need
+BY_HAND = "by hand"
+"""Why an account has halted, if nobody gave a reason."""
 STATUSES = ("waiting", "filled", "rejected")
 """Not answered finally; filled, in whole or in part; not filled."""
 _DAY = 86_400 * SECOND
@@ -111,7 +113,7 @@ class Account:
     ) -> None:  # fmt: skip
         check_number("bankroll", bankroll, above=0.0)
         check_number("settle_hours", settle_hours, 0.0, most=MOST_S / 3600)
-        if not 0.0 <= tolerance < 1.0:
+        if not (is_number(tolerance) and 0.0 <= tolerance < 1.0):
             raise ValueError(f"tolerance must be from 0 to below 1, got {excerpt(tolerance)}")
         self._strategy, self._venue = strategy, venue
         self.start, self.cash = bankroll, bankroll
@@ -127,10 +129,11 @@ class Account:
         self._rejections = 0  # in a row
         self._result = (0, 0.0)  # a day, and what was won on it less what was lost
         self._scores: dict[str, tuple[float, float]] = {}
+        self._unscored: list[Trade] = []  # released without a score
 
     def __repr__(self) -> str:
         """Its money, and why it has halted."""
-        halted = f", halted: {self.halted}" if self.halted else ""
+        halted = "" if self.halted is None else f", halted: {self.halted}"
         return f"cash {self.cash:,.2f}, {len(self._open)} open, {len(self._waiting)} waiting{halted}"
 
     def follow(self, now: int, chosen: pl.DataFrame | None) -> int:
@@ -138,7 +141,7 @@ class Account:
         self._release(now)
         self.receive()
         self._cancel()
-        placed = 0 if chosen is None or self.halted else self._place(chosen, now)
+        placed = 0 if chosen is None or self.halted is not None else self._place(chosen, now)
         if placed:
             self.receive()  # without latency
         return placed
@@ -149,8 +152,16 @@ class Account:
             answers = self._venue.answers()
         except OSError:
             return
-        for answer in answers:
-            self._apply(answer)
+        if not isinstance(answers, list | tuple):
+            self.halt(f"answers of the venue that are no list: {excerpt(answers)}")
+            return
+        for given in answers:
+            try:
+                answer = read_answer(given)
+            except ValueError as error:
+                self.halt(str(error))
+            else:
+                self._apply(answer)
 
     def trades(self) -> pl.DataFrame:
         """Return all orders in order of decision, in `TRADES_SCHEMA`."""
@@ -162,9 +173,10 @@ class Account:
         self._scores[event_id] = (home_score, away_score)
 
     def halt(self, reason: str) -> None:
-        """Place no more orders, and cancel those that are not answered."""
-        if not self.halted:
-            self.halted = reason
+        """Place no more orders, and cancel those that are not answered; whatever the reason is, it halts."""
+        if self.halted is None:
+            given = BY_HAND if reason is None else reason if isinstance(reason, str) else excerpt(reason)
+            self.halted = given if given.strip() else BY_HAND
             self._cancelling.update(dict.fromkeys(order for order in self._waiting if order not in self._cancelled))
             self._cancel()
 
@@ -176,6 +188,8 @@ class Account:
 
     def _place(self, chosen: pl.DataFrame, now: int) -> int:
         bankroll = self.cash + sum(trade.staked for trade in (*self._open, *self._waiting.values()))
+        if bankroll <= 0.0:
+            return 0
         stakes = np.asarray(self._strategy.stakes(chosen, bankroll, self.start), dtype=np.float64)
         if self._today and self._today[-1].order.sent // _DAY != now // _DAY:
             self._today = []
@@ -185,7 +199,7 @@ class Account:
             money = rules.whole(min(stake, self._most(row)))
             if money > 0.0 and rules.allows(money):
                 placed += self._send(_order(row, money, now, self._tolerance), row["ev_percentage"] / 100.0)
-            if self.halted:
+            if self.halted is not None:
                 break
         return placed
 
@@ -286,16 +300,19 @@ class Account:
             trade.reason = "cancelled"
 
     def _release(self, now: int) -> None:
-        """Release the stakes of finished events, with profits if the score is known."""
+        """Release the stakes of finished events, with profits if the score is known, or once it is."""
         over = [trade for trade in self._open if trade.starts + self._settled_after <= now]
-        if not over:
+        late = [trade for trade in self._unscored if trade.order.bet["event_id"] in self._scores]
+        if not (over or late):
             return
         self._open = [trade for trade in self._open if trade.starts + self._settled_after > now]
-        bets = pl.DataFrame([trade.row() for trade in over], schema=TRADES_SCHEMA)
+        ended = [*self._unscored, *over]
+        self._unscored = [trade for trade in ended if trade.order.bet["event_id"] not in self._scores]
+        bets = pl.DataFrame([trade.row() for trade in (*late, *over)], schema=TRADES_SCHEMA)
         gains = np.nan_to_num(bet_gains(bets, self._scores)).tolist()
         day, result = self._result if self._result[0] == now // _DAY else (now // _DAY, 0.0)
-        for trade, gain in zip(over, gains, strict=True):
-            self.cash += trade.stake * (1.0 + gain)
+        for at, (trade, gain) in enumerate(zip((*late, *over), gains, strict=True)):
+            self.cash += trade.stake * (gain if at < len(late) else 1.0 + gain)  # that of the late ones is back
             result += trade.stake * gain
         self._result = (day, result)
         most = self._strategy.max_daily_loss

@@ -296,6 +296,7 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
         closes.follow(now)
         tick(now, prices)
     check_books(engine, choices.view)
+    wanted.strategy.check_books(engine.books)
     rows = pl.concat(found, how="diagonal_relaxed") if found else empty(EV_SCHEMA)
     closed = closes.take_closed(everything=True)
     if closed is not None:

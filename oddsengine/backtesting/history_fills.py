@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
 from oddsengine.backtesting.calibrations import Fair
 from oddsengine.backtesting.fill_report import FILLS_SCHEMA, ORDERS_SCHEMA, Fills, result_columns
 from oddsengine.backtesting.formats import History
@@ -16,6 +15,7 @@ from oddsengine.backtesting.replay import cadence, opened
 from oddsengine.bounds import check_number, excerpt, is_number
 from oddsengine.catalog.reasons import Guards
 from oddsengine.detection.arbitrage_sizes import currency_rates
+from oddsengine.detection.book_names import by_book
 from oddsengine.detection.opportunity_ids import hexadecimal
 from oddsengine.execution.attempts import ANSWER_S, LEGS, Attempt, Legs, Order, Rules
 from oddsengine.execution.view_attempts import ViewAttempts
@@ -218,10 +218,7 @@ def _delays(delays: float | Mapping[str, Any] | None) -> tuple[dict[str, Range],
         return {}, None
     if not isinstance(delays, Mapping):
         return {}, _range("delays", delays)
-    for book in delays:
-        if not isinstance(book, str):
-            raise ValueError(f"the keys of delays must be book ids, got {excerpt(book)}")
-    return {catalog.book(book).id: _range(f"the delay of {book}", given) for book, given in delays.items()}, None
+    return {book: _range(f"the delay of {book}", given) for book, given in by_book("delays", delays).items()}, None
 
 
 def _range(name: str, given: Any) -> Range:

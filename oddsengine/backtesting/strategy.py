@@ -1,15 +1,16 @@
 """Strategies: which +EV prices to bet on, and the stakes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number, excerpt
+from oddsengine.bounds import check_bool, check_number, excerpt
 from oddsengine.columns import Floats
+from oddsengine.detection.book_names import absent, by_book, refused
 from oddsengine.detection.model_input import IntoModel
 from oddsengine.detection.question import Sharp
 from oddsengine.maths.devig import Method
@@ -20,6 +21,8 @@ _OPTIONAL = {
     "max_rejections": 1.0, "max_daily_loss": 0.0,
 }  # fmt: skip
 """Limits of a `Strategy` that may be None, and their minimum."""
+
+_PER_BOOK = "max_daily_stake_per_book"
 
 Staking = Literal["flat", "kelly", "portfolio"]
 PerBook = float | Mapping[str, float]
@@ -97,7 +100,7 @@ class Strategy:
     step: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.staking not in ("flat", "kelly", "portfolio"):
+        if not isinstance(self.staking, str) or self.staking not in get_args(Staking):
             raise ValueError(f"staking must be flat, kelly or portfolio, got {excerpt(self.staking)}")
         check_number("size", self.size, above=0.0, most=1.0)
         check_number("step", self.step, above=0.0)
@@ -106,15 +109,10 @@ class Strategy:
         for name, least in _OPTIONAL.items():
             check_number(name, getattr(self, name), least, optional=True)
         for name, limit in self._venue_limits().items():
-            check_number(
-                f"max_daily_stake_per_book of {name}" if name else "max_daily_stake_per_book",
-                limit,
-                0.0,
-                optional=not name,
-            )
-        for name in ("sports", "markets"):
-            if isinstance(value := getattr(self, name), str):
-                raise ValueError(f"{name} must be a list of names, got {excerpt(value)}")
+            check_number(f"{_PER_BOOK} of {name}" if name else _PER_BOOK, limit, 0.0, optional=not name)
+        check_bool("live", self.live)
+        for name in ("books", "sports", "markets"):
+            _check_names(name, getattr(self, name))
         for name in self.sports or ():
             if name not in catalog.sports():
                 raise ValueError(f"sports must be among {', '.join(catalog.sports())}, got {excerpt(name)}")
@@ -145,12 +143,18 @@ class Strategy:
         limits = self._venue_limits()
         return limits.get("") if "" in limits else limits.get(catalog.book(book).id)
 
+    def check_books(self, books: Iterable[str]) -> None:
+        """Raise `ValueError` if a limit is of a book that is neither among some books nor in the catalog."""
+        limits = [book for book in self._venue_limits() if book]
+        if strange := absent(limits, [*books, *catalog.books()]):
+            raise refused(_PER_BOOK, strange, books)
+
     def _venue_limits(self) -> dict[str, float | None]:
         """Limits of a day by id of the book; that of all by an empty text."""
         given = self.max_daily_stake_per_book
         if not isinstance(given, Mapping):
             return {"": given}
-        return {catalog.book(book).id: limit for book, limit in given.items()}
+        return {**by_book(_PER_BOOK, given)}
 
     def stakes(self, chosen: pl.DataFrame, bankroll: float, start: float) -> Floats:
         """Return the stake on each chosen row, before limits and steps, given the current and initial bankroll.
@@ -170,3 +174,14 @@ class Strategy:
             portfolio = kelly_portfolio(chosen, bankroll=bankroll, fraction=self.size, max_event=self.max_event)
             return portfolio.bets["stake"].to_numpy()
         return chosen["kelly_percent"].to_numpy() * (self.size * bankroll)
+
+
+def _check_names(name: str, given: Any) -> None:
+    """Raise if a parameter is neither None nor a list of texts."""
+    if given is None:
+        return
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} must be a list of names, got {excerpt(given)}")
+    for one in given:
+        if not isinstance(one, str):
+            raise ValueError(f"{name} must be a list of names, got {excerpt(one)} in it")

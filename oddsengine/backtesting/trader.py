@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from oddsengine.backtesting.accounts import Account
+from oddsengine.backtesting.accounts import BY_HAND, Account
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.strategy import Strategy
+from oddsengine.bounds import check_bool, check_number, excerpt
 from oddsengine.execution.paper import Latency, Look, PaperVenue
 from oddsengine.execution.venues import BetOrder, BetVenue
 from oddsengine.live.engine import Engine
@@ -55,6 +56,8 @@ class Trader:
         tolerance: float = 0.0, settle_hours: float = 3.0, sparse: bool = False,
         rates: Mapping[str, float] | None = None, venue: BetVenue | None = None,
     ) -> None:  # fmt: skip
+        check_bool("sparse", sparse)
+        strategy.check_books(engine.books)
         self._choices = Choices(engine, strategy, rates)
         self._paper = PaperVenue(self._looks, Latency.of(latency_s), sparse=sparse)
         self._is_paper = venue is None
@@ -82,7 +85,7 @@ class Trader:
         """Why no orders are placed; None: they are."""
         return self._account.halted
 
-    def halt(self, reason: str = "by hand") -> None:
+    def halt(self, reason: str = BY_HAND) -> None:
         """Place no more orders, and cancel those that are not answered, until `resume`."""
         self._account.halt(reason)
 
@@ -102,7 +105,11 @@ class Trader:
         return self._account.trades()
 
     def settle(self, event_id: str, home_score: float, away_score: float) -> None:
-        """Record a final score; bets on the event are paid when they are due."""
+        """Record a final score; bets on the event are paid when they are due, or at the next update if they were."""
+        if not isinstance(event_id, str):
+            raise ValueError(f"event_id must be a text, got {excerpt(event_id)}")
+        check_number("home_score", home_score, 0.0)
+        check_number("away_score", away_score, 0.0)
         self._account.settle(event_id, home_score, away_score)
 
     def finish(self) -> None:

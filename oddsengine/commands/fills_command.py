@@ -62,6 +62,8 @@ def _delays(given: Iterable[str]) -> Any:
             seconds = ()
         if len(seconds) not in (1, 2) or (equals and not book):
             raise ValueError(f"--delay takes seconds, such as kalshi=0.5 or kalshi=0.2-1, got {excerpt(text)}")
+        if book in delays:
+            raise ValueError(f"--delay is given twice{f' for {excerpt(book)}' if book else ''}")
         delays[book] = seconds[0] if len(seconds) == 1 else seconds
     if "" not in delays:
         return delays or None

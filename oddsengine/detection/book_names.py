@@ -1,17 +1,32 @@
 """Validate the book names a caller passes, so that a typo raises instead of returning an empty result."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from oddsengine import catalog
-from oddsengine.bounds import shortened
+from oddsengine.bounds import excerpt, shortened
 from oddsengine.pricing.references import Reference, commission_rates
+
+V = TypeVar("V")
 
 
 def absent(named: Iterable[str], books: Iterable[str]) -> list[str]:
     """Return the names that match none of the books, however they are spelled."""
     ids = {catalog.book(book).id for book in books}
     return sorted(name for name in set(named) if catalog.book(name).id not in ids)
+
+
+def by_book(word: str, given: Mapping[Any, V]) -> dict[str, V]:
+    """Return values by id of the book; raise if a name is no text, or two are spellings of one book."""
+    named: dict[str, tuple[str, V]] = {}
+    for name, value in given.items():
+        if not isinstance(name, str):
+            raise ValueError(f"the keys of {word} must be book ids, got {excerpt(name)}")
+        book = catalog.book(name).id
+        if book in named:
+            raise ValueError(f"{word}: {shortened(named[book][0])} and {shortened(name)} are one book, {book}")
+        named[book] = name, value
+    return {book: value for book, (_, value) in named.items()}
 
 
 def refused(word: str, named: Iterable[str], books: Iterable[str]) -> ValueError:

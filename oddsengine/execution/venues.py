@@ -4,7 +4,10 @@ Nothing here sends an order to a real venue: who wants that writes an adapter wi
 """
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, NamedTuple, Protocol
+
+from oddsengine.bounds import excerpt
 
 
 class BetOrder(NamedTuple):
@@ -35,6 +38,32 @@ class BetAnswer(NamedTuple):
     final: bool  # whether nothing more will be filled
     reason: str | None = None  # why it was not filled, or not in whole
     odds: float | None = None  # mean of the fills, as the venue shows odds; None: those of the order, if nothing moved
+
+
+def read_answer(given: Any) -> BetAnswer:
+    """Return what a venue gave as an answer, with plain numbers; raise `ValueError` if it is none."""
+    if not isinstance(given, BetAnswer):
+        raise ValueError(f"an answer that is no BetAnswer: {excerpt(given)}")
+    valid = {
+        "order": isinstance(given.order, str), "stake": _is_real(given.stake), "payout": _is_real(given.payout),
+        "final": isinstance(given.final, bool), "reason": given.reason is None or isinstance(given.reason, str),
+        "odds": given.odds is None or _is_real(given.odds),
+    }  # fmt: skip
+    for name in (name for name, is_valid in valid.items() if not is_valid):
+        raise ValueError(f"a malformed answer: {name} {excerpt(getattr(given, name))}, to order {excerpt(given.order)}")
+    odds = None if given.odds is None else float(given.odds)
+    return given._replace(stake=float(given.stake), payout=float(given.payout), odds=odds)
+
+
+def _is_real(value: Any) -> bool:
+    """Whether a value is a number, also one that is not finite; booleans are not."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except (OverflowError, ValueError, TypeError):
+        return False
+    return True
 
 
 class BetVenue(Protocol):

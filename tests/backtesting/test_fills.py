@@ -419,6 +419,8 @@ def test_nothing_shown_is_an_empty_report(deep: pl.DataFrame) -> None:
         ({"stakes": 10}, "stakes must be a list of amounts, got 10"),
         ({"stakes": [0]}, "a stake must be from 0.01 to 1,000,000,000, got 0"),
         ({"delays": {"kalshi": (3, 1)}}, r"the delay of kalshi must be from 0 to 3600 seconds, the least first"),
+        ({"delays": {"Kalshi": 3, "kalshi": 1}}, "delays: Kalshi and kalshi are one book, kalshi"),
+        ({"delays": {5: 1}}, "the keys of delays must be book ids, got 5"),
         ({"delays": "fast"}, "delays must be seconds, or the least and the most of them, got 'fast'"),
         ({"delays": {"draftkingz": 5}}, "delays.*draftkingz.*draftkings"),
         ({"all_or_nothing": "no"}, "all_or_nothing must be True or False, got 'no'"),

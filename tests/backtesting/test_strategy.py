@@ -276,13 +276,64 @@ def test_what_a_strategy_leaves_alone() -> None:
     for name in ("NBA", "Basketball", "hoops"):
         with pytest.raises(ValueError, match=f"sports must be among .*basketball.*, got '{name}'"):
             count(sports=("soccer", name))
-    for wrong in (
+    refused: tuple[dict[str, Any], ...] = (
         {"size": 0.0}, {"staking": "all"}, {"step": 0.0}, {"step": np.inf}, {"min_ev": None}, {"min_ev": np.nan},
         {"max_bet": np.nan}, {"max_bet": -1.0}, {"max_event": -1.0}, {"max_ev": np.nan}, {"max_hours": "2"},
-        {"sports": "soccer"}, {"min_odds": None},
-    ):  # fmt: skip
+        {"sports": "soccer"}, {"min_odds": None}, {"sports": 5}, {"markets": [None]}, {"books": "fanduel"},
+        {"books": 5}, {"books": [5]}, {"live": "x"}, {"live": None}, {"live": 1}, {"max_daily_stake_per_book": "x"},
+        {"staking": None}, {"staking": []},
+    )  # fmt: skip
+    for wrong in refused:
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
             Strategy(**wrong)
+
+
+def test_limits_of_books_name_each_book_once() -> None:
+    refused: list[tuple[Any, str]] = [
+        ({"FanDuel": 1.0, "fanduel": 2.0}, "max_daily_stake_per_book: FanDuel and fanduel are one book, fanduel"),
+        ({5: 1.0}, "the keys of max_daily_stake_per_book must be book ids, got 5"),
+    ]
+    for wrong, says in refused:
+        with pytest.raises(ValueError, match=says):
+            Strategy(max_daily_stake_per_book=wrong)
+    rule = Strategy(**{**vars(RULE), "max_daily_stake_per_book": {"fanduell": 1.0}})
+    says = "max_daily_stake_per_book: no prices of fanduell; the books are "
+    with pytest.raises(ValueError, match=says):
+        Trader(oe.Engine(), rule)
+    with pytest.raises(ValueError, match=f"{says}betmgm, caesars"):
+        backtest(history(snapshot(0, 2.1)), rule)
+    own = snapshot(0, 2.1) + [row | {"sportsbook": "fanduell"} for row in snapshot(0, 2.1)[-2:]]
+    engine = oe.Engine()
+    engine.step(own, now=NOON)
+    assert Trader(engine, rule).cash == 1000.0
+    assert backtest(history(own), rule).bankroll == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("tolerance", "a"),
+        ("tolerance", None),
+        ("tolerance", math.nan),
+        ("sparse", "x"),
+        ("sparse", 1),
+        ("latency_s", "5"),
+    ],
+)
+def test_parameters_of_a_trader(name: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be .*, got {wrong!r}"):
+        Trader(oe.Engine(), RULE, **{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [math.nan, None, math.inf, -1.0, "3", True])
+def test_scores_that_are_none(wrong: Any) -> None:
+    trader = Trader(oe.Engine(), RULE)
+    for at, given in enumerate(((wrong, 1.0), (1.0, wrong))):
+        name = ("home_score", "away_score")[at]
+        with pytest.raises(ValueError, match=f"{name} must be a finite number of at least 0, got {wrong!r}"):
+            trader.settle("e1", *given)
+    with pytest.raises(ValueError, match="event_id must be a text, got 5"):
+        trader.settle(5, 1.0, 1.0)  # type: ignore[arg-type]
 
 
 def test_the_totals_of_two_teams_are_two_bets() -> None:

@@ -347,6 +347,88 @@ def test_the_odds_of_a_fill_follow_from_its_payout() -> None:
     assert odds[1] == (2.1, 2.1, 0.05)
 
 
+@pytest.mark.parametrize(
+    ("reason", "halted"), [("", "by hand"), (" ", "by hand"), (None, "by hand"), (0, "0"), ([], "[]"), ("rain", "rain")]
+)
+def test_every_reason_halts(reason: Any, halted: str) -> None:
+    venue = Script()
+    account = start(venue)
+    step(account, bet(0))
+    account.halt(reason)
+    assert account.halted == halted
+    assert venue.cancelled == [venue.orders[0].id]
+    assert step(account, bet(1, 1)) == 0
+
+
+def test_a_score_after_the_release_is_paid_once_and_counts_on_its_day() -> None:
+    venue = Script()
+    account = start(venue, replace(LIMITS, max_daily_loss=40.0))
+    step(account, bet(0), bet(1, 1, "betmgm"))
+    for at in (0, 1):
+        venue.say(at, 40.0)
+    step(account)
+    step(account, at=NOON + timedelta(days=3))
+    assert account.cash == 250.0  # both are released, without a score
+    account.settle("e0", 100, 90)
+    step(account, at=NOON + timedelta(days=3))
+    assert (account.cash, account.halted) == (294.0, None)
+    account.settle("e1", 90, 100)
+    account.settle("e0", 100, 90)
+    step(account, at=NOON + timedelta(days=4))
+    assert (account.cash, account.halted) == (254.0, "lost 40.00 on 2026-01-05")
+    account.resume()
+    step(account, at=NOON + timedelta(days=5))
+    assert (account.cash, account.halted) == (254.0, None)
+
+
+class Odd(float):
+    """A number that cannot be compared."""
+
+    def __le__(self, other: object) -> bool:
+        raise ArithmeticError("no order")
+
+    __lt__ = __ge__ = __gt__ = __le__
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (None, "an answer that is no BetAnswer: None"), (("0", 1.0), "an answer that is no BetAnswer: ('0', 1.0)"),
+        ({"stake": None}, "stake None"), ({"stake": "40"}, "stake '40'"), ({"payout": None}, "payout None"),
+        ({"odds": "x"}, "odds 'x'"), ({"odds": math.nan}, "odds nan"), ({"final": None}, "final None"),
+        ({"final": 1}, "final 1"), ({"reason": 5}, "reason 5"), ({"order": []}, "order []"),
+        ({"order": None}, "order None"),
+        ({"stake": True}, "stake True"), ({"stake": Odd(99.0)}, "stake 99 of 40"), ({"stake": 10**400}, "stake 1000"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_malformed_halts_and_the_others_are_processed(wrong: Any, says: str) -> None:
+    venue = Script()
+    account = start(venue)
+    step(account, bet(0), bet(1, 1), bet(2, 2, "betmgm"))
+    venue.say(0, 40.0)
+    venue.say(1, 40.0)
+    if isinstance(wrong, dict):
+        wrong = venue.fresh[-1]._replace(**wrong)
+    venue.fresh[-1] = wrong
+    venue.say(2, 10.0)
+    step(account)
+    assert account.halted
+    assert says in account.halted
+    assert account.trades()["status"].to_list() == ["filled", "waiting", "filled"]
+    assert account.cash == 250.0 - 40.0 - 40.0 - 10.0
+
+
+@pytest.mark.parametrize("answers", [None, 5, "no", {"a": 1}])
+def test_answers_that_are_no_list_halt(answers: Any) -> None:
+    venue = Script()
+    account = start(venue)
+    step(account, bet(0))
+    venue.fresh = answers
+    step(account)
+    assert account.halted == f"answers of the venue that are no list: {answers!r}"
+    assert account.cash == 210.0
+
+
 def test_ids_of_orders_fit_where_venues_take_them() -> None:
     venue = Script()
     step(start(venue), bet(2**63))

@@ -45,6 +45,9 @@ def test_the_table_and_the_files(table: str, tmp_path: Path, capsys: pytest.Capt
             ["--delay", "kalshi=3-1"],
             "the delay of kalshi must be from 0 to 3600 seconds, the least first, got (3.0, 1.0)",
         ),
+        (["--delay", "kalshi=1", "--delay", "kalshi=2"], "--delay is given twice for 'kalshi'"),
+        (["--delay", "1", "--delay", "2"], "--delay is given twice"),
+        (["--delay", "kalshi=1", "--delay", "Kalshi=2"], "delays: kalshi and Kalshi are one book, kalshi"),
         (
             ["--delay", "1", "--delay", "kalshi=2"],
             "--delay takes either the seconds of all books or those of some, got both",
