@@ -33,7 +33,6 @@ from oddsengine.tables.schema import ODDS_SCHEMA, OddsError, OddsTable, OddsWarn
 if TYPE_CHECKING:
     from oddsengine import plot
     from oddsengine.backtesting import audit, calibrate, scan_history
-    from oddsengine.backtesting.accounts import TRADES_SCHEMA
     from oddsengine.backtesting.backtest import Backtest, backtest
     from oddsengine.backtesting.estimator import FairPrice
     from oddsengine.backtesting.fair_benchmark import BENCHMARK_SCHEMA, Benchmark, benchmark
@@ -42,8 +41,10 @@ if TYPE_CHECKING:
     from oddsengine.backtesting.history_fills import fills
     from oddsengine.backtesting.history_scan import SCAN_SCHEMA
     from oddsengine.backtesting.past_prices import PRICE_HISTORY_SCHEMA, price_history
+    from oddsengine.backtesting.positions import POSITIONS_SCHEMA
     from oddsengine.backtesting.strategy import Strategy
     from oddsengine.backtesting.trader import Trader
+    from oddsengine.backtesting.trades import TRADES_SCHEMA
     from oddsengine.commands.show import show
     from oddsengine.compiling.compilation import compile_kernels
     from oddsengine.compiling.loading import load_kernels
@@ -101,6 +102,7 @@ __all__ = [
     "MIDDLES_SCHEMA",
     "ODDS_SCHEMA",
     "PLAN_SCHEMA",
+    "POSITIONS_SCHEMA",
     "PRICE_HISTORY_SCHEMA",
     "PROMO_SCHEMA",
     "SCAN_SCHEMA",
@@ -219,7 +221,8 @@ _MODULES = {
     "backtesting.past_prices": "PRICE_HISTORY_SCHEMA price_history",
     "backtesting.history_scan": "SCAN_SCHEMA",
     "backtesting.backtest": "Backtest backtest",
-    "backtesting.accounts": "TRADES_SCHEMA",
+    "backtesting.positions": "POSITIONS_SCHEMA",
+    "backtesting.trades": "TRADES_SCHEMA",
     "backtesting.trader": "Trader",
     "backtesting.strategy": "Strategy",
     "commands.show": "show",

@@ -1,105 +1,40 @@
 """Accounts: stakes on what a strategy chose, the orders that are sent to a venue, and what its answers make of them.
 
 Stakes are whole steps, within limits, and within the cash that is not in open bets. **Money that was sent and is not
-answered counts as staked**, all of it, also if the venue could not be reached: it may have taken the order. An order is
-sent once. If it could not be sent, it is cancelled, since only the venue knows whether it has it.
+answered counts as staked**, all of it, also if the venue could not be reached: it may have taken the order. So does
+that of legs which are not sent yet (`positions`). An order is sent once. If it could not be sent, it is cancelled,
+since only the venue knows whether it has it.
 
 An account halts by itself after too many rejections in a row, after too large a loss on a day, and after an answer that
 cannot be true. Then nothing is sent but cancellations, until it is resumed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from oddsengine.backtesting.grading import bet_gains
+from oddsengine.backtesting.positions import POSITIONS_SCHEMA, Position, split
 from oddsengine.backtesting.strategy import Strategy
+from oddsengine.backtesting.trades import BET_FACTS, TRADES_SCHEMA, Trade
 from oddsengine.board.facts import moments_of
 from oddsengine.bounds import check_number, excerpt, is_number
 from oddsengine.columns import SECOND
 from oddsengine.execution.paper import MOST_S
-from oddsengine.execution.venues import BetAnswer, BetOrder, BetVenue, read_answer
+from oddsengine.execution.venues import BetAnswer, BetOrder, BetVenue, order_id, read_answer
 from oddsengine.staking.rules import stake_rules
-from oddsengine.tables.casts import TIME
 from oddsengine.tables.levels import BET_DELAY
 
-TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "placed_at": TIME,
-    "status": pl.String,  # one of `STATUSES`
-    "reason": pl.String,  # why it was rejected, or not filled in whole; or `UNOBSERVED`
-    "event_id": pl.String,
-    "sport": pl.String,
-    "league": pl.String,
-    "home_team": pl.String,
-    "away_team": pl.String,
-    "event_start_time": TIME,
-    "is_live": pl.Boolean,
-    "market_type": pl.String,
-    "market_segment": pl.String,
-    "player_name": pl.String,
-    "team_side": pl.String,
-    "selection": pl.String,
-    "selection_type": pl.String,
-    "line": pl.Float64,
-    "sportsbook": pl.String,
-    "odds_decimal": pl.Float64,  # of the fill, or of the order
-    "net_odds": pl.Float64,  # after fees
-    "fair_probability": pl.Float64,  # given no push
-    "push_probability": pl.Float64,  # null if unknown
-    "ev": pl.Float64,  # fraction, at the odds above, given no push
-    "wanted": pl.Float64,  # stake of the order
-    "stake": pl.Float64,  # filled
-    "odds_id": pl.String,
-    "order_id": pl.String,
-}
-"""Columns of `Account.trades`."""
-
-_BET = (
-    "event_id", "sport", "league", "home_team", "away_team", "event_start_time", "market_type", "market_segment",
-    "player_name", "team_side", "selection", "selection_type", "line", "fair_probability", "push_probability",
-)  # fmt: skip
-_OF_VENUE = ("external_event_id", "selection_id", "deep_link")  # names that an adapter may need
 BY_HAND = "by hand"
 """Why an account has halted, if nobody gave a reason."""
-STATUSES = ("waiting", "filled", "rejected")
-"""Not answered finally; filled, in whole or in part; not filled."""
+_OF_VENUE = ("external_event_id", "selection_id", "deep_link")  # names that an adapter may need
 _DAY = 86_400 * SECOND
 _NEVER = 1 << 60
 _MOST_ODDS = 1e6
 _SAME = 1.0 + 1e-9
-
-
-@dataclass(slots=True, eq=False)
-class Trade:
-    """One order, from its decision."""
-
-    order: BetOrder
-    starts: int  # of its event, microseconds; a large number if unknown
-    odds: float  # of the fill, or of the order
-    net_odds: float
-    ev: float
-    status: str = "waiting"
-    reason: str | None = None
-    stake: float = 0.0  # filled so far
-
-    @property
-    def staked(self) -> float:
-        """Money that it took, or may have taken."""
-        return self.order.stake if self.status == "waiting" else self.stake
-
-    def row(self) -> dict[str, Any]:
-        """Return it in `TRADES_SCHEMA`."""
-        order = self.order
-        return {
-            **{name: order.bet[name] for name in _BET},
-            "placed_at": moments_of(np.array([order.sent], np.int64)).to_list()[0], "status": self.status,
-            "reason": self.reason, "is_live": order.is_live, "sportsbook": order.sportsbook,
-            "odds_decimal": self.odds, "net_odds": self.net_odds, "ev": self.ev, "wanted": order.stake,
-            "stake": self.stake, "odds_id": order.odds_id, "order_id": order.id,
-        }  # fmt: skip
 
 
 class Account:
@@ -121,9 +56,13 @@ class Account:
         self._tolerance = tolerance
         self._settled_after = round(settle_hours * 3600 * SECOND)
         self._trades: dict[str, Trade] = {}  # by id of the order
+        self._planned: dict[str, Trade] = {}
         self._waiting: dict[str, Trade] = {}
         self._open: list[Trade] = []
-        self._today: list[Trade] = []  # sent on the day of the last order
+        self._now, self._sent = 0, 0  # time of the last step; how many orders were sent
+        self._today: list[Trade] = []  # sent on the day of the last step, or planned
+        self._positions: list[Position] = []
+        self._unfinished: list[Position] = []  # those with legs that are not sent yet
         self._cancelling: dict[str, None] = {}  # ids of orders whose cancellation the venue has not heard
         self._cancelled: set[str] = set()
         self._rejections = 0  # in a row
@@ -134,19 +73,42 @@ class Account:
     def __repr__(self) -> str:
         """Its money, and why it has halted."""
         halted = "" if self.halted is None else f", halted: {self.halted}"
-        return f"cash {self.cash:,.2f}, {len(self._open)} open, {len(self._waiting)} waiting{halted}"
+        planned = f", {len(self._planned)} planned" if self._planned else ""
+        return f"cash {self.cash:,.2f}, {len(self._open)} open, {len(self._waiting)} waiting{planned}{halted}"
 
-    def follow(self, now: int, chosen: pl.DataFrame | None) -> int:
-        """Process a step: release what is over, hear answers, and place orders. Returns how many."""
+    def follow(self, now: int, chosen: pl.DataFrame | None, legs: pl.DataFrame | None = None) -> int:
+        """Process a step: release what is over, hear answers, and place orders. Returns how many.
+
+        Parameters
+        ----------
+        now
+            The time, microseconds.
+        chosen
+            +EV prices that were chosen, best first.
+        legs
+            Legs of the arbitrages and low holds that were chosen, best first, those of each in the order in which they
+            are sent (`opportunity_legs`).
+        """
+        if now // _DAY != self._now // _DAY:
+            self._today = list(self._planned.values())
+        self._now, before = now, self._sent
         self._release(now)
         self.receive()
         self._cancel()
-        placed = 0 if chosen is None or self.halted is not None else self._place(chosen, now)
-        if placed:
-            self.receive()  # without latency
-        return placed
+        if self.halted is None and not (chosen is None and legs is None):
+            sent = self._sent
+            self._place(chosen, legs)
+            if self._sent > sent:
+                self.receive()  # without latency
+        return self._sent - before
 
     def receive(self) -> None:
+        """Process the answers of the venue, and send the legs that waited for them."""
+        self._hear()
+        while self._send_next():
+            self._hear()
+
+    def _hear(self) -> None:
         """Process the answers of the venue, if it can be reached."""
         try:
             answers = self._venue.answers()
@@ -168,15 +130,23 @@ class Account:
         rows = [trade.row() for trade in self._trades.values()]
         return pl.DataFrame(rows, schema=TRADES_SCHEMA) if rows else pl.DataFrame(schema=TRADES_SCHEMA)
 
+    def positions(self) -> pl.DataFrame:
+        """Return all arbitrages and low holds in order of decision, in `POSITIONS_SCHEMA`."""
+        return pl.DataFrame([position.row() for position in self._positions], schema=POSITIONS_SCHEMA)
+
     def settle(self, event_id: str, home_score: float, away_score: float) -> None:
         """Record a final score; bets on the event are paid when they are due."""
         self._scores[event_id] = (home_score, away_score)
 
     def halt(self, reason: str) -> None:
-        """Place no more orders, and cancel those that are not answered; whatever the reason is, it halts."""
+        """Place no more orders, and cancel those that are not answered; whatever the reason is, it halts.
+
+        Legs that are not sent yet are not sent later.
+        """
         if self.halted is None:
             given = BY_HAND if reason is None else reason if isinstance(reason, str) else excerpt(reason)
             self.halted = given if given.strip() else BY_HAND
+            self._drop(list(self._planned.values()), "halted")
             self._cancelling.update(dict.fromkeys(order for order in self._waiting if order not in self._cancelled))
             self._cancel()
 
@@ -186,68 +156,153 @@ class Account:
 
     # ---- orders ----
 
-    def _place(self, chosen: pl.DataFrame, now: int) -> int:
-        bankroll = self.cash + sum(trade.staked for trade in (*self._open, *self._waiting.values()))
+    def _place(self, chosen: pl.DataFrame | None, legs: pl.DataFrame | None) -> None:
+        """Place arbitrages, then +EV prices, then low holds."""
+        bankroll = self.cash + _staked(self._standing(), lambda _: True)
         if bankroll <= 0.0:
-            return 0
-        stakes = np.asarray(self._strategy.stakes(chosen, bankroll, self.start), dtype=np.float64)
-        if self._today and self._today[-1].order.sent // _DAY != now // _DAY:
-            self._today = []
-        placed = 0
-        for row, stake in zip(chosen.iter_rows(named=True), stakes.tolist(), strict=True):
-            rules = stake_rules(row, self._strategy.step)
-            money = rules.whole(min(stake, self._most(row)))
-            if money > 0.0 and rules.allows(money):
-                placed += self._send(_order(row, money, now, self._tolerance), row["ev_percentage"] / 100.0)
-            if self.halted is not None:
-                break
-        return placed
+            return
+        several = [] if legs is None else legs.partition_by("id", maintain_order=True)
+        for rows in several:
+            if rows["kind"][0] == "arbitrage":
+                self._place_legs(rows.rows(named=True), bankroll)
+        if chosen is not None:
+            self._place_prices(chosen, bankroll)
+        for rows in several:
+            if rows["kind"][0] != "arbitrage":
+                self._place_legs(rows.rows(named=True), bankroll)
 
-    def _most(self, row: Mapping[str, Any]) -> float:
-        """The most that may be staked on a bet."""
-        strategy, most = self._strategy, self.cash
-        for limit in (strategy.max_bet, row["max_bet"]):
-            if limit is not None:
-                most = min(most, limit)
+    def _place_prices(self, chosen: pl.DataFrame, bankroll: float) -> None:
+        stakes = np.asarray(self._strategy.stakes(chosen, bankroll, self.start), dtype=np.float64)
+        for row, stake in zip(chosen.iter_rows(named=True), stakes.tolist(), strict=True):
+            if self.halted is not None:
+                return
+            rules = stake_rules(row, self._strategy.step)
+            money = rules.whole(min(stake, *self._room(row).values()))
+            if money > 0.0 and rules.allows(money):
+                order = self._order(row, 0, money)
+                if order.id not in self._trades:
+                    self._send(self._plan(order, "ev", row["id"], 0, row["ev_percentage"] / 100.0))
+
+    def _place_legs(self, legs: Sequence[Mapping[str, Any]], bankroll: float) -> None:
+        """Plan all legs of an opportunity, and send the first; nothing, if they do not fit."""
+        total = float(self._strategy.total_stake(bankroll, self.start))
+        rules = [stake_rules(leg, self._strategy.step) for leg in legs]
+        odds = [leg["net_odds"] for leg in legs]
+        stakes = split(self._units(legs, total), odds, rules)
+        is_allowed = all(stake > 0.0 and rule.allows(stake) for stake, rule in zip(stakes, rules, strict=True))
+        orders = [self._order(leg, leg["leg"], stake) for leg, stake in zip(legs, stakes, strict=True)]
+        if self.halted is not None or not is_allowed or any(order.id in self._trades for order in orders):
+            return
+        payout = min(stake * each for stake, each in zip(stakes, odds, strict=True))
+        if sum(stakes) > payout * self._strategy.most_cost(legs[0]["kind"]) * _SAME:
+            return  # as rounding has made a loss of a profit
+        trades = [
+            self._plan(order, leg["kind"], leg["id"], leg["leg"], None)
+            for order, leg in zip(orders, legs, strict=True)
+        ]  # fmt: skip
+        position = Position(self._now, legs[0]["shown"], trades, rules, sum(stakes), payout)
+        self._positions.append(position)
+        self._unfinished.append(position)
+        self._send(trades[0])
+
+    def _order(self, row: Mapping[str, Any], leg: int, stake: float) -> BetOrder:
+        """The order for a +EV price or a leg, as if it were sent now."""
+        odds = row["odds_decimal"]
+        return BetOrder(
+            order_id(row["id"], leg, self._now), row["sportsbook"], row["odds_id"], odds,
+            odds * (1.0 - self._tolerance), row["net_odds"], stake, row["is_live"], row.get(BET_DELAY) or 0.0,
+            self._now, {name: row[name] for name in BET_FACTS} | {name: row.get(name) for name in _OF_VENUE},
+        )  # fmt: skip
+
+    def _units(self, legs: Sequence[Mapping[str, Any]], total: float) -> float:
+        """The most units of payout of each leg that a stake buys, and all limits allow together."""
+        cost, room = defaultdict[tuple[str, str], float](float), {("total", ""): total}
+        for leg in legs:
+            own = self._room(leg)
+            room |= own
+            for limit in (*own, ("total", "")):
+                cost[limit] += 1.0 / leg["net_odds"]
+        return min(left / cost[limit] for limit, left in room.items())
+
+    def _room(self, row: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+        """What may still be staked within each limit that applies to a bet."""
+        strategy, room = self._strategy, {("cash", ""): self.cash}
+        limits = [limit for limit in (strategy.max_bet, row["max_bet"]) if limit is not None]
+        if limits:
+            room["bet", row["odds_id"]] = min(limits)
         book, event = row["sportsbook"], row["event_id"]
         if strategy.max_event is not None:
-            standing = (*self._open, *self._waiting.values())
-            most = min(most, strategy.max_event - _staked(standing, lambda trade: trade.order.bet["event_id"] == event))
+            on_event = _staked(self._standing(), lambda trade: trade.order.bet["event_id"] == event)
+            room["event", event] = strategy.max_event - on_event
         if strategy.max_daily_stake is not None:
-            most = min(most, strategy.max_daily_stake - _staked(self._today, lambda _: True))
+            room["day", ""] = strategy.max_daily_stake - _staked(self._today, lambda _: True)
         of_venue = strategy.venue_limit(book)
         if of_venue is not None:
-            most = min(most, of_venue - _staked(self._today, lambda trade: trade.order.sportsbook == book))
-        return most
+            room["book", book] = of_venue - _staked(self._today, lambda trade: trade.order.sportsbook == book)
+        return room
 
-    def _send(self, order: BetOrder, ev: float) -> bool:
-        """Send an order, unless it has been sent; it counts before the venue hears of it."""
-        if order.id in self._trades:
-            return False
+    def _standing(self) -> tuple[Trade, ...]:
+        """The bets whose stakes are not released, and those that may become some."""
+        return (*self._open, *self._waiting.values(), *self._planned.values())
+
+    def _plan(self, order: BetOrder, kind: str, opportunity: str, leg: int, ev: float | None) -> Trade:
+        """An order that will be sent; from now on its stake counts."""
         start = order.bet["event_start_time"]
         starts = _NEVER if start is None else round(start.timestamp() * SECOND)
-        trade = Trade(order, starts, order.odds, order.net_odds, ev)
-        self._trades[order.id] = self._waiting[order.id] = trade
+        trade = Trade(order, kind, opportunity, leg, starts, order.odds, order.net_odds, ev)
+        self._trades[order.id] = self._planned[order.id] = trade
         self._today.append(trade)
         self.cash -= order.stake
+        return trade
+
+    def _send_next(self) -> bool:
+        """Send the legs for which those before have been answered; whether there was one."""
+        before, unfinished = self._sent, self._unfinished
+        for position in unfinished:
+            left = position.left
+            if position.is_waiting or not left:
+                continue
+            stake = position.next_stake()
+            if stake <= 0.0:
+                self._drop(left, "too small" if position.least_payout > 0.0 else "leg before failed")
+                continue
+            order = left[0].order
+            self.cash += order.stake - stake
+            left[0].order = order._replace(stake=stake, sent=self._now)
+            self._send(left[0])
+        self._unfinished = [position for position in unfinished if position.left]
+        return self._sent > before
+
+    def _drop(self, trades: Iterable[Trade], reason: str) -> None:
+        """Legs that were planned are not sent; their stakes are free."""
+        for trade in trades:
+            del self._planned[trade.order.id]
+            trade.status, trade.reason = "not sent", reason
+            self.cash += trade.order.stake
+
+    def _send(self, trade: Trade) -> None:
+        """Send an order that was planned; it waits before the venue hears of it."""
+        order = trade.order
+        del self._planned[order.id]
+        trade.status, self._waiting[order.id] = "waiting", trade
+        self._sent += 1
         try:
             self._venue.place(order)
         except OSError as error:
             trade.reason = f"not confirmed: {excerpt(str(error) or type(error).__name__)}"
             self._cancelling[order.id] = None
             self._rejected()
-        return True
 
     def _cancel(self) -> None:
         """Send the cancellations that the venue has not heard."""
-        for order_id in list(self._cancelling):
-            if order_id in self._waiting:
+        for order in list(self._cancelling):
+            if order in self._waiting:
                 try:
-                    self._venue.cancel(order_id)
+                    self._venue.cancel(order)
                 except OSError:
                     continue
-                self._cancelled.add(order_id)
-            del self._cancelling[order_id]
+                self._cancelled.add(order)
+            del self._cancelling[order]
 
     def _rejected(self) -> None:
         self._rejections += 1
@@ -285,7 +340,8 @@ class Account:
             trade.net_odds = answer.payout / stake
             share = (trade.net_odds - 1.0) / (order.net_odds - 1.0)
             trade.odds = 1.0 + (order.odds - 1.0) * share if answer.odds is None else answer.odds
-            trade.ev = trade.net_odds * bet["fair_probability"] - 1.0
+            if trade.ev is not None:
+                trade.ev = trade.net_odds * bet["fair_probability"] - 1.0
         if not answer.final:
             return
         del self._waiting[order.id]
@@ -301,11 +357,13 @@ class Account:
 
     def _release(self, now: int) -> None:
         """Release the stakes of finished events, with profits if the score is known, or once it is."""
-        over = [trade for trade in self._open if trade.starts + self._settled_after <= now]
+        begun = now - self._settled_after
+        self._drop([trade for trade in self._planned.values() if trade.starts <= begun], "event over")
+        over = [trade for trade in self._open if trade.starts <= begun]
         late = [trade for trade in self._unscored if trade.order.bet["event_id"] in self._scores]
         if not (over or late):
             return
-        self._open = [trade for trade in self._open if trade.starts + self._settled_after > now]
+        self._open = [trade for trade in self._open if trade.starts > begun]
         ended = [*self._unscored, *over]
         self._unscored = [trade for trade in ended if trade.order.bet["event_id"] not in self._scores]
         bets = pl.DataFrame([trade.row() for trade in (*late, *over)], schema=TRADES_SCHEMA)
@@ -322,13 +380,3 @@ class Account:
 
 def _staked(trades: Iterable[Trade], which: Callable[[Trade], bool]) -> float:
     return sum(trade.staked for trade in trades if which(trade))
-
-
-def _order(row: Mapping[str, Any], stake: float, now: int, tolerance: float) -> BetOrder:
-    """The order for a +EV price; it has one leg."""
-    odds = row["odds_decimal"]
-    return BetOrder(
-        f"{row['id'][-16:]}-0-{now:x}", row["sportsbook"], row["odds_id"], odds, odds * (1.0 - tolerance),
-        row["net_odds"], stake, row["is_live"], row.get(BET_DELAY) or 0.0, now,
-        {name: row[name] for name in _BET} | {name: row.get(name) for name in _OF_VENUE},
-    )  # fmt: skip

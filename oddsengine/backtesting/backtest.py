@@ -13,9 +13,9 @@ a whole or quarter line returns; else there is none. Standard errors are cluster
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,28 +24,25 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.backtesting.accounts import Account
 from oddsengine.backtesting.calibrations import Fair, fair_by_time
-from oddsengine.backtesting.choices import Choices
+from oddsengine.backtesting.choices import Choices, in_order
 from oddsengine.backtesting.closes import Closes
 from oddsengine.backtesting.formats import History, is_own_format
 from oddsengine.backtesting.grading import bet_gains, closing_evs, final_scores, why_no_close
 from oddsengine.backtesting.parts import planned, play
+from oddsengine.backtesting.positions import POSITIONS_SCHEMA
 from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, steps
 from oddsengine.backtesting.strategy import Strategy
-from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, returned
+from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, position_summaries, returned
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.detection.model_input import read_model
-from oddsengine.detection.question import empty
-from oddsengine.detection.result_columns import EV_SCHEMA
 from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
 from oddsengine.execution.paper import Latency, Look, PaperVenue
-from oddsengine.execution.venues import BetOrder
 from oddsengine.history.clv import means
 from oddsengine.maths import scoring
 from oddsengine.progress import Tick
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import IntoFrame, to_polars
-from oddsengine.tables.levels import BET_DELAY
 from oddsengine.tables.schema import with_games
 from oddsengine.tape import Tape
 
@@ -60,6 +57,8 @@ RESULT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """Columns that `backtest` adds to those of `TRADES_SCHEMA`."""
 
+_RESULTS = ("profit", "expected_profit")
+
 _HOURS = [1.0, 3.0, 6.0, 12.0, 24.0, 48.0]
 _HOUR_NAMES = ["<1", "1-3", "3-6", "6-12", "12-24", "24-48", ">48"]
 
@@ -72,6 +71,9 @@ class Backtest:
     ----------
     trades
         `TRADES_SCHEMA` and `RESULT_SCHEMA`, in order of decision.
+    positions
+        Arbitrages and low holds in order of decision: `POSITIONS_SCHEMA`, and `profit` and `expected_profit`, null
+        unless they are known of all bets.
     bankroll
         Initial bankroll.
     cadence_s
@@ -85,6 +87,7 @@ class Backtest:
     strategy: Strategy = field(default_factory=Strategy)
     cadence_s: float = math.nan
     halted: str | None = None
+    positions: pl.DataFrame = field(default_factory=lambda: _with_results(pl.DataFrame(schema=POSITIONS_SCHEMA), None))
 
     @property
     def bets(self) -> pl.DataFrame:
@@ -114,25 +117,30 @@ class Backtest:
         expected = returned(
             event_codes(others), others["stake"].to_numpy(), (others["expected_profit"] / others["stake"]).to_numpy()
         )
-        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), np.zeros(bets.height, int), event_codes(bets), 1)
+        on_ev = bets.filter(kind="ev")
+        closing = on_ev["closing_ev"].fill_null(np.nan).to_numpy()
+        close = means(closing, np.zeros(on_ev.height, int), event_codes(on_ev), 1)
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
         status = dict(self.trades["status"].value_counts().iter_rows())
+        placed = self.trades.filter(~pl.col("status").is_in(["planned", "not sent"]))
         reasons = self.trades.filter(status="rejected")["reason"].value_counts(sort=True)
         return BacktestSummary(
-            self.trades.height, bets.height, bets.filter(reason=UNOBSERVED).height, status.get("waiting", 0),
+            placed.height, bets.height, bets.filter(reason=UNOBSERVED).height, status.get("waiting", 0),
             dict(reasons.iter_rows()), bets["event_id"].n_unique(), float(stakes.sum()), result.profit,
-            result.rate, result.error, _mean(bets["ev"]), int(close.size[0]), float(close.mean[0]),
+            result.rate, result.error, _mean(on_ev["ev"]), int(close.size[0]), float(close.mean[0]),
             float(close.error[0]),
             settled.height, others.height, float(others["stake"].sum()), expected.profit, expected.rate, expected.error,
             float(scoring.drawdown(np.maximum(path, 1e-9)).max()) if settled.height else math.nan,
-            counts(bets["no_close"]), counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
+            counts(on_ev["no_close"]), counts(bets["no_result"]), self.cadence_s, self.cadence_s > ANSWER_S,
             bets.filter((pl.col("stake") < pl.col("wanted")) & pl.col("reason").is_not_null()).height, self.halted,
+            position_summaries(self.positions),
         )  # fmt: skip
 
     def by(self, column: str) -> pl.DataFrame:
         """Mean EV and closing EV of the bets by a column of `trades`, with standard errors clustered by event.
 
-        `hours` groups by the time from decision to start.
+        `hours` groups by the time from decision to start. Only bets on +EV prices have an EV, and closing EVs are
+        theirs; by `kind`, also those of legs.
         """
         bets = self.bets
         if column == "hours":
@@ -142,12 +150,14 @@ class Backtest:
         groups = bets[column].cast(pl.String).fill_null("").unique().sort()
         place = {name: at for at, name in enumerate(groups.to_list())}
         of = np.array([place[name] for name in bets[column].cast(pl.String).fill_null("").to_list()], np.int64)
-        ev = means(bets["ev"].to_numpy(), of, event_codes(bets), len(place))
-        close = means(bets["closing_ev"].fill_null(np.nan).to_numpy(), of, event_codes(bets), len(place))
+        ev = means(bets["ev"].fill_null(np.nan).to_numpy(), of, event_codes(bets), len(place))
+        graded = pl.lit(column == "kind") | (pl.col("kind") == "ev")
+        closing = bets.select(pl.when(graded).then("closing_ev").fill_null(np.nan)).to_series()
+        close = means(closing.to_numpy(), of, event_codes(bets), len(place))
         frame = pl.DataFrame(
             {
                 column: groups,
-                "bets": ev.size,
+                "bets": np.bincount(of, minlength=len(place)),
                 "ev": ev.mean,
                 "graded": close.size,
                 "closing_ev": close.mean,
@@ -225,9 +235,9 @@ def backtest(
         strategy = replace(strategy, model=read_model(strategy.model, _events(history, columns)))
     past = source(history, every, storage_options, columns)
     cadence_s = cadence(past)
-    latency, looks = Latency.of(latency_s), dict[tuple[str, int], Look]()
+    latency, looks = Latency.of(latency_s), dict[str, Look]()
     currency_rates(rates)  # raises if they are not valid
-    venue = _paper(looks, latency, sparse=cadence_s > ANSWER_S)
+    venue = PaperVenue(looks, latency, sparse=cadence_s > ANSWER_S)
     account = Account(strategy, venue, bankroll=bankroll, tolerance=tolerance, settle_hours=settle_hours)
     scores = final_scores(results if results is not None else getattr(past, "results", None))
     for event, (home, away) in scores.items():
@@ -240,7 +250,8 @@ def backtest(
     closes = [part.closes for part in parts if part.closes is not None]
     table = max(parts, key=lambda part: part.now).fair
     graded = _graded(account.trades(), pl.concat(closes) if closes else None, scores, table)
-    return Backtest(graded, bankroll, strategy, cadence_s, account.halted)
+    positions = _with_results(account.positions(), graded)
+    return Backtest(graded, bankroll, strategy, cadence_s, account.halted, positions)
 
 
 class _Wanted(NamedTuple):
@@ -252,12 +263,21 @@ class _Wanted(NamedTuple):
     fair: Fair
 
 
+_STEP = "step"
+
+
+class _Rows(NamedTuple):
+    """What was chosen at all steps, with the number of the step; None: nothing."""
+
+    ev: pl.DataFrame | None
+    legs: pl.DataFrame | None
+
+
 class _Chosen(NamedTuple):
     """What a strategy chose in a history or a part of it."""
 
-    rows: pl.DataFrame
-    decided: Longs  # per row: its step
-    looks: dict[tuple[str, int], Look]  # by price and decision: what stood when an order for it was due
+    rows: _Rows
+    looks: dict[str, Look]  # by id of an order: what stood of its price when it was due
     steps: Longs  # times of all steps
     closes: pl.DataFrame | None  # of the games of the rows
     fair: catalog.FairTable  # in force at the end
@@ -271,46 +291,25 @@ class _Chosen(NamedTuple):
 def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Chosen:
     fair_at = None if wanted.fair is None else fair_by_time(wanted.fair)
     engine = engine_of(history)
-    choices, closes = Choices(engine, wanted.strategy, wanted.rates), Closes(engine)
-    found, decided, times = list[pl.DataFrame](), list[int](), list[int]()
-    waiting, looks = list[tuple[int, str, int]](), dict[tuple[str, int], Look]()
-
-    def answer(now: int) -> None:
-        nonlocal waiting
-        due = [(price, placed) for at, price, placed in waiting if at <= now]
-        if due:
-            waiting = [each for each in waiting if each[0] > now]
-            looks.update(zip(due, choices.looks(price for price, _ in due), strict=True))
-
+    choices = Choices(engine, wanted.strategy, wanted.latency, wanted.rates)
+    closes, times = Closes(engine), list[int]()
+    ev, legs = list[pl.DataFrame](), list[pl.DataFrame]()
     for now, update, prices, _ in steps(engine, history, fair_at):
+        chosen = choices.after(update)
+        for some, of in ((chosen.ev, ev), (chosen.legs, legs)):
+            if some is not None:
+                of.append(some.with_columns(pl.lit(len(times), pl.Int64).alias(_STEP)))
         times.append(now)
-        answer(now)
-        rows = choices.after(update)
-        if rows is not None:
-            found.append(rows)
-            decided += [len(times) - 1] * rows.height
-            for row in rows.iter_rows(named=True):
-                due = wanted.latency.due(now, row.get(BET_DELAY), live=row["is_live"])
-                waiting.append((due, row["odds_id"], now))
-            answer(now)
         closes.follow(now)
         tick(now, prices)
     check_books(engine, choices.view)
     wanted.strategy.check_books(engine.books)
-    rows = pl.concat(found, how="diagonal_relaxed") if found else empty(EV_SCHEMA)
+    rows = _Rows(*(pl.concat(some, how="diagonal_relaxed") if some else None for some in (ev, legs)))
     closed = closes.take_closed(everything=True)
     if closed is not None:
-        closed = closed.filter(pl.col("event_id").is_in(rows["event_id"].unique().implode()))
-    return _Chosen(rows, np.array(decided, np.int64), looks, np.array(times, np.int64), closed, engine.fair)
-
-
-def _paper(looks: Mapping[tuple[str, int], Look], latency: Latency, *, sparse: bool) -> PaperVenue:
-    """A venue that looks at prices where orders for them were due."""
-
-    def of(due: Sequence[BetOrder]) -> list[Look]:
-        return [looks.get((order.odds_id, order.sent), Look()) for order in due]  # none: its board was empty by then
-
-    return PaperVenue(of, latency, sparse=sparse)
+        events = {event for some in rows if some is not None for event in some["event_id"].unique().to_list()}
+        closed = closed.filter(pl.col("event_id").is_in(list(events)))
+    return _Chosen(rows, choices.looks, np.array(times, np.int64), closed, engine.fair)
 
 
 def _stake(account: Account, venue: PaperVenue, parts: Sequence[_Chosen]) -> None:
@@ -320,19 +319,42 @@ def _stake(account: Account, venue: PaperVenue, parts: Sequence[_Chosen]) -> Non
     else:
         times = np.unique(np.concatenate([part.steps for part in parts]))
         places = [np.searchsorted(times, part.steps) for part in parts]
-    decided = np.concatenate([place[part.decided] for place, part in zip(places, parts, strict=True)])
-    some = [part for part in parts if part.rows.height]
-    rows = pl.concat([part.rows for part in some], how="diagonal_relaxed") if some else empty(EV_SCHEMA)
-    by = rows.select("ev_percentage", "id", decided=pl.Series(decided))
-    order = by.select(pl.arg_sort_by("decided", "ev_percentage", "id", descending=[False, True, False])).to_series()
-    rows, decided = rows[order], decided[order.to_numpy()]
-    ends = np.searchsorted(decided, np.arange(times.size + 1)).tolist()
-
-    for now, (a, b) in zip(times.tolist(), pairwise(ends), strict=True):
+    both = zip(*(part.rows for part in parts), strict=True)
+    ev, legs = (_by_step(some, places, times.size) for some in both)
+    for now, prices, several in zip(times.tolist(), ev, legs, strict=True):
         venue.follow(now)
-        account.follow(now, rows[a:b] if a < b else None)
+        account.follow(now, prices, several)
     venue.finish()
     account.receive()
+
+
+def _by_step(
+    parts: Sequence[pl.DataFrame | None], places: Sequence[Longs], steps: int
+) -> Iterator[pl.DataFrame | None]:  # fmt: skip
+    """What all parts chose at each step, in order; the steps of each part are at some places."""
+    found = [
+        rows.with_columns(pl.Series(_STEP, place[rows[_STEP].to_numpy()]))
+        for rows, place in zip(parts, places, strict=True) if rows is not None
+    ]  # fmt: skip
+    if not found:
+        yield from repeat(None, steps)
+        return
+    rows = in_order(pl.concat(found, how="diagonal_relaxed"), _STEP)
+    ends = np.searchsorted(rows[_STEP].to_numpy(), np.arange(steps + 1)).tolist()
+    for a, b in pairwise(ends):
+        yield rows[a:b] if a < b else None
+
+
+def _with_results(positions: pl.DataFrame, trades: pl.DataFrame | None) -> pl.DataFrame:
+    """Positions with the results of their bets."""
+    if trades is None or not positions.height:
+        return positions.with_columns(pl.lit(None, pl.Float64).alias(name) for name in _RESULTS)
+    known = (
+        pl.when(pl.col(name).is_not_null().all()).then(pl.col(name).sum()).otherwise(None).alias(name)
+        for name in _RESULTS
+    )
+    bets = trades.filter(pl.col("status") == "filled").group_by("opportunity_id").agg(*known)
+    return positions.join(bets, on="opportunity_id", how="left", maintain_order="left")
 
 
 def _events(history: Any, columns: Columns | None) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Strategies: which +EV prices to bet on, and the stakes."""
+"""Strategies: which +EV prices, arbitrages and low holds to bet on, and the stakes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from oddsengine import catalog
 from oddsengine.bounds import check_bool, check_number, excerpt
 from oddsengine.columns import Floats
 from oddsengine.detection.book_names import absent, by_book, refused
+from oddsengine.detection.kinds import check_thresholds
 from oddsengine.detection.model_input import IntoModel
 from oddsengine.detection.question import Sharp
 from oddsengine.maths.devig import Method
@@ -22,6 +23,8 @@ _OPTIONAL = {
 }  # fmt: skip
 """Limits of a `Strategy` that may be None, and their minimum."""
 
+_THRESHOLDS = {"ev": "min_ev", "arbitrage": "min_profit", "low_hold": "max_hold"}
+"""The kinds that can be bet on, and the threshold of each."""
 _PER_BOOK = "max_daily_stake_per_book"
 
 Staking = Literal["flat", "kelly", "portfolio"]
@@ -30,19 +33,29 @@ PerBook = float | Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
-    """A betting rule: which +EV prices to bet on, and the stakes.
+    """A betting rule: which +EV prices, arbitrages and low holds to bet on, and the stakes.
 
-    Subclasses can override `choose` and `stakes`.
+    Subclasses can override `choose` and `stakes`, and for arbitrages and low holds `choose_arbitrages`,
+    `choose_low_holds` and `total_stake`.
 
     Parameters
     ----------
     books, sharp, method, commission, model
         As for `Engine.view`: EV is measured against the fair price at the close unless `sharp`, another `method` or a
         `model` is given.
+    kinds
+        What to bet on: some of ev, arbitrage, low_hold.
     min_ev, max_ev
-        Expected value in percent.
+        Of +EV prices: expected value in percent.
     min_odds, max_odds
-        Decimal odds.
+        Of +EV prices: decimal odds.
+    min_profit
+        Of arbitrages: profit in percent.
+    max_hold
+        Of low holds: hold in percent.
+    different_terms
+        Whether to take arbitrages and low holds whose legs are known to settle differently (docs/terms.md), also if
+        that may lose.
     sports, markets
         Ids of sports and market types; None is all.
     live
@@ -51,11 +64,12 @@ class Strategy:
         Maximum hours before the start.
     staking
         "flat": `size` of the initial bankroll on each. "kelly": `size` of the Kelly stake. "portfolio": `size` of the
-        growth-optimal stakes on simultaneous bets (`kelly_portfolio`).
+        growth-optimal stakes on simultaneous bets (`kelly_portfolio`). All legs of an arbitrage or low hold together:
+        `size` of the initial bankroll with "flat", else of the current one.
     size
         See `staking`.
     max_bet, max_event
-        Maximum stake on a bet and on an event; the maximum bet of a price applies as well.
+        Maximum stake on a bet, which a leg is too, and on an event; the maximum bet of a price applies as well.
     max_daily_stake, max_daily_stake_per_book
         Maximum of all stakes of a UTC day, and of those at one book, which can be a mapping by book. Orders that are
         not answered count in whole.
@@ -81,10 +95,14 @@ class Strategy:
     method: Method | None = None
     commission: Mapping[str, float] | None = None
     model: IntoModel | None = field(default=None, compare=False)
+    kinds: tuple[str, ...] = ("ev",)
     min_ev: float = 2.0
     max_ev: float | None = None
     min_odds: float = 1.0
     max_odds: float | None = None
+    min_profit: float = 0.5
+    max_hold: float = 2.0
+    different_terms: bool = False
     sports: tuple[str, ...] | None = None
     markets: tuple[str, ...] | None = None
     live: bool = False
@@ -104,13 +122,19 @@ class Strategy:
             raise ValueError(f"staking must be flat, kelly or portfolio, got {excerpt(self.staking)}")
         check_number("size", self.size, above=0.0, most=1.0)
         check_number("step", self.step, above=0.0)
-        check_number("min_ev", self.min_ev)
         check_number("min_odds", self.min_odds)
+        _check_names("kinds", self.kinds)
+        if not self.kinds or not set(self.kinds) <= set(_THRESHOLDS):
+            raise ValueError(f"kinds must be a list of {', '.join(_THRESHOLDS)}, got {excerpt(self.kinds)}")
+        for name in _THRESHOLDS.values():
+            check_number(name, getattr(self, name))
+        check_thresholds(self.view_thresholds())
         for name, least in _OPTIONAL.items():
             check_number(name, getattr(self, name), least, optional=True)
         for name, limit in self._venue_limits().items():
             check_number(f"{_PER_BOOK} of {name}" if name else _PER_BOOK, limit, 0.0, optional=not name)
         check_bool("live", self.live)
+        check_bool("different_terms", self.different_terms)
         for name in ("books", "sports", "markets"):
             _check_names(name, getattr(self, name))
         for name in self.sports or ():
@@ -123,20 +147,51 @@ class Strategy:
         These are all +EV prices of the games in which one is new or has changed. Bets of one moment are staked by EV,
         whatever the order of the rows.
         """
-        keep = (pl.col("net_odds") >= self.min_odds) & ~pl.col("unconfirmed")
-        if not self.live:
-            keep &= ~pl.col("is_live")
+        keep = self._suits() & (pl.col("net_odds") >= self.min_odds)
         if self.max_ev is not None:
             keep &= pl.col("ev_percentage") <= self.max_ev
         if self.max_odds is not None:
             keep &= pl.col("net_odds") <= self.max_odds
+        return ev.filter(keep)
+
+    def choose_arbitrages(self, arbitrages: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of a frame of arbitrages (`ARBITRAGE_SCHEMA`) to bet on.
+
+        These are all arbitrages of the games in which something is new or has changed. Those of one moment are placed
+        by profit, before +EV prices.
+        """
+        return arbitrages.filter(self._suits() & self._settles())
+
+    def choose_low_holds(self, low_holds: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of a frame of low holds (`LOW_HOLD_SCHEMA`) to bet on; they are placed after +EV prices."""
+        return low_holds.filter(self._suits() & self._settles())
+
+    def _settles(self) -> pl.Expr:
+        """Whether legs are not known to settle differently with a loss, or one that nobody knows."""
+        if self.different_terms:
+            return pl.lit(value=True)
+        return ~pl.col("terms_differ") | (pl.col("terms_worst_case") >= 0.0).fill_null(value=False)
+
+    def _suits(self) -> pl.Expr:
+        """Whether an opportunity of any kind is one of those that the strategy looks at."""
+        keep = ~pl.col("unconfirmed")
+        if not self.live:
+            keep &= ~pl.col("is_live")
         if self.sports is not None:
             keep &= pl.col("sport").is_in(self.sports)
         if self.markets is not None:
             keep &= pl.col("market_type").is_in(self.markets)
         if self.max_hours is not None:
             keep &= (pl.col("event_start_time") - pl.col("detected_at")).dt.total_seconds() <= self.max_hours * 3600.0
-        return ev.filter(keep)
+        return keep
+
+    def view_thresholds(self) -> dict[str, Any]:
+        """Return the thresholds of its view, those of its kinds."""
+        return {name: getattr(self, name) for kind, name in _THRESHOLDS.items() if kind in self.kinds}
+
+    def most_cost(self, kind: str) -> float:
+        """Return the most that a unit of payout of all legs of an opportunity may cost, after rounding."""
+        return 1.0 + self.max_hold / 100.0 if kind == "low_hold" else 1.0
 
     def venue_limit(self, book: str) -> float | None:
         """Return the most that may be staked at a book on a UTC day."""
@@ -174,6 +229,10 @@ class Strategy:
             portfolio = kelly_portfolio(chosen, bankroll=bankroll, fraction=self.size, max_event=self.max_event)
             return portfolio.bets["stake"].to_numpy()
         return chosen["kelly_percent"].to_numpy() * (self.size * bankroll)
+
+    def total_stake(self, bankroll: float, start: float) -> float:
+        """Return the stake on all legs of an arbitrage or low hold, before limits and steps; see `stakes`."""
+        return self.size * (start if self.staking == "flat" else bankroll)
 
 
 def _check_names(name: str, given: Any) -> None:

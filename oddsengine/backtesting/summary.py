@@ -1,19 +1,38 @@
 """Summaries of bets, as figures and in words."""
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from oddsengine.columns import Floats, Longs
+from oddsengine.detection.kinds import KINDS
+from oddsengine.execution.attempts import OUTCOMES
 from oddsengine.maths import scoring
 
 
-class BacktestSummary(NamedTuple):
-    """Summary of a backtest's bets, with standard errors clustered by event."""
+class PositionSummary(NamedTuple):
+    """Summary of the arbitrages or low holds of a backtest."""
 
-    placed: int
+    kind: str  # arbitrage or low_hold
+    decided: int
+    outcomes: dict[str, int]  # whole, part, open, none and waiting
+    staked: float
+    locked: float  # the least that whole ones and parts win, or lose if negative
+    worst: float  # the same of open ones
+    settled: int  # with a result by the score of all bets
+    profit: float  # of these
+
+
+class BacktestSummary(NamedTuple):
+    """Summary of a backtest's bets, with standard errors clustered by event.
+
+    Bets are those on +EV prices and the legs of arbitrages and low holds; of EV and closes, those on +EV prices.
+    """
+
+    placed: int  # orders that were sent
     filled: int
     unobserved: int  # of the filled: there was no snapshot that tells whether the price was still available
     waiting: int  # not answered at the end of the history
@@ -23,8 +42,8 @@ class BacktestSummary(NamedTuple):
     profit: float  # of these
     rate: float  # profit per unit staked on these; nan without any
     rate_error: float
-    ev: float  # mean, as shown
-    closed: int  # bets with a close
+    ev: float  # mean, as shown, of bets on +EV prices
+    closed: int  # of these, with a close
     closing_ev: float  # mean of these
     closing_ev_error: float
     by_score: int  # bets settled by a score
@@ -34,12 +53,13 @@ class BacktestSummary(NamedTuple):
     expected_rate: float  # expected profit per unit staked on these; nan without any
     expected_error: float
     drawdown: float  # of the bankroll by results; nan without any
-    no_close: dict[str, int]  # filled orders without a close, by reason
+    no_close: dict[str, int]  # bets on +EV prices without a close, by reason
     no_result: dict[str, int]  # filled orders without a result, by reason
     cadence_s: float  # median time between two snapshots of an event; nan if unknown
     sparse: bool  # whether that is so long that prices not seen again count as accepted
     in_part: int = 0  # of the filled
     halted: str | None = None  # why no orders were placed any more at the end
+    positions: tuple[PositionSummary, ...] = ()  # of arbitrages, and of low holds, if there are any
 
     def __str__(self) -> str:
         """The figures in words, one per line."""
@@ -70,6 +90,19 @@ def event_codes(bets: pl.DataFrame) -> Longs:
     return np.unique(bets["event_id"].fill_null("").to_numpy(), return_inverse=True)[1]
 
 
+def position_summaries(positions: pl.DataFrame) -> tuple[PositionSummary, ...]:
+    """Summarise positions by kind."""
+    return tuple(
+        PositionSummary(
+            str(kind), some.height, counts(some["outcome"]), float(some["stake"].sum()),
+            float(some.filter(pl.col("outcome").is_in(["whole", "part"]))["locked"].sum()),
+            float(some.filter(pl.col("outcome") == "open")["locked"].sum()),
+            some["profit"].count(), float(some["profit"].sum()),
+        )
+        for (kind,), some in positions.sort("kind").group_by("kind", maintain_order=True)
+    )  # fmt: skip
+
+
 def returned(events: Longs, stakes: Floats, gains: Floats) -> scoring.Return:
     """Return the profit per unit staked, with errors clustered by event; `gains` are per unit staked."""
     n = int(events.max(initial=-1)) + 1
@@ -95,6 +128,7 @@ def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
         *((f"orders: {name}", f"{count:,}") for name, count in others.items() if count),
         *([("halted", s.halted)] if s.halted else []),
         ("events", f"{s.events:,}"),
+        *(line for each in s.positions for line in _of_positions(each)),
         *_results(s),
         ("EV shown", percent(s.ev)),
         ("EV at the close", percent(s.closing_ev, s.closing_ev_error)),
@@ -103,6 +137,19 @@ def lines(summary: BacktestSummary) -> list[tuple[str, str]]:
         *((f"bets without a result: {why}", f"{count:,}") for why, count in s.no_result.items()),
         ("largest drawdown", percent(s.drawdown)),
     ]
+
+
+def _of_positions(s: PositionSummary) -> Iterator[tuple[str, str]]:
+    """Format what became of arbitrages or low holds."""
+    name = KINDS[s.kind].plural
+    names = [each for each in (*OUTCOMES, "waiting") if each in s.outcomes]
+    yield name, f"{s.decided:,}: " + ", ".join(f"{s.outcomes[each]:,} {each}" for each in names)
+    yield f"{name}: staked", f"{s.staked:,.2f}"
+    yield f"{name}: at least won by whole and part", f"{s.locked:,.2f}"
+    if "open" in s.outcomes:
+        yield f"{name}: at worst by open", f"{s.worst:,.2f}"
+    if s.settled:
+        yield f"{name}: profit of {s.settled:,} settled", f"{s.profit:,.2f}"
 
 
 def _results(s: BacktestSummary) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Trading: a strategy on a live engine, with paper money or at a venue."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -8,8 +8,8 @@ from oddsengine.backtesting.accounts import BY_HAND, Account
 from oddsengine.backtesting.choices import Choices
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.bounds import check_bool, check_number, excerpt
-from oddsengine.execution.paper import Latency, Look, PaperVenue
-from oddsengine.execution.venues import BetOrder, BetVenue
+from oddsengine.execution.paper import Latency, PaperVenue
+from oddsengine.execution.venues import BetVenue
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
 from oddsengine.live.view import View
@@ -58,9 +58,9 @@ class Trader:
     ) -> None:  # fmt: skip
         check_bool("sparse", sparse)
         strategy.check_books(engine.books)
-        self._choices = Choices(engine, strategy, rates)
-        self._paper = PaperVenue(self._looks, Latency.of(latency_s), sparse=sparse)
-        self._is_paper = venue is None
+        latency, self._is_paper = Latency.of(latency_s), venue is None
+        self._choices = Choices(engine, strategy, latency if venue is None else None, rates)
+        self._paper = PaperVenue(self._choices.looks, latency, sparse=sparse)
         self._account = Account(
             strategy, self._paper if venue is None else venue, bankroll=bankroll, tolerance=tolerance,
             settle_hours=settle_hours,
@@ -98,11 +98,17 @@ class Trader:
         chosen = self._choices.after(update)
         if self._is_paper:
             self._paper.follow(update.now)
-        return self._account.follow(update.now, chosen)
+        placed = self._account.follow(update.now, *chosen)
+        self._choices.looks.clear()
+        return placed
 
     def trades(self) -> pl.DataFrame:
         """Return all orders in order of decision, in `TRADES_SCHEMA`."""
         return self._account.trades()
+
+    def positions(self) -> pl.DataFrame:
+        """Return all arbitrages and low holds in order of decision, in `POSITIONS_SCHEMA`."""
+        return self._account.positions()
 
     def settle(self, event_id: str, home_score: float, away_score: float) -> None:
         """Record a final score; bets on the event are paid when they are due, or at the next update if they were."""
@@ -117,6 +123,3 @@ class Trader:
         if self._is_paper:
             self._paper.finish()
             self._account.receive()
-
-    def _looks(self, due: Sequence[BetOrder]) -> list[Look]:
-        return self._choices.looks(order.odds_id for order in due)

@@ -9,7 +9,7 @@ at the odds of the decision, as `UNOBSERVED`. If the snapshots of an event are u
 and those that wait at the end of the history.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -95,7 +95,7 @@ class PaperVenue:
     Parameters
     ----------
     looks
-        What stands of the prices of some orders that are due.
+        What stands of the price of an order when it is due, by the order's id; none: nothing does.
     latency
         How long orders take.
     sparse
@@ -103,18 +103,19 @@ class PaperVenue:
     """
 
     def __init__(
-        self, looks: Callable[[Sequence[BetOrder]], Sequence[Look]], latency: Latency, *, sparse: bool = False
+        self, looks: Mapping[str, Look], latency: Latency, *, sparse: bool = False
     ) -> None:  # fmt: skip
         self._looks, self._latency, self._sparse = looks, latency, sparse
         self._now = 0
         self._sent: set[str] = set()
         self._waiting: list[tuple[int, BetOrder]] = []
         self._ended: list[BetAnswer] = []
+        self._is_over = False
         self._taken = Taken()
 
     def follow(self, now: int) -> None:
         """It is that late, in microseconds; the board is at that step."""
-        self._now = now
+        self._now, self._is_over = now, False
 
     def place(self, order: BetOrder) -> None:
         """Send an order."""
@@ -130,16 +131,17 @@ class PaperVenue:
     def answers(self) -> list[BetAnswer]:
         """Answer the orders that are due."""
         due = [each for each in self._waiting if each[0] <= self._now]
-        looks = self._looks([order for _, order in due]) if due else []
         ended, self._ended = self._ended, []
         self._waiting = [each for each in self._waiting if each[0] > self._now]
-        return ended + [self._answer(*each, look) for each, look in zip(due, looks, strict=True)]
+        ended += [self._answer(*each, self._looks.get(each[1].id, Look())) for each in due]
+        if self._is_over and self._sparse:
+            ended += [_unobserved(order) for _, order in self._waiting]
+            self._waiting = []
+        return ended
 
     def finish(self) -> None:
-        """End a sparse history: orders that no step answered are filled, as `UNOBSERVED`."""
-        if self._sparse:
-            self._ended += [_unobserved(order) for _, order in self._waiting]
-            self._waiting = []
+        """End a sparse history: orders that no step answers are filled, as `UNOBSERVED`."""
+        self._is_over = True
 
     def _answer(self, arrives: int, order: BetOrder, look: Look) -> BetAnswer:
         ladder = look.ladder

@@ -40,6 +40,11 @@ class BetAnswer(NamedTuple):
     odds: float | None = None  # mean of the fills, as the venue shows odds; None: those of the order, if nothing moved
 
 
+def order_id(opportunity: str, leg: int, decided: int) -> str:
+    """The id of an order: a function of the opportunity's id, the leg and the moment of the decision."""
+    return f"{opportunity[-16:]}-{leg}-{decided:x}"
+
+
 def read_answer(given: Any) -> BetAnswer:
     """Return what a venue gave as an answer, with plain numbers; raise `ValueError` if it is none."""
     if not isinstance(given, BetAnswer):

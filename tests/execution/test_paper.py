@@ -1,6 +1,5 @@
 """The venue of paper money: worked numbers, and that no more is spent than was ordered."""
 
-from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -32,10 +31,7 @@ def order(stake: float = 10.0, number: int = 0, **of: Any) -> BetOrder:
 
 
 def answered(stands: Ladder | None, *orders: BetOrder, at: int = 5_000_000, **of: Any) -> list[BetAnswer]:
-    def looks(due: Sequence[BetOrder]) -> list[Look]:
-        return [Look(stands, stands)] * len(due)
-
-    venue = PaperVenue(looks, Latency.of(5.0), **of)
+    venue = PaperVenue({each.id: Look(stands, stands) for each in orders}, Latency.of(5.0), **of)
     for each in orders:
         venue.place(each)
     venue.follow(at)
@@ -75,7 +71,7 @@ def test_orders_are_answered_once_when_they_are_due() -> None:
     assert answered(ladder((50, inf)), order(), at=4_999_999) == []
     assert len(answered(ladder((50, inf)), order(), order())) == 1
     assert answered(ladder((50, inf)), order(is_live=True, delay_s=1.0)) == []
-    venue = PaperVenue(lambda _: [], Latency.of(5.0))
+    venue = PaperVenue({}, Latency.of(5.0))
     venue.place(order())
     for name in ("0", "1"):
         venue.cancel(name)
@@ -90,7 +86,7 @@ def test_an_answer_that_is_late_or_not_seen_in_a_sparse_history_is_unobserved() 
     assert answered(ladder((53, 99)), order(), sparse=True) == [whole]
     assert answered(ladder((53, 99), seen=5_000_000), order(), sparse=True)[0].reason == "price moved"
     for sparse, left in ((True, [whole]), (False, [])):
-        venue = PaperVenue(lambda _: [], Latency.of(5.0), sparse=sparse)
+        venue = PaperVenue({}, Latency.of(5.0), sparse=sparse)
         venue.place(order())
         venue.finish()
         assert venue.answers() == left
@@ -101,8 +97,8 @@ def test_what_was_taken_is_not_there_twice() -> None:
     first, second, third = answered(book, order(), order(number=1), order(number=2))
     assert [first.stake, second.stake, third.stake] == pytest.approx([10.0, 5.0, 0.0])
     assert (second.reason, third.reason) == ("not enough", "taken")
-    looks = iter([Look(book, book), Look(ladder((50, 40)), lowered(book, ladder((50, 4), (51, 9))))])
-    venue = PaperVenue(lambda _: [next(looks)], Latency.of(0.0))
+    looks = {"0": Look(book, book), "1": Look(ladder((50, 40)), lowered(book, ladder((50, 4), (51, 9))))}
+    venue = PaperVenue(looks, Latency.of(0.0))
     stakes = []
     for number in range(2):  # of 20 taken, 4 may still be there
         venue.place(order(100.0 if number else 10.0, number))
