@@ -3,126 +3,40 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.bet_venues import BOOKS, DAY, EVENTS, LIMITS, NOON, Script, Venue, bet, frame, legs, micros, start, step
 from support.effort import less
 
 from oddsengine.backtesting.accounts import Account
 from oddsengine.backtesting.strategy import Strategy
-from oddsengine.execution.venues import BetAnswer, BetOrder
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DAY = 86_400_000_000
-BOOKS = ("fanduel", "betmgm")
-EVENTS = ("e0", "e1", "e2", "e3")
-LIMITS = Strategy(
-    staking="flat", size=0.2, max_bet=40.0, max_event=90.0, max_daily_stake=140.0,
-    max_daily_stake_per_book={"FanDuel": 110.0}, max_rejections=4, max_daily_loss=100.0,
-)  # fmt: skip
+from oddsengine.execution.venues import BetAnswer, BetOrder, order_id
 
 
-def micros(at: datetime) -> int:
-    return int(at.timestamp()) * 1_000_000
-
-
-def bet(number: int, event: int = 0, book: str = "fanduel", **of: Any) -> dict[str, Any]:
-    """A +EV price: the home team, at 2.1, of a game that starts `event` days after the first."""
-    return {
-        "id": f"ev-{number:016x}", "odds_id": f"{number:016x}", "event_id": EVENTS[event], "sportsbook": book,
-        "odds_decimal": 2.1, "net_odds": 2.1, "ev_percentage": 5.0, "fair_probability": 0.5, "push_probability": 0.0,
-        "is_live": False, "max_bet": None, "sport": "basketball", "league": "nba", "home_team": "Lakers",
-        "away_team": "Celtics", "event_start_time": NOON + timedelta(hours=2, days=event), "market_type": "moneyline",
-        "market_segment": "match", "player_name": None, "team_side": None, "selection": "Lakers",
-        "selection_type": "home", "line": None, **of,
-    }  # fmt: skip
-
-
-def frame(*bets: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(bets, schema_overrides={"max_bet": pl.Float64, "line": pl.Float64})
-
-
-@dataclass
-class Venue:
-    """A venue with faults; `chance(n)` is a number below n, 0 for no fault."""
-
-    chance: Callable[[int], int]
-    calls: list[str] = field(default_factory=list)  # ids of the orders that were sent, heard or not
-    taken: dict[str, BetOrder] = field(default_factory=dict)
-    filled: dict[str, float] = field(default_factory=dict)
-    final: set[str] = field(default_factory=set)
-    said: list[BetAnswer] = field(default_factory=list)
-    fresh: list[BetAnswer] = field(default_factory=list)
-
-    def place(self, order: BetOrder) -> None:
-        self.calls.append(order.id)
-        fault = self.chance(5)
-        if fault == 1:
-            raise ConnectionError("not sent")
-        self.taken[order.id], self.filled[order.id] = order, 0.0
-        if fault == 2:
-            raise TimeoutError
-        if fault == 3:
-            self._say(order.id, 0.0, final=True)
-
-    def cancel(self, order_id: str) -> None:
-        fault = self.chance(4)
-        if fault == 1:
-            raise ConnectionError("not sent")
-        if order_id not in self.taken:
-            self.fresh.append(BetAnswer(order_id, 0.0, 0.0, final=True, reason="unknown order"))
-        elif order_id not in self.final:
-            self._say(order_id, self.filled[order_id], final=True)
-        if fault == 2:
-            raise TimeoutError
-
-    def answers(self) -> list[BetAnswer]:
-        fault = self.chance(5)
-        if fault == 1:
-            raise ConnectionError("not reached")
-        for order_id, order in self.taken.items():
-            if order_id not in self.final and (what := self.chance(4)) < 3:
-                left = order.stake - self.filled[order_id]
-                self._say(order_id, order.stake - left * (0.0, 1.0, 0.5)[what], final=what < 2)
-        if fault == 2:
-            raise TimeoutError
-        fresh, self.fresh = self.fresh, []
-        self.said += fresh
-        return fresh + ([self.said[-1], self.said[self.chance(len(self.said))]] if self.said and fault == 3 else [])
-
-    def staked(self, order_id: str) -> float:
-        """What it has taken of an order, or may take yet."""
-        return self.filled[order_id] if order_id in self.final else self.taken[order_id].stake
-
-    def _say(self, order_id: str, stake: float, *, final: bool) -> None:
-        self.filled[order_id] = stake
-        if final:
-            self.final.add(order_id)
-        self.fresh.append(BetAnswer(order_id, stake, stake * 2.1, final=final))
-
-
-def start(venue: Any, strategy: Strategy = LIMITS, bankroll: float = 250.0) -> Account:
-    return Account(strategy, venue, bankroll=bankroll, tolerance=0.0, settle_hours=3.0)
-
-
-def check_limits(account: Account, venue: Venue, over: set[str]) -> None:
-    """Everything that the venue has taken, or may take, is within limits."""
+def check_limits(account: Account, venue: Venue, over: set[str], today: int) -> None:
+    """Everything that the venue has taken, or may take, is within limits, with the legs that may be sent today."""
     assert max(Counter(venue.calls).values(), default=1) == 1
     sums: defaultdict[tuple[Any, ...], float] = defaultdict(float)
-    for order_id, order in venue.taken.items():
+    for ident, order in venue.taken.items():
         assert order.stake <= 40.0
-        staked, day = venue.staked(order_id), order.sent // DAY
+        staked, day = venue.staked(ident), order.sent // DAY
         sums["day", day] += staked
         if order.sportsbook == "fanduel":
             sums["fanduel", day] += staked
         if order.bet["event_id"] not in over:
             sums["event", order.bet["event_id"]] += staked
+    for trade in account.trades().filter(status="planned").iter_rows(named=True):
+        assert trade["event_id"] not in over
+        sums["day", today] += trade["wanted"]
+        sums["event", trade["event_id"]] += trade["wanted"]
+        if trade["sportsbook"] == "fanduel":
+            sums["fanduel", today] += trade["wanted"]
     most = {"day": 140.0, "fanduel": 110.0, "event": 90.0}
     assert all(total <= most[kind] + 1e-6 for (kind, _), total in sums.items())
     assert account.cash >= -1e-6
@@ -136,7 +50,8 @@ def check_money(account: Account, venue: Venue, won: dict[str, bool], over: set[
         if row["status"] == "waiting":
             staked += row["wanted"]
         elif row["event_id"] in over:
-            result += row["stake"] * (1.1 if won[row["event_id"]] else -1.0)
+            winner = "home" if won[row["event_id"]] else "away"
+            result += row["stake"] * (row["net_odds"] - 1.0 if row["selection_type"] == winner else -1.0)
         else:
             staked += row["stake"]
         if row["status"] != "waiting":
@@ -144,9 +59,45 @@ def check_money(account: Account, venue: Venue, won: dict[str, bool], over: set[
     assert account.cash + staked == pytest.approx(account.start + result)
 
 
+PRICES = ((), (2.1, 2.05), (2.05, 1.99), (3.2, 3.1, 3.3), (2.02, 1.985))
+"""Of two arbitrages and one with a draw, and of a low hold."""
+
+
+@dataclass
+class Chains:
+    """The orders of the legs of each opportunity in the order in which they may be sent, and what was planned."""
+
+    account: Account
+    venue: Venue
+    of: dict[str, list[str]] = field(default_factory=dict)  # by order
+    planned: dict[str, float] = field(default_factory=dict)
+    sent: int = 0  # second and third legs
+
+    def add(self, some: pl.DataFrame, now: int) -> None:
+        """Legs are chosen."""
+        orders = [order_id(ident, leg, now) for ident, leg in some.select("id", "leg").iter_rows()]
+        self.of |= dict.fromkeys(orders, orders)
+
+    def note(self) -> None:
+        """What is planned after a step."""
+        trades = self.account.trades().filter(status="planned")
+        self.planned |= dict(trades.select("order_id", "wanted").iter_rows())
+
+    def check(self, order: BetOrder) -> None:
+        """A leg is sent after the final answer to those before, for what they pay at most, and none after a halt."""
+        assert self.account.halted is None
+        chain, filled = self.of.get(order.id, [order.id]), self.venue.filled
+        before = chain[: chain.index(order.id)]
+        assert self.venue.final.issuperset(before)
+        self.sent += bool(before)
+        for each in before:
+            assert order.stake * order.net_odds <= filled[each] * self.venue.taken[each].net_odds * (1.0 + 1e-9)
+        assert order.stake <= self.planned.get(order.id, order.stake) + 1e-9
+
+
 @pytest.mark.parametrize("bankroll", [100.0, 250.0, 500.0])
 @settings(max_examples=less(33_334, 80), deadline=None)
-@given(script=st.binary(min_size=60, max_size=60))
+@given(script=st.binary(min_size=90, max_size=90))
 def test_no_limit_is_exceeded_and_no_bet_is_sent_twice(bankroll: float, script: bytes) -> None:
     rest = iter(script)
 
@@ -155,6 +106,8 @@ def test_no_limit_is_exceeded_and_no_bet_is_sent_twice(bankroll: float, script: 
 
     venue = Venue(chance)
     account = start(venue, bankroll=bankroll)
+    chains = Chains(account, venue)
+    venue.watch = chains.check
     won = {event: bool(chance(2)) for event in EVENTS}
     for event, home in won.items():
         account.settle(event, 100 + home, 100 + (not home))
@@ -164,6 +117,12 @@ def test_no_limit_is_exceeded_and_no_bet_is_sent_twice(bankroll: float, script: 
         ended = {event for day, event in enumerate(EVENTS) if NOON + timedelta(hours=5, days=day) <= now}
         game, book, count = chance(4), BOOKS[chance(2)], chance(4)
         bets = [bet(number + at, game, book) for at in range(count) if EVENTS[game] not in ended]
+        odds, other = PRICES[chance(5)], BOOKS[chance(2)]
+        several = None
+        if odds and EVENTS[game] not in ended:
+            kind = "low_hold" if odds is PRICES[-1] else "arbitrage"
+            several = legs(number, *zip((book, other, book), odds, strict=False), event=game, kind=kind)
+            chains.add(several, micros(now))
         number += chance(count + 1)  # some are chosen again
         what = chance(6)
         if what == 1:
@@ -171,52 +130,23 @@ def test_no_limit_is_exceeded_and_no_bet_is_sent_twice(bankroll: float, script: 
         elif what == 2:
             account.resume()
         before, halted = len(venue.calls), account.halted
-        account.follow(micros(now), frame(*bets) if bets else None)
+        account.follow(micros(now), frame(*bets) if bets else None, several)
         if halted:
             assert len(venue.calls) == before
-        check_limits(account, venue, ended)
+        chains.note()
+        check_limits(account, venue, ended, micros(now) // DAY)
     venue.chance = lambda _: 0
     account.halt("over")
     for _ in range(2):
         account.follow(micros(now), None)
-    assert "waiting" not in account.trades()["status"]
+    assert {"filled", "rejected", "not sent"}.issuperset(account.trades()["status"])
+    assert "waiting" not in account.positions()["outcome"]
     assert set(venue.final) == set(venue.taken)
     account.follow(micros(now), None)
     check_money(account, venue, won, ended)
 
 
 # ---- one thing at a time ----
-
-
-@dataclass
-class Script:
-    """A venue that says what it is told to."""
-
-    is_down: bool = False
-    orders: list[BetOrder] = field(default_factory=list)
-    cancelled: list[str] = field(default_factory=list)
-    fresh: list[BetAnswer] = field(default_factory=list)
-
-    def place(self, order: BetOrder) -> None:
-        self.orders.append(order)
-        if self.is_down:
-            raise ConnectionError("not reached")
-
-    def cancel(self, order_id: str) -> None:
-        if self.is_down:
-            raise ConnectionError("not reached")
-        self.cancelled.append(order_id)
-
-    def answers(self) -> list[BetAnswer]:
-        fresh, self.fresh = self.fresh, []
-        return fresh
-
-    def say(self, at: int, stake: float, payout: float | None = None, *, final: bool = True) -> None:
-        self.fresh.append(BetAnswer(self.orders[at].id, stake, 2.1 * stake if payout is None else payout, final))
-
-
-def step(account: Account, *bets: dict[str, Any], at: datetime = NOON) -> int:
-    return account.follow(micros(at), frame(*bets) if bets else None)
 
 
 def test_an_order_that_was_not_heard_counts_and_is_cancelled() -> None:
