@@ -31,7 +31,7 @@ def bet(number: int, event: int = 0, book: str = "fanduel", **of: Any) -> dict[s
     return {
         "id": f"ev-{number:016x}", "odds_id": f"{number:016x}", "event_id": EVENTS[event], "sportsbook": book,
         "odds_decimal": 2.1, "net_odds": 2.1, "ev_percentage": 5.0, "fair_probability": 0.5, "push_probability": 0.0,
-        "is_live": False, "max_bet": None, "sport": "basketball", "league": "nba", "home_team": "Lakers",
+        "is_live": False, "max_bet": None, "sport": "soccer", "league": "epl", "home_team": "Lakers",
         "away_team": "Celtics", "event_start_time": NOON + timedelta(hours=2, days=event), "market_type": "moneyline",
         "market_segment": "match", "player_name": None, "team_side": None, "selection": "Lakers",
         "selection_type": "home", "line": None, **of,
@@ -48,8 +48,7 @@ def legs(number: int, *prices: tuple[str, float], event: int = 0, kind: str = "a
         bet(16 * number + at, event, book)
         | {"id": f"arb-{number:016x}", "kind": kind, "shown": 1.0, "leg": at, "odds_decimal": odds, "net_odds": odds}
         | {"selection": ("Lakers", "Celtics", "Draw")[at], "selection_type": ("home", "away", "draw")[at]}
-        | {"fair_probability": None, "push_probability": None}
-        | ({} if len(prices) == 2 else {"sport": "soccer"}) | of
+        | {"fair_probability": None, "push_probability": None} | of
         for at, (book, odds) in enumerate(prices)
     ]  # fmt: skip
     return pl.DataFrame([{name: row.get(name) for name in LEGS_SCHEMA} for row in rows], schema=LEGS_SCHEMA)
