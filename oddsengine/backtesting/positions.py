@@ -113,12 +113,13 @@ class Position:
     def row(self) -> dict[str, Any]:
         """Return it in `POSITIONS_SCHEMA`."""
         legs = sorted(self.trades, key=lambda trade: trade.leg)
+        short_first = sorted(self.trades, key=lambda trade: trade.stake >= trade.order.stake)
         first, outcome, stake = legs[0], self.outcome(), sum(trade.stake for trade in legs)
         locked = None if outcome == "waiting" else min(trade.payout for trade in legs) - stake
         return {
             **{name: first.order.bet[name] for name in _OF_BET},
             "decided_at": moments_of(np.array([self.decided], np.int64)).to_list()[0], "kind": first.kind,
-            "outcome": outcome, "reason": next((trade.reason for trade in self.trades if trade.reason), None),
+            "outcome": outcome, "reason": next((trade.reason for trade in short_first if trade.reason), None),
             "is_live": first.order.is_live, "market_type": first.order.bet["market_type"],
             "sportsbooks": [trade.order.sportsbook for trade in legs], "shown_percent": self.shown,
             "wanted": self.planned, "stake": stake, "locked": locked,

@@ -168,9 +168,12 @@ def bankroll(result: Backtest, *, luck: bool = False) -> "Figure":
 
 
 def _draw_luck(axes: "Axes", result: Backtest) -> None:
-    """Draw the expected bankroll of the same stakes, and 1.645 standard deviations on both sides."""
+    """Draw the expected bankroll of the same stakes, and 1.645 standard deviations on both sides.
+
+    With legs of arbitrages or low holds, whose results depend on each other, nothing is drawn.
+    """
     bets = result.bets.drop_nulls(_drawn(result))
-    if bets.is_empty():
+    if bets.is_empty() or (bets["kind"] != "ev").any():
         return
     ev = pl.coalesce("closing_ev", "ev")
     decided = 1.0 - pl.col("push_probability").fill_null(0.0)
@@ -210,8 +213,8 @@ def audit_points(shown: pl.DataFrame, hours: float = MOST_HOURS) -> list[Calibra
 
 
 def bet_points(result: Backtest, bins: int) -> list[CalibrationPoint]:
-    """Return the points of a backtest's bets, in bins of equal size."""
-    bets = result.bets.drop_nulls("closing_ev").sort("ev")
+    """Return the points of a backtest's bets on +EV prices, in bins of equal size."""
+    bets = result.bets.drop_nulls(["ev", "closing_ev"]).sort("ev")
     graded = bets.select(event="event_id", ev=pl.col("ev") * 100.0, worth=pl.col("closing_ev") * 100.0)
     if graded.height < bins:
         return []

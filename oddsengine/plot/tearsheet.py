@@ -94,7 +94,7 @@ def write_tear_sheet(result: Backtest, path: str | Path) -> None:
     facts = "".join(f"<tr><th>{html.escape(name)}<td>{html.escape(text)}" for name, text in lines(result.summary()))
     rule = html.escape(", ".join(f"{k} = {v!r}" for k, v in vars(result.strategy).items() if v is not None))
     trades = result.trades.select(
-        "placed_at", "status", "reason", "event_id", "market_type", "selection", "line", "sportsbook",
+        "placed_at", "kind", "status", "reason", "event_id", "market_type", "selection", "line", "sportsbook",
         pl.col("net_odds").round(3), (pl.col("ev") * 100.0).round(2).alias("ev %"), "wanted",
         pl.col("stake").round(2),
         (pl.col("closing_ev") * 100.0).round(2).alias("closing ev %"), "graded_by",
@@ -122,7 +122,7 @@ def _text(cell: Any) -> str:
 
 def _calibration(axes: "Axes", result: Backtest) -> None:
     """Plot fair probabilities against results if scores are known, else EV shown against EV at the close."""
-    bets = result.bets.filter(graded_by="score")
+    bets = result.bets.filter(graded_by="score", kind="ev")
     decided = bets.filter((pl.col("gain") == -1.0) | (pl.col("gain") > 0.0))
     if decided.height >= _BINS:
         p = decided["fair_probability"].to_numpy()

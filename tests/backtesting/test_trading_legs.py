@@ -148,6 +148,19 @@ def test_a_market_is_taken_once_whatever_it_is_called_and_as_one_kind() -> None:
     )
 
 
+def test_the_legs_of_a_sparse_history_are_filled_unobserved() -> None:
+    snapshots = both(-100, 1.9, 1.9), both(0, 2.1, 2.05)
+    found = backtest(history(*snapshots), ARBS)
+    assert found.trades.select("status", "reason").rows() == [("filled", "unobserved")] * 2
+    assert found.positions.select("outcome", "reason").row(0) == ("whole", "unobserved")
+    engine = oe.Engine()
+    trader = Trader(engine, ARBS, sparse=True)
+    for rows in snapshots:
+        trader.follow(engine.step(rows, now=rows[0]["last_seen_at"]))
+    trader.finish()
+    assert_frame_equal(found.trades.select(trader.trades().columns), trader.trades())
+
+
 def test_the_score_that_comes_late_pays_the_legs() -> None:
     engine = oe.Engine()
     trader = Trader(engine, ARBS)

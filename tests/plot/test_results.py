@@ -197,3 +197,11 @@ def test_the_points_of_bets_are_bins_of_equal_size(result: oe.Backtest) -> None:
     first = bets.head(found[0].size)
     assert found[0][:2] == pytest.approx((100 * first["ev"].mean(), 100 * first["closing_ev"].mean()))  # type: ignore[operator]
     assert bet_points(result, bets.height + 1) == []
+
+
+def test_legs_are_not_drawn_as_single_bets(expected: oe.Backtest) -> None:
+    """The spread of their results is not known from each, and they have no EV."""
+    trades = expected.trades.with_columns(kind=pl.lit("arbitrage"), ev=pl.lit(None, pl.Float64))
+    legs = replace(expected, trades=pl.concat([expected.trades, trades]))
+    assert bet_points(legs, 3) == bet_points(expected, 3)
+    assert [len(bankroll(each, luck=True).axes[0].collections) for each in (expected, legs)] == [1, 0]
