@@ -1,7 +1,8 @@
 """What a strategy chooses on an engine, and what stands of these prices when orders for them would be answered.
 
 After a step, a strategy chooses among what is open in the games in which something is new or has changed. Each outcome
-of a market is chosen once at +EV, at one book, and each market once as an arbitrage or a low hold, at one set of books.
+of a market is chosen once at +EV, at one book, and each market once as an arbitrage and once as a low hold, at one set
+of books.
 Choices do not depend on money, and those of one game not on those of another: so the games of a history can be played
 side by side, and stakes are decided afterwards, in order of time.
 
@@ -113,7 +114,7 @@ class Choices:
         with self._engine.still() as board:
             for row in chosen.iter_rows(named=True):
                 bets = legs_of(kind, row, board, self._ladders)
-                if bets and self._is_fresh(row["id"], _market(row)):
+                if bets and self._is_fresh(row["id"], (kind, *_market(row))):
                     legs += bets
         return legs
 
@@ -195,7 +196,7 @@ def _market(row: Mapping[str, Any]) -> tuple[object, ...]:
     """The market of an arbitrage or low hold, whatever the books call it."""
     sport, category, segment = row["sport"] or "", row["stat_category"] or "", row["market_segment"] or ""
     name = catalog.published_name(row["market_type"], sport, category, segment)
-    return ("legs", name, *(row[name] for name in ("event_id", "player_name", "team_side", "line", "is_live")))
+    return name, *(row[name] for name in ("event_id", "player_name", "team_side", "line", "is_live"))
 
 
 def _order(row: Mapping[str, Any], leg: int, now: int) -> _Order:

@@ -135,17 +135,15 @@ def test_unknown_sizes_are_sent_to_sportsbooks_before_exchanges() -> None:
     assert both_ways(ARBS, rows).trades["sportsbook"].to_list() == ["pinnacle", "novig"]
 
 
-def test_a_market_is_taken_once_whatever_it_is_called_and_as_one_kind() -> None:
+def test_a_market_is_taken_once_of_each_kind_whatever_it_is_called() -> None:
     rule = Strategy(**{**vars(HOLDS), "kinds": ("arbitrage", "low_hold")})
     other = [row | {"sportsbook": "novig", "market_type": "totals"} for row in both(1, 2.2, 2.1)[:2]]
     found = both_ways(rule, both(0, 2.1, 2.05), both(1, 2.0, 1.99) + other, both(2, 2.0, 1.99), both(3, 2.1, 2.05))
-    assert found.positions["kind"].to_list() == ["arbitrage"]
+    assert found.positions.select("kind", "sportsbooks").rows() == [("arbitrage", ["fanduel", "pinnacle"])]
     found = both_ways(rule, both(0, 2.0, 1.99), both(1, 2.0, 1.99), both(2, 2.0, 1.99), both(3, 2.1, 2.05))
-    assert found.positions.select("kind", "outcome").rows() == [("low_hold", "whole")]
-    (of,) = found.summary().positions
-    assert of.locked == pytest.approx(
-        found.positions["stake"].item() * (1.0 / (1.0 / 2.0 + 1.0 / 1.99) - 1.0), abs=0.02
-    )
+    assert found.positions.select("kind", "outcome").rows() == [("low_hold", "whole"), ("arbitrage", "waiting")]
+    _, of = found.summary().positions
+    assert of.locked == pytest.approx(found.positions["stake"][0] * (1.0 / (1.0 / 2.0 + 1.0 / 1.99) - 1.0), abs=0.02)
 
 
 def test_the_legs_of_a_sparse_history_are_filled_unobserved() -> None:
