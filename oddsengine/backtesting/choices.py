@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from oddsengine import catalog
 from oddsengine.backtesting.opportunity_legs import frame_of, legs_of
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.board.state import Board
@@ -35,9 +34,8 @@ from oddsengine.live.update import Update
 from oddsengine.tables.levels import BET_DELAY
 from oddsengine.tables.schema import OddsError
 
-_OUTCOME = (
-    "event_id", "market_type", "market_segment", "player_name", "team_side", "selection_type", "line", "is_live",
-)  # fmt: skip
+_MARKET = ("event_id", "market_type", "player_name", "team_side", "line", "is_live")
+_OUTCOME = (*_MARKET, "market_segment", "selection_type")
 
 
 class Chosen(NamedTuple):
@@ -114,7 +112,7 @@ class Choices:
         with self._engine.still() as board:
             for row in chosen.iter_rows(named=True):
                 bets = legs_of(kind, row, board, self._ladders)
-                if bets and self._is_fresh(row["id"], (kind, *_market(row))):
+                if bets and self._is_fresh(row["id"], (kind, *(row[name] for name in _MARKET))):
                     legs += bets
         return legs
 
@@ -190,13 +188,6 @@ def in_order(rows: pl.DataFrame, *first: str) -> pl.DataFrame:
         return rows.sort(*first, -pl.col("ev_percentage"), "id")
     better = pl.when(pl.col("kind") == "arbitrage").then(-pl.col("shown")).otherwise("shown")
     return rows.sort(*first, "kind", better, "id", maintain_order=True)
-
-
-def _market(row: Mapping[str, Any]) -> tuple[object, ...]:
-    """The market of an arbitrage or low hold, whatever the books call it."""
-    sport, category, segment = row["sport"] or "", row["stat_category"] or "", row["market_segment"] or ""
-    name = catalog.published_name(row["market_type"], sport, category, segment)
-    return name, *(row[name] for name in ("event_id", "player_name", "team_side", "line", "is_live"))
 
 
 def _order(row: Mapping[str, Any], leg: int, now: int) -> _Order:

@@ -15,11 +15,11 @@ import polars as pl
 from oddsengine import catalog
 from oddsengine.backtesting.trades import BET_FACTS
 from oddsengine.board.state import Board
+from oddsengine.detection.kinds import SIDES
 from oddsengine.execution.ladders import Ladder, Ladders
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.levels import BET_DELAY, BET_STEP, FEE, MIN_BET
 
-_SIDES = ("side1", "side2", "side3")
 _SHOWN = {"arbitrage": "profit_percent", "low_hold": "hold_percentage"}
 _NOT_OF_PRICE = ("fair_probability", "push_probability")
 _TEXTS = ("external_event_id", "selection_id", "deep_link")
@@ -49,7 +49,8 @@ LEGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 def legs_of(kind: str, row: Mapping[str, Any], board: Board, ladders: Ladders) -> list[dict[str, Any]]:
     """Return the legs of a row of a view (`ARBITRAGE_SCHEMA`, `LOW_HOLD_SCHEMA`); none if a price is gone."""
-    prices = _prices(row)
+    sides = row["legs"] if "legs" in row else [side for name in SIDES if (side := row[name])]
+    prices = [_price(side) for side in sides]
     slots = board.rows.find_ids(np.array([int(price[-16:], 16) for price in prices], np.uint64))
     found = [None if slot < 0 else ladders.of_slot(board, slot) for slot in slots.tolist()]
     some = [ladder for ladder in found if ladder is not None and ladder.is_active and ladder.levels]
@@ -58,8 +59,10 @@ def legs_of(kind: str, row: Mapping[str, Any], board: Board, ladders: Ladders) -
     facts = board.facts(slots)
     bets = facts.frame()[facts.places(slots).tolist()].rows(named=True)
     legs = [
-        _leg(bet, ladder) | {"id": row["id"], "kind": kind, "shown": row[_SHOWN[kind]], "leg": at, "odds_id": price}
-        for at, (bet, ladder, price) in enumerate(zip(bets, some, prices, strict=True))
+        _leg(bet, ladder)
+        | {"id": row["id"], "kind": kind, "shown": row[_SHOWN[kind]], "leg": at, "odds_id": price}
+        | {name: side[name] for name in ("market_type", "line")}  # in the names of results
+        for at, (bet, ladder, price, side) in enumerate(zip(bets, some, prices, sides, strict=True))
     ]
     return sorted(legs, key=_thinnest)
 
@@ -69,12 +72,10 @@ def frame_of(legs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(legs, schema=LEGS_SCHEMA)
 
 
-def _prices(row: Mapping[str, Any]) -> list[str]:
-    """The ids of the prices of the legs; of equal ones, the one that a side describes."""
-    if "legs" in row:
-        return [leg["odds_id"] for leg in row["legs"]]
-    sides = [side for name in _SIDES if (side := row[name])]
-    return [side["odds_ids"][side["rows"].index(side["row"])] for side in sides]
+def _price(side: Mapping[str, Any]) -> str:
+    """The id of the price of a leg; of equal prices of a low hold, that which the side describes."""
+    found: str = side["odds_id"] if "odds_id" in side else side["odds_ids"][side["rows"].index(side["row"])]
+    return found
 
 
 def _leg(bet: Mapping[str, Any], ladder: Ladder) -> dict[str, Any]:

@@ -131,8 +131,11 @@ def test_the_thinnest_leg_is_sent_first_for_what_it_has() -> None:
 
 
 def test_unknown_sizes_are_sent_to_sportsbooks_before_exchanges() -> None:
-    rows = [row | ({"sportsbook": "novig"} if row["sportsbook"] == "fanduel" else {}) for row in both(0, 2.1, 2.05)]
-    assert both_ways(ARBS, rows).trades["sportsbook"].to_list() == ["pinnacle", "novig"]
+    novig = {"sportsbook": "novig", "market_type": "totals"}
+    rows = [row | (novig if row["sportsbook"] == "fanduel" else {}) for row in both(0, 2.1, 2.05)]
+    trades = both_ways(ARBS, rows).trades
+    assert trades.select("sportsbook", "leg").rows() == [("pinnacle", 1), ("novig", 0)]
+    assert trades["market_type"].to_list() == ["total_points"] * 2  # as of +EV prices, whatever the books call it
 
 
 def test_a_market_is_taken_once_of_each_kind_whatever_it_is_called() -> None:
@@ -291,11 +294,12 @@ def test_positions_are_their_trades(found: Backtest) -> None:
     for row in found.positions.iter_rows(named=True):
         trades = found.trades.filter(opportunity_id=row["opportunity_id"])
         assert trades["kind"].unique().to_list() == [row["kind"]]
-        assert row["stake"] == pytest.approx(trades["stake"].sum())
-        assert row["wanted"] >= trades["wanted"].sum() - 1e-9
+        stakes, wanted = trades["stake"].to_list(), trades["wanted"].to_list()
+        assert row["stake"] == pytest.approx(sum(stakes))
+        assert row["wanted"] >= sum(wanted) - 1e-9
         if row["outcome"] in ("whole", "part"):
-            payouts = trades["stake"] * trades["net_odds"]
-            assert row["locked"] == pytest.approx(payouts.min() - trades["stake"].sum())
+            payouts = [stake * odds for stake, odds in trades.select("stake", "net_odds").iter_rows()]
+            assert row["locked"] == pytest.approx(min(payouts) - sum(stakes))
     summary = found.summary()
     assert summary.placed == found.trades.filter(pl.col("status").is_in(["waiting", "filled", "rejected"])).height
     assert sum(of.decided for of in summary.positions) == found.positions.height
