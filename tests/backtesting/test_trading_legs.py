@@ -262,6 +262,7 @@ def found(past: pl.DataFrame) -> Backtest:
 
 
 def test_paper_trading_on_a_live_engine_is_the_backtest(past: pl.DataFrame, found: Backtest) -> None:
+    """Both play 40 snapshots, three seconds."""
     engine = oe.Engine()
     trader = Trader(engine, ALL)
     for batch in past.partition_by("last_seen_at", maintain_order=True):
@@ -272,6 +273,19 @@ def test_paper_trading_on_a_live_engine_is_the_backtest(past: pl.DataFrame, foun
     assert {"whole", "part", "open", "none"} <= set(found.positions["outcome"])
 
 
+def test_no_decision_knows_the_future(past: pl.DataFrame, found: Backtest) -> None:
+    """Half of the history, played in a second."""
+    end = past["last_seen_at"].unique().sort()[20]
+    half = backtest(past.filter(pl.col("last_seen_at") <= end), ALL)
+    decided = ["decided_at", "kind", "opportunity_id", "shown_percent", "wanted"]
+    assert_frame_equal(
+        half.positions.select(decided), found.positions.filter(pl.col("decided_at") <= end).select(decided)
+    )
+    ended = half.positions.filter(pl.col("outcome") != "waiting")
+    assert ended.height > 3
+    assert_frame_equal(ended, found.positions.filter(pl.col("opportunity_id").is_in(ended["opportunity_id"].implode())))
+
+
 def test_games_played_side_by_side_are_the_same(past: pl.DataFrame, found: Backtest) -> None:
     """Two processes, which take seconds to start."""
     apart = backtest(past, ALL, processes=2)
@@ -280,6 +294,7 @@ def test_games_played_side_by_side_are_the_same(past: pl.DataFrame, found: Backt
 
 
 def test_a_tape_is_the_same(past: pl.DataFrame, tmp_path: Path) -> None:
+    """It is recorded, and played again: two seconds."""
     engine, writer = oe.resume(tmp_path / "tape")
     trader = Trader(engine, ALL)
     with writer:
