@@ -19,7 +19,7 @@ import polars as pl
 from oddsengine.backtesting.grading import bet_gains
 from oddsengine.backtesting.positions import POSITIONS_SCHEMA, Position, split
 from oddsengine.backtesting.strategy import Strategy
-from oddsengine.backtesting.trades import BET_FACTS, TRADES_SCHEMA, Trade
+from oddsengine.backtesting.trades import BET_FACTS, NOT_SENT, TRADES_SCHEMA, Trade
 from oddsengine.board.facts import moments_of
 from oddsengine.bounds import check_number, excerpt, is_number
 from oddsengine.columns import SECOND
@@ -69,6 +69,7 @@ class Account:
         self._result = (0, 0.0)  # a day, and what was won on it less what was lost
         self._scores: dict[str, tuple[float, float]] = {}
         self._unscored: list[Trade] = []  # released without a score
+        self._new_scores: set[str] = set()  # events
 
     def __repr__(self) -> str:
         """Its money, and why it has halted."""
@@ -137,6 +138,7 @@ class Account:
     def settle(self, event_id: str, home_score: float, away_score: float) -> None:
         """Record a final score; bets on the event are paid when they are due."""
         self._scores[event_id] = (home_score, away_score)
+        self._new_scores.add(event_id)
 
     def halt(self, reason: str) -> None:
         """Place no more orders, and cancel those that are not answered; whatever the reason is, it halts.
@@ -144,11 +146,12 @@ class Account:
         Legs that are not sent yet are not sent later.
         """
         if self.halted is None:
-            given = BY_HAND if reason is None else reason if isinstance(reason, str) else excerpt(reason)
-            self.halted = given if given.strip() else BY_HAND
+            self.halted = reason if isinstance(reason, str) and reason.strip() else BY_HAND
             self._drop(list(self._planned.values()), "halted")
             self._cancelling.update(dict.fromkeys(order for order in self._waiting if order not in self._cancelled))
             self._cancel()
+            if reason is not None and not isinstance(reason, str):
+                self.halted = excerpt(reason)
 
     def resume(self) -> None:
         """Place orders again; rejections and the result of the day are counted from now."""
@@ -315,7 +318,7 @@ class Account:
     def _apply(self, answer: BetAnswer) -> None:
         """Process an answer. Until one can be true, the whole order counts as staked."""
         trade = self._trades.get(answer.order)
-        if trade is None:
+        if trade is None or trade.status in NOT_SENT:
             self.halt(f"an answer to an order that was not sent: {excerpt(answer.order)}")
             return
         stake, most, odds = answer.stake, trade.order.stake, answer.odds
@@ -360,7 +363,8 @@ class Account:
         begun = now - self._settled_after
         self._drop([trade for trade in self._planned.values() if trade.starts <= begun], "event over")
         over = [trade for trade in self._open if trade.starts <= begun]
-        late = [trade for trade in self._unscored if trade.order.bet["event_id"] in self._scores]
+        new, self._new_scores = self._new_scores, set()
+        late = [trade for trade in self._unscored if trade.order.bet["event_id"] in new] if new else []
         if not (over or late):
             return
         self._open = [trade for trade in self._open if trade.starts > begun]

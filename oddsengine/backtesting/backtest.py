@@ -33,6 +33,7 @@ from oddsengine.backtesting.positions import POSITIONS_SCHEMA
 from oddsengine.backtesting.replay import cadence, check_books, engine_of, source, steps
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.backtesting.summary import BacktestSummary, counts, event_codes, position_summaries, returned
+from oddsengine.backtesting.trades import NOT_SENT
 from oddsengine.columns import NO_TIME, Longs
 from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.detection.model_input import read_model
@@ -122,7 +123,7 @@ class Backtest:
         close = means(closing, np.zeros(on_ev.height, int), event_codes(on_ev), 1)
         path = np.concatenate([[self.bankroll], self.equity()["bankroll"].to_numpy()])
         status = dict(self.trades["status"].value_counts().iter_rows())
-        placed = self.trades.filter(~pl.col("status").is_in(["planned", "not sent"]))
+        placed = self.trades.filter(~pl.col("status").is_in(NOT_SENT))
         reasons = self.trades.filter(status="rejected")["reason"].value_counts(sort=True)
         return BacktestSummary(
             placed.height, bets.height, bets.filter(reason=UNOBSERVED).height, status.get("waiting", 0),

@@ -191,7 +191,9 @@ class Strategy:
 
     def most_cost(self, kind: str) -> float:
         """Return the most that a unit of payout of all legs of an opportunity may cost, after rounding."""
-        return 1.0 + self.max_hold / 100.0 if kind == "low_hold" else 1.0
+        if kind == "low_hold":
+            return 1.0 + self.max_hold / 100.0
+        return 1.0 / (1.0 + min(self.min_profit, 0.0) / 100.0)
 
     def venue_limit(self, book: str) -> float | None:
         """Return the most that may be staked at a book on a UTC day."""

@@ -86,7 +86,7 @@ class Trader:
         return self._account.halted
 
     def halt(self, reason: str = BY_HAND) -> None:
-        """Place no more orders, and cancel those that are not answered, until `resume`."""
+        """Place no more orders, and cancel those that are not answered, until `resume`; legs that wait are not sent."""
         self._account.halt(reason)
 
     def resume(self) -> None:

@@ -54,6 +54,10 @@ STATUSES = ("planned", "waiting", "filled", "rejected", "not sent")
 not sent any more, as one before got nothing or too little, or the account has halted."""
 
 
+NOT_SENT = ("planned", "not sent")
+"""Those of orders that the venue does not know."""
+
+
 @dataclass(slots=True, eq=False)
 class Trade:
     """One order, from its decision."""

@@ -13,6 +13,7 @@ from support.bet_venues import LIMITS, NOON, Script, bet, legs, start, step
 from oddsengine.backtesting.accounts import Account
 from oddsengine.backtesting.positions import POSITIONS_SCHEMA, split
 from oddsengine.backtesting.strategy import Strategy
+from oddsengine.execution.venues import BetAnswer
 from oddsengine.staking.rules import StakeRules
 
 FREE = Strategy(staking="flat", size=0.2)
@@ -204,6 +205,27 @@ def test_arbitrages_come_first_and_low_holds_last() -> None:
     assert account.trades()["kind"].to_list() == ["arbitrage", "arbitrage", "ev"]
     step(account, legs=legs(2, *EVEN).with_columns(min_bet=1.0))  # cents are left
     assert account.positions().height == 1
+
+
+@pytest.mark.parametrize("is_halted", [False, True])
+def test_an_answer_to_a_leg_that_was_not_sent_halts(is_halted: bool) -> None:
+    venue, account = begin()
+    second = account.trades()["order_id"][1]
+    if is_halted:
+        account.halt("rain")
+        account.resume()
+    for stake in (0.0, 5.0):
+        venue.fresh.append(BetAnswer(second, stake, 2.0 * stake, final=True))
+        step(account)
+        assert account.halted == f"an answer to an order that was not sent: '{second}'"
+        account.resume()
+    assert account.trades()["stake"].to_list() == [0.0, 0.0]
+
+
+def test_an_arbitrage_with_a_loss_needs_a_strategy_that_wants_it() -> None:
+    some = legs(0, ("fanduel", 2.0), ("betmgm", 1.98))
+    assert begin(some=some)[1].positions().height == 0
+    assert begin(replace(FREE, min_profit=-1.0), some)[1].positions().height == 1
 
 
 def test_legs_are_settled_by_the_score() -> None:

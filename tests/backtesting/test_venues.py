@@ -290,6 +290,17 @@ def test_every_reason_halts(reason: Any, halted: str) -> None:
     assert step(account, bet(1, 1)) == 0
 
 
+def test_it_halts_whatever_fails_then() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise ArithmeticError
+
+    account = start(Script())
+    with pytest.raises(ArithmeticError):
+        account.halt(Silent())  # type: ignore[arg-type]
+    assert account.halted == "by hand"
+
+
 def test_a_score_after_the_release_is_paid_once_and_counts_on_its_day() -> None:
     venue = Script()
     account = start(venue, replace(LIMITS, max_daily_loss=40.0))
