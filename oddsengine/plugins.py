@@ -12,14 +12,17 @@ name. What is installed is read from the metadata of distributions. docs/plugins
 
 import re
 import sys
-from collections.abc import Container
+from collections.abc import Callable, Container
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distributions
 from typing import Any, NamedTuple
 
+from oddsengine.bounds import text_of
+
 SOURCES, TARGETS, FAIR = GROUPS = ("oddsengine.sources", "oddsengine.targets", "oddsengine.fair")
 _WHAT = {SOURCES: "kind of source", TARGETS: "target", FAIR: "fair price"}
 _OURS = "oddsengine"
+MOST_SAID = 300  # characters of a text of a plugin
 
 
 class PluginError(ValueError):
@@ -109,12 +112,14 @@ def find(group: str, name: str, own: Container[str] = ()) -> Plugin | None:
     return plugins[0] if plugins else None
 
 
-def load(plugin: Plugin) -> Any:
-    """Import a plugin. Raises `PluginError` if that fails in any way."""
+def load(plugin: Plugin, clean: Callable[[str], str] = str) -> Any:
+    """Import a plugin. Raises `PluginError` if that fails in any way; `clean` masks secrets in its reason."""
     try:
         return EntryPoint(plugin.name, plugin.object, plugin.group).load()
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
-        raise plugin.error(f"importing {plugin.object} raises {described(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the module does when it is imported
+        raise plugin.error(f"importing {plugin.object} raises {described(error, clean)}") from error
 
 
 def first_of(error: BaseException) -> BaseException:
@@ -124,8 +129,10 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
-def described(error: BaseException) -> str:
+def described(error: BaseException, clean: Callable[[str], str] = str) -> str:
     """Return the type of an exception and the beginning of its message; of a group, those of its first one.
+
+    `clean` masks secrets in it. Of a text that is cut, it would not find the one at the cut.
 
     Examples
     --------
@@ -133,4 +140,4 @@ def described(error: BaseException) -> str:
     ("KeyError: 'price'", 'SystemExit', 'OSError: full')
     """
     error = first_of(error)
-    return f"{type(error).__name__}: {error}"[:300].rstrip(": ")
+    return clean(f"{type(error).__name__}: {text_of(error)}")[:MOST_SAID].rstrip(": ")

@@ -17,6 +17,7 @@ from typing import Any
 
 from oddsengine.feeds import Payload
 from oddsengine.sources import Failure, Receiver, Source
+from oddsengine.sources.failure import PLUGIN
 
 BLOCKED_S = 5.0  # an event loop that stands still for so long is blocked
 _LOOK_S = 1.0
@@ -32,7 +33,7 @@ class ThreadedSource:
         self.feed, self._source = source.feed, source
 
     async def run(self, receiver: Receiver) -> None:
-        """Run it until it ends, and raise what it raises."""
+        """Run it until it ends, and raise what it raises; an exit or an interrupt of its thread is not one of ours."""
         running = _Running(self._source, ForwardingReceiver(receiver, asyncio.get_running_loop()))
         ended = asyncio.wrap_future(running.start())
         ended.add_done_callback(lambda each: each.cancelled() or each.exception())  # also when nobody waits any more
@@ -73,8 +74,11 @@ class _Running:
                 runner.run(self._main())
             except asyncio.CancelledError:
                 self._ended.set_result(None)
-            except BaseException as error:
+            except Exception as error:
                 self._ended.set_exception(error)
+            except BaseException as error:
+                reason = f"its plugin ends its thread: {type(error).__name__}"
+                self._ended.set_exception(Failure(reason, kind=PLUGIN))
             else:
                 self._ended.set_result(None)
 
