@@ -42,6 +42,11 @@ def text_of(value: Any, convert: Callable[[Any], str] = str) -> str:
         return f"<a {type(value).__name__} without a text: {type(error).__name__}>"
 
 
+def printable(text: str) -> str:
+    """A text without control characters, which could change the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
 def shortened(text: str) -> str:
     """A text for a message, without quotes: if it is long, its beginning."""
     return text if len(text) <= _MOST else text[:_MOST] + "..."

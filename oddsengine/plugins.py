@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, distributions
 from typing import Any, NamedTuple
 
-from oddsengine.bounds import text_of
+from oddsengine.bounds import printable, shortened, text_of
 
 SOURCES, TARGETS, FAIR = GROUPS = ("oddsengine.sources", "oddsengine.targets", "oddsengine.fair")
 _WHAT = {SOURCES: "kind of source", TARGETS: "target", FAIR: "fair price"}
@@ -90,7 +90,8 @@ def _scanned(_: tuple[str, ...]) -> tuple[Plugin, ...]:
         normalised = re.sub(r"[-_.]+", "-", str(name)).lower()
         if normalised not in names:
             names.add(normalised)
-            found += [Plugin(one.group, one.name, one.value, str(name), version or "") for one in _of_groups(entries)]
+            package = printable(shortened(str(name))), printable(shortened(str(version or "")))
+            found += [Plugin(one.group, one.name, one.value, *package) for one in _of_groups(entries)]
     return tuple(sorted(found))
 
 

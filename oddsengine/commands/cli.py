@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.backtesting.placed_bets import BET_COLUMNS
-from oddsengine.bounds import excerpt
+from oddsengine.bounds import excerpt, printable
 from oddsengine.catalog import place
 from oddsengine.commands import (
     audit,
@@ -39,7 +39,6 @@ from oddsengine.commands import (
     watch,
 )  # fmt: skip
 from oddsengine.commands.report import kind_words
-from oddsengine.commands.text_tables import printable
 from oddsengine.feeds.price_files import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
 from oddsengine.history.import_files import SOURCES
