@@ -6,6 +6,9 @@ for one that could not be made.
 """
 
 import asyncio
+import os
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -217,6 +220,14 @@ class CheckedReceiver:
         self._named(source)
         self.ended |= bool(ended)
         self._receiver.caught_up(source, ended=bool(ended))
+
+
+def line_of(thread: threading.Thread) -> str:
+    """Where a thread is: file, line and function."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return ""
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
 def _is(value: object, kind: Any, name: str, expected: str) -> bool:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from oddsengine.plugins import described
 from oddsengine.testing.local_servers import Answering, Handler, Request, served
 from oddsengine.testing.output import assert_masked, captured
 from oddsengine_service.bettors.targets import TIMEOUT_S, AlertMessage, Target
@@ -69,15 +70,22 @@ def _sent(case: TargetCase, handler: Handler) -> str:
 
 def _error(case: TargetCase, url: str) -> str:
     """Send a message; return the text of its `ValueError`, which is the only one allowed; empty without one."""
-    kind: type[Exception] | None = None
-    text = ""
+    raised = _raised(case, lambda: case.make(case.secret, url).send(case.address, _message()))
+    return "" if raised is None else str(raised) or "ValueError"
+
+
+def _raised(case: TargetCase, call: Callable[[], object]) -> ValueError | None:
+    """Call a target, and return its error; raise `AssertionError` for one that is no `ValueError`."""
     try:
-        case.make(case.secret, url).send(case.address, _message())
-    except Exception as error:
-        kind, text = type(error), str(error)
-    if kind not in (None, ValueError):
-        raise AssertionError(f"it must raise ValueError, got {kind.__name__}")
-    return text or ("ValueError" if kind else "")
+        call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if type(error) is ValueError:
+            return error
+        said = described(error, lambda text: text.replace(case.secret, "***") if case.secret else text)
+        raise AssertionError(f"it must raise ValueError, got {said}") from None
+    return None
 
 
 def messages_are_sent(case: TargetCase) -> None:
@@ -85,7 +93,9 @@ def messages_are_sent(case: TargetCase) -> None:
     service = _Service()
     if said := _sent(case, service):
         raise AssertionError(f"it must send the message, got: {said}")
-    texts = "\n".join(f"{request.query} {request.headers} {request.body.decode()}" for request in service.asked)
+    texts = "\n".join(
+        f"{request.query} {request.headers} {request.body.decode('utf-8', 'replace')}" for request in service.asked
+    )
     if missing := [text for text in (_TITLE, *_LINES) if text not in texts]:
         raise AssertionError(f"a message must have its title and lines, {missing[0]!r} was not sent")
 
@@ -94,16 +104,14 @@ def addresses_are_checked(case: TargetCase) -> None:
     """`check` takes the address and refuses others with `ValueError`, in words; it sends nothing."""
     service = _Service()
     with served(service) as url:
-        target = case.make(case.secret, url)
-        target.check(case.address)
+        check = lambda address: _raised(case, lambda: case.make(case.secret, url).check(address))  # noqa: E731
+        if (error := check(case.address)) is not None:
+            raise AssertionError(f"it must take the address {case.address!r}, got: {error}")
         for address in case.refused:
-            try:
-                target.check(address)
-            except ValueError as error:
-                if len(str(error).split()) < 3:
-                    raise AssertionError(f"it must say which addresses it takes, got: {str(error)!r}") from None
-            else:
+            if (error := check(address)) is None:
                 raise AssertionError(f"it must refuse the address {address!r}")
+            if len(str(error).split()) < 3:
+                raise AssertionError(f"it must say which addresses it takes, got: {str(error)!r}")
     if service.asked:
         raise AssertionError("check() must not send anything")
 

@@ -5,8 +5,6 @@ the line where it does.
 """
 
 import asyncio
-import os
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -18,6 +16,7 @@ from typing import Any
 from oddsengine.feeds import Payload
 from oddsengine.sources import Failure, Receiver, Source
 from oddsengine.sources.failure import PLUGIN
+from oddsengine.sources.plugin_source import line_of
 
 BLOCKED_S = 5.0  # an event loop that stands still for so long is blocked
 _LOOK_S = 1.0
@@ -94,7 +93,7 @@ class _Running:
     def look(self, name: str) -> None:
         """Say whether the event loop stands still; it is asked for a sign each time."""
         stands = self._loop.time() - self._beat > BLOCKED_S and not self._ended.done()
-        self._receiver.block(name, f"its plugin blocks its event loop in {_line(self._thread)}" if stands else "")
+        self._receiver.block(name, f"its plugin blocks its event loop in {line_of(self._thread)}" if stands else "")
         self._soon(self._move)
 
     def _move(self) -> None:
@@ -103,14 +102,6 @@ class _Running:
     def _soon(self, call: Callable[[], Any]) -> None:
         with suppress(RuntimeError):  # it has ended, and is closed
             self._loop.call_soon_threadsafe(call)
-
-
-def _line(thread: threading.Thread) -> str:
-    """Where a thread is: file, line and function."""
-    frame = sys._current_frames().get(thread.ident or 0)
-    if frame is None:
-        return ""
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
 class ForwardingReceiver:
