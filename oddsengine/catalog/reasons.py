@@ -159,6 +159,17 @@ def reason(name: str) -> str:
     return _LASTING.get(name) or SENTENCES[name]
 
 
+def reasons(counts: Mapping[str, int]) -> str:
+    """Say how many prices are rejected by each verdict.
+
+    Examples
+    --------
+    >>> reasons({"suspended": 1_200, "bad_price": 1})
+    '1,200 suspended (the price is suspended), 1 bad_price (the price is not a finite decimal above 1)'
+    """
+    return ", ".join(f"{times:,} {name} ({reason(name)})" for name, times in counts.items())
+
+
 def thresholds_of(guards: Guards) -> catalog.Thresholds:
     """Return the thresholds of a user's `guards`.
 

@@ -69,23 +69,23 @@ def _sent(case: TargetCase, handler: Handler) -> str:
 
 
 def _error(case: TargetCase, url: str) -> str:
-    """Send a message; return the text of its `ValueError`, which is the only one allowed; empty without one."""
-    raised = _raised(case, lambda: case.make(case.secret, url).send(case.address, _message()))
-    return "" if raised is None else str(raised) or "ValueError"
+    """Send a message; return what `_raised` does."""
+    return _raised(case, lambda: case.make(case.secret, url).send(case.address, _message()))
 
 
-def _raised(case: TargetCase, call: Callable[[], object]) -> ValueError | None:
-    """Call a target, and return its error; raise `AssertionError` for one that is no `ValueError`."""
+def _raised(case: TargetCase, call: Callable[[], object]) -> str:
+    """Call a target; return the text of its `ValueError`, which is the only one allowed; empty without one."""
     try:
         call()
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         if type(error) is ValueError:
-            return error
+            return str(error) or "ValueError"
         said = described(error, lambda text: text.replace(case.secret, "***") if case.secret else text)
-        raise AssertionError(f"it must raise ValueError, got {said}") from None
-    return None
+    else:
+        return ""
+    raise AssertionError(f"it must raise ValueError, got {said}")  # not above, where it would hold what was raised
 
 
 def messages_are_sent(case: TargetCase) -> None:
@@ -104,14 +104,17 @@ def addresses_are_checked(case: TargetCase) -> None:
     """`check` takes the address and refuses others with `ValueError`, in words; it sends nothing."""
     service = _Service()
     with served(service) as url:
-        check = lambda address: _raised(case, lambda: case.make(case.secret, url).check(address))  # noqa: E731
-        if (error := check(case.address)) is not None:
-            raise AssertionError(f"it must take the address {case.address!r}, got: {error}")
+
+        def check(address: str) -> str:
+            return _raised(case, lambda: case.make(case.secret, url).check(address))
+
+        if said := check(case.address):
+            raise AssertionError(f"it must take the address {case.address!r}, got: {said}")
         for address in case.refused:
-            if (error := check(address)) is None:
+            if not (said := check(address)):
                 raise AssertionError(f"it must refuse the address {address!r}")
-            if len(str(error).split()) < 3:
-                raise AssertionError(f"it must say which addresses it takes, got: {str(error)!r}")
+            if len(said.split()) < 3:
+                raise AssertionError(f"it must say which addresses it takes, got: {said!r}")
     if service.asked:
         raise AssertionError("check() must not send anything")
 

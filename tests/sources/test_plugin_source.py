@@ -73,9 +73,9 @@ def kind(run, settings=Settings, made=None):
     return SourceKind(settings, made or Fetcher, variables={"key_env": "GOOD_KEY"}, leagues={"nba": "NBA!"})
 
 
-async def _good(self, receiver, name):
+async def _good(self, receiver, name, book="draftkings", start=START):
     receiver.expect(name, "", 60.0)
-    await receiver.deliver(name, payload("draftkings", self.feed.odds, 2.0))
+    await receiver.deliver(name, payload(book, self.feed.odds, 2.0, start=start))
     receiver.caught_up(name)
     await asyncio.sleep(3600.0)
 
@@ -183,6 +183,7 @@ panics, parts_panic, part_exits, interrupts, tells = map(
     kind, (_panics, _parts_panic, _part_exits, _interrupts, _tells)
 )
 mapping = kind(lambda self, receiver, name: _delivers(self, receiver, name, {"quotes": []}))
+old = kind(lambda *words: _good(*words, "betmgm", datetime(1970, 1, 2, tzinfo=UTC)))
 naive = kind(lambda *words: _delivers(*words, payload("naive", 1.9, 2.0, start=datetime(2027, 1, 1))))
 senseless = kind(lambda *words: _delivers(*words, payload("fanduel", 0.5, 2.1)))
 broken, number = kind(_good, made=_broken), kind(_good, made=lambda *_: 5)
@@ -199,7 +200,7 @@ no_settings = SourceKind(dict, lambda *_: None)
 KINDS = (
     "grouped", "refused", "good", "strict", "raises", "exits", "cancels", "returns", "blocks", "silent", "other",
     "forever", "mapping", "naive", "senseless", "broken", "number", "no_kind", "no_settings", "panics", "parts_panic",
-    "part_exits", "interrupts", "tells", "made_panics",
+    "part_exits", "interrupts", "tells", "made_panics", "old",
 )  # fmt: skip
 MORE = {
     "raises_on_import": "unimportable:KIND",
@@ -392,6 +393,21 @@ def test_feeds_check_says_what_a_plugin_raised(
     assert said == {
         "a": ("degraded", 0, f"the kind of source 'raises' {FAILS}its run() raises LookupError: no price for ***"),
         "b": ("ok", 2, ""),
+    }
+
+
+def test_feeds_check_says_that_no_price_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "oddsengine.toml").write_text('[feeds.good]\nkind = "good"\n[feeds.old]\nkind = "old"\n')
+    assert main(["feeds", "check", "--format", "json"]) == 0
+    notes = {one["name"]: one["notes"] for one in json.loads(capsys.readouterr().out)}
+    names = "the catalog does not know the team '{} Celtics' of nba: prices of other feeds would never meet its own"
+    started = "2 started_not_live (marked pre-match after the event's start)"
+    assert notes == {
+        "good": [names.format("draftkings")],
+        "old": [f"none of its prices is used, of 2 are rejected {started}", names.format("betmgm")],
     }
 
 

@@ -85,6 +85,17 @@ def quoting(change: Callable[[dict[str, Any]], dict[str, Any]]) -> SourceKind:
     return delivering(lambda payload: payload._replace(quotes=[row | change(row) for row in payload.quotes]))
 
 
+def described(**fields: Any) -> SourceKind:
+    """The source with other fields of its games."""
+
+    def change(payload: Payload) -> Payload:
+        games = [game._replace(**fields) for game in payload.games]
+        by_id = {game.id: game.fields for game in games}
+        return payload._replace(games=games, quotes=[row | by_id[row["event_id"]] for row in payload.quotes])
+
+    return delivering(change)
+
+
 def set_to(**settings: Any) -> SourceKind:
     """The source with other settings than its feed has."""
     return KIND._replace(
@@ -241,6 +252,27 @@ FAULTS = {
     ),
     "prices of games that it does not describe": Fault(
         lambda: delivering(lambda payload: payload._replace(games=[])), checks.prices_are_valid, "among the games"
+    ),
+    "games of 1970": Fault(
+        lambda: described(start=datetime(1970, 1, 2, tzinfo=UTC)), checks.prices_are_accepted,
+        "must accept its prices, of 8 it rejects 8 started_not_live (marked pre-match after the event's start)",
+    ),
+    "markets that the catalog does not have": Fault(
+        lambda: quoting(lambda _: {"market_type": "winner of it"}), checks.prices_are_accepted,
+        "8 unmapped (the market type does not settle in the same way everywhere); its markets are winner of it",
+    ),
+    "games without a start": Fault(
+        lambda: described(start=None), checks.prices_are_accepted, "1 of 1 games are kept apart: "
+    ),
+    "a league of its own": Fault(
+        lambda: described(league="NBA (mine)"), checks.prices_are_accepted,
+        "the catalog does not know the league 'NBA (mine)' of basketball: prices of other sources would never meet",
+    ),
+    "a sport of its own": Fault(
+        lambda: described(sport="hoops"), checks.prices_are_accepted, "the catalog does not know the sport 'hoops'"
+    ),
+    "teams of its own": Fault(
+        lambda: described(home="BOS-1"), checks.prices_are_accepted, "the catalog does not know the team 'BOS-1' of nba"
     ),
     "times without a zone": Fault(
         lambda: quoting(lambda row: {"last_seen_at": row["last_seen_at"].replace(tzinfo=None)}),
