@@ -132,23 +132,26 @@ class CheckedReceiver:
         """A text of the plugin as others may read it: first masked, so that the cut leaves no part of a secret."""
         return self._clean(text_of(said))[:MOST_SAID]
 
-    def _named(self, source: object, part: object = "") -> None:
+    def _named(self, source: object, part: object = "") -> str:
+        """Check whose report it is, and return its part, whose name others may read."""
         if source != self._feed:
             raise TypeError(f"a source reports as its own feed, {self._feed!r}, got {excerpt(source)}")
         _is(part, str, "part", "a string")
+        return self.text(part)
 
     def now(self) -> datetime:
         return self._receiver.now()
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         try:
             check_payload(payload)
         except FeedError as error:
             raise Failure(self.text(f"its payload is refused: {error}"), kind=PLUGIN) from None
         self._count(part, invalid_prices(payload), len(payload.quotes))
         refused = Counter({self.text(why): count for why, count in payload.refused.items()})
-        await self._receiver.deliver(source, payload._replace(refused=refused), part)
+        unmapped = Counter({(self.text(book), self.text(name)): n for (book, name), n in payload.unmapped.items()})
+        await self._receiver.deliver(source, payload._replace(refused=refused, unmapped=unmapped), part)
 
     def _count(self, part: str, rows: list[dict[str, Any]], of: int) -> None:
         """Warn of invalid prices, until a payload of the part has none."""
@@ -176,17 +179,17 @@ class CheckedReceiver:
         await self._receiver.unreadable(source, body, self.text(reason))
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         if not (_is(within, int | float, "within", "a number of seconds") and within > 0.0):
             raise TypeError(f"within must be a number of seconds above 0, got {excerpt(within)}")
         self._receiver.expect(source, part, within, polled=bool(polled))
 
     def alive(self, source: str, part: str = "") -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         self._receiver.alive(source, part)
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         _is(failure, Failure, "failure", "a Failure")
         self._receiver.failed(source, _checked_failure(failure, self.text), part)
 

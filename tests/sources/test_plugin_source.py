@@ -32,6 +32,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from oddsengine.feeds import Game, Payload
@@ -124,6 +125,9 @@ async def _tells(self, receiver, name):
     """Every text that a source may give has its key, once in the middle and once where texts are cut."""
     receiver.expect(name, "", 60.0)
     for text in (self.key, "x" * 292 + self.key):
+        receiver.alive(name, text)
+        counts = Counter([text])
+        await receiver.deliver(name, Payload(refused=counts, unmapped=Counter([("book", text)])), text)
         receiver.warn(name, text, text)
         receiver.conflict(name, text)
         receiver.failed(name, Refusal(text))
