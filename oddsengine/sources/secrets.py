@@ -65,13 +65,13 @@ class Secrets:
 
     @contextmanager
     def out_of_logs(self) -> Iterator[None]:
-        """Mask secrets in our log and the HTTP client's within a with statement, and in what others leave to the root.
+        """Mask secrets in our log and the HTTP client's within a with statement, and in what other loggers pass on.
 
         A record meets the filters of its own logger and of the handlers that it comes to, and no other ones. The
         handlers are those of the beginning.
         """
         filtered: list[logging.Filterer] = [logging.getLogger(name) for name in _LOGGERS]
-        filtered += logging.getLogger().handlers
+        filtered += [*logging.getLogger().handlers, *logging.getLogger("oddsengine").handlers]
         filtered += [logging.lastResort] if logging.lastResort is not None else []
         for each in filtered:
             each.addFilter(self.filter)

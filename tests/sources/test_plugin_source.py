@@ -132,7 +132,8 @@ async def _tells(self, receiver, name):
         receiver.conflict(name, text)
         receiver.failed(name, Refusal(text))
         await receiver.unreadable(name, b"", text)
-        logging.getLogger("book_feeds").warning("asks with %s", text)
+        for logger in ("book_feeds", "oddsengine.book_feeds"):
+            logging.getLogger(logger).warning("asks with %s", text)
         try:
             receiver.failed(name, "x" * 90 + self.key)
         except TypeError as error:

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 from support.odds_api_io import Aggregator, event
 
-from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds import FeedError, Payload, venue_contracts
+from oddsengine.feeds.venue_contracts import read as read_contract
 from oddsengine.sources import Failure, Receiver, Secrets, SourceKind, odds_api_io_client
 from oddsengine.sources.odds_api_io_client import OddsApiIoSettings
 from oddsengine.sources.polling import PolledSource
@@ -363,6 +364,31 @@ def test_a_source_that_blocks_fails_within_a_bound(run: Any, where: str, impatie
     with pytest.raises(AssertionError) as error:
         checks.prices_are_valid(case_of(running(run)))
     assert str(error.value).startswith(f"it must await what it waits for: its event loop stands still, {where}")
+
+
+@pytest.mark.parametrize("body", [b'{"name": "\xff"}', b"[" * 50_000])
+def test_a_contract_refuses_a_body_that_is_no_json(body: bytes) -> None:
+    contract = read_contract("mine", CONTRACT)
+    (refusal,) = contract.check_request(venue_contracts.Request("POST", "/bets", body=body))
+    assert refusal.reason.endswith("allowed: JSON")
+
+
+CONTRACT = """
+name = "mine"
+checked = 2026-11-30
+tried = false
+needs = []
+not_read = []
+[[sources]]
+url = "https://example.com"
+date = 2026-11-30
+[send.bets]
+method = "POST"
+path = "/bets"
+body = "bet"
+[type]
+bet = { name = "text" }
+"""
 
 
 class Bytes(SourceServer):
