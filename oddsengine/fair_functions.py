@@ -186,15 +186,16 @@ def _called(method: Method, prices: MarketPrices, limit: float) -> tuple[Floats,
     try:
         with _limited(limit):
             answer = method(prices)
+            found = None if answer is None else checked(answer, len(prices.outcomes))
     except _TooLong:
         raise _Unusable(_slow(), "it was stopped") from None
-    except KeyboardInterrupt:
+    except (_Unusable, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise _Unusable("an exception", described(error)[:_LONGEST]) from None
     if (took := time.monotonic() - began) > limit:
         raise _Unusable(_slow(), f"{took:.1f} s")
-    return None if answer is None else checked(answer, len(prices.outcomes))
+    return found
 
 
 def checked(answer: Any, outcomes: int) -> tuple[Floats, Floats]:

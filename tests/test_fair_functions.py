@@ -154,6 +154,16 @@ def test_a_panic_is_an_answer_that_cannot_be_used() -> None:
     assert calls.said() == "it has no usable answer for 1 of 1 markets: an exception (1 time, first Panic: no memory)"
 
 
+def test_an_answer_that_raises_when_it_is_read_cannot_be_used() -> None:
+    class Answer:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise LookupError("no numbers yet")
+
+    calls = Calls(lambda _: Answer())
+    assert calls.ask(FAIR_MARKETS[0]) is None
+    assert calls.examples == {"an exception": "LookupError: no numbers yet"}
+
+
 @pytest.mark.parametrize("run", [lambda work: work(), in_thread], ids=["the main thread", "another thread"])
 def test_a_call_that_does_not_return_is_stopped(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def hangs(prices: oe.MarketPrices) -> Any:

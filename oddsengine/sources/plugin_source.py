@@ -49,11 +49,12 @@ def made(plugin: Plugin, kind: SourceKind, feed: FeedSettings, env: Mapping[str,
     """Create the fetcher of a plugin; one that cannot be made is an `UnusableSource`, which says why."""
     try:
         fetcher = kind.fetcher(feed, env, secrets)
+        runs = callable(getattr(fetcher, "run", None))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         return UnusableSource(feed, str(plugin.error(f"its fetcher raises {described(error, secrets.clean)}")))
-    if not callable(getattr(fetcher, "run", None)):
+    if not runs:
         return UnusableSource(
             feed, str(plugin.error(f"its fetcher has no run, got {secrets.clean(excerpt(fetcher))}"))
         )  # fmt: skip
@@ -108,11 +109,14 @@ class PluginSource:
 
 def _checked_failure(failure: Failure, text: Callable[[object], str]) -> Failure:
     """Return a failure as ours are: a plugin may have given it any values, or be of a class of its own."""
+    wait, status = failure.wait, failure.status
     return Failure(
-        text(failure), wait=failure.wait if is_number(failure.wait) else None, fatal=bool(failure.fatal),
+        text(failure),
+        wait=wait if is_number(wait) and wait > 0.0 else None,
+        fatal=bool(failure.fatal),
         kind=failure.kind if failure.kind in KINDS else FAILED,
-        status=failure.status if isinstance(failure.status, int) else None,
-    )  # fmt: skip
+        status=status if isinstance(status, int) else None,
+    )
 
 
 class CheckedReceiver:

@@ -118,7 +118,7 @@ async def _interrupts(self, receiver, name):
 
 class Refusal(Failure):
     def __init__(self, text):
-        super().__init__(text, kind="odd", status="403", wait="soon")
+        super().__init__(text, kind="odd", status="403", wait=-1.0)
 
 
 async def _tells(self, receiver, name):
@@ -198,6 +198,13 @@ def _made_panics(feed, env, secrets):
     raise Panic("x" * 290 + env["key_env"])
 
 
+class Unready:
+    @property
+    def run(self):
+        raise LookupError("not yet")
+
+
+unready = kind(_good, made=lambda *_: Unready())
 made_panics = kind(_good, made=_made_panics)
 no_kind = {"settings": Settings}
 no_settings = SourceKind(dict, lambda *_: None)
@@ -206,6 +213,7 @@ KINDS = (
     "grouped", "refused", "good", "strict", "raises", "exits", "cancels", "returns", "blocks", "silent", "other",
     "forever", "mapping", "naive", "senseless", "broken", "number", "no_kind", "no_settings", "panics", "parts_panic",
     "part_exits", "interrupts", "tells", "made_panics", "old",
+    "unready",
 )  # fmt: skip
 MORE = {
     "raises_on_import": "unimportable:KIND",
@@ -328,6 +336,7 @@ AT_ONCE = {
     "part_exits": ("amber", "plugin fails"),
     "interrupts": ("amber", "plugin fails"),
     "made_panics": ("red", "plugin fails"),
+    "unready": ("red", "plugin fails"),
     "tells": ("amber", "it fails, or what it sends cannot be used"),
     "cancels": ("amber", "plugin fails"),
     "returns": ("amber", "plugin fails"),
