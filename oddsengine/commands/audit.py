@@ -27,7 +27,7 @@ from oddsengine.commands.output import echo, service_needed
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.plot import calibration
 from oddsengine.plot.figure import library
-from oddsengine.tables.files import write_table, write_whole
+from oddsengine.tables.files import check_target, write_table, write_whole
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
 _PICTURES = (".svg", ".png", ".pdf")
@@ -48,6 +48,8 @@ def audit_command(arguments: argparse.Namespace) -> None:
         raise ValueError("give a history, or --live with the data folder of a node")
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
         raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {excerpt(arguments.shown)}")
+    if arguments.shown is not None:
+        check_target(arguments.shown, [*arguments.history, *arguments.against])
     if arguments.plot is not None:  # before the audit, which takes long
         if not arguments.plot.endswith(_PICTURES):
             raise ValueError(f"--plot takes a .svg, .png or .pdf file, got {excerpt(arguments.plot)}")
@@ -64,10 +66,6 @@ def audit_command(arguments: argparse.Namespace) -> None:
         against={Path(path).stem: path for path in arguments.against} or None, processes=arguments.processes,
         progress=True,
     )  # fmt: skip
-    if arguments.shown is not None:
-        write_table(result.shown, arguments.shown)
-    if arguments.plot is not None:
-        calibration(result, hours=arguments.hours).savefig(arguments.plot)
     if arguments.json:
         facts = {"observations": result.observations, "fair": result.fair, "waiting": result.waiting}
         tables = {"cells": result.table, "later": result.later, "against": result.against}
@@ -76,6 +74,10 @@ def audit_command(arguments: argparse.Namespace) -> None:
         echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         echo(f"{result}\n")
+    if arguments.shown is not None:
+        write_table(result.shown, arguments.shown)
+    if arguments.plot is not None:
+        calibration(result, hours=arguments.hours).savefig(arguments.plot)
 
 
 def _live_audit(arguments: argparse.Namespace) -> None:
