@@ -235,7 +235,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _add_guards(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--guards", type=_names, metavar="all|none|A,B", help="which guards run (default: all)")
+    which.add_argument(
+        "--guards", type=_names, metavar="all|none|A,B",
+        help="which guards run (default: all); all,NAME adds one of a plugin",
+    )  # fmt: skip
     which.add_argument("--without", type=_names, metavar="A,B", help="all guards but these")
     parser.add_argument(
         "--now", type=_moment, metavar="ISO", help="time at which ages are measured (default: that of the newest price)"
