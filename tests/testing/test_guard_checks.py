@@ -68,7 +68,7 @@ def changes(prices: pl.DataFrame) -> pl.Series:
         (order_does_not_matter, Guard(lambda p: p["market"] == 3, "x"), "in another order, such as"),
         (
             other_markets_do_not_matter,
-            Guard(lambda p: p.select(ODDS > 2.0 * ODDS.median()).to_series(), "x", ("odds_decimal",)),
+            Guard(lambda p: p.select(2.0 * ODDS.median() < ODDS).to_series(), "x", ("odds_decimal",)),
             "have another verdict without the other markets",
         ),
         (it_is_pure, Guard(Remembers(), "x"), "have another verdict a second time"),
