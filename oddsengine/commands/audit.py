@@ -30,6 +30,7 @@ from oddsengine.plot.figure import library
 from oddsengine.tables.files import check_target, write_table, write_whole
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
+_LEAST_S = 60
 _PICTURES = (".svg", ".png", ".pdf")
 _NICE = 10
 _OF_HISTORY = (
@@ -107,12 +108,14 @@ def _live_audit(arguments: argparse.Namespace) -> None:
 
 
 def _seconds(text: str) -> int:
+    """Read `--every`: orders that are on their way at the end of an audit have no outcome, so it is not short."""
     try:
-        return Delay.read(text).seconds
+        seconds = Delay.read(text).seconds
     except ValueError:
-        raise ValueError(
-            f"--every must be a time from 1 second to 7 days, such as 15m or 1h, got {excerpt(text)}"
-        ) from None
+        seconds = 0
+    if seconds < _LEAST_S:
+        raise ValueError(f"--every must be a time from 1 minute to 7 days, such as 15m or 1h, got {excerpt(text)}")
+    return seconds
 
 
 def _data_folder(path: str) -> Path:

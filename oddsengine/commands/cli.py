@@ -617,7 +617,7 @@ def _add_terms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--league", required=True, metavar="NAME", help="league of the game, such as nfl")
     parser.add_argument("--sport", metavar="NAME", help="its sport (default: that of the league)")
     parser.add_argument("--market", default="moneyline", metavar="NAME", help="market type (default: moneyline)")
-    parser.add_argument("--odds", type=_money, metavar="A,B", help="decimal odds of both: what a case costs at worst")
+    parser.add_argument("--odds", metavar="PRICE,PRICE", help="prices of both: what a case costs at worst")
     parser.add_argument("--stake", type=_positive, default=100.0, metavar="MONEY", help="on both (default 100)")
     _add_format(parser, "json")
 
