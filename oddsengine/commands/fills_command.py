@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,6 +43,8 @@ def fills_command(arguments: argparse.Namespace) -> None:
             echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
         else:
             echo(csv_text(records(groups), groups.columns))
+    if result.attempts.is_empty():
+        print("oddsengine scan FILE --rejected lists the prices that guards reject", file=sys.stderr)
     for table, path in ((result.attempts, arguments.attempts), (result.orders, arguments.orders)):
         if table is not None and path is not None:
             write_table(table, path)

@@ -59,6 +59,13 @@ def test_what_is_refused(table: str, words: list[str], message: str, capsys: pyt
     assert message in capsys.readouterr().err
 
 
+def test_without_anything_shown_it_says_where_to_look(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fills", table, "--min-profit", "50", "--kind", "arb"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "nothing was shown\n"
+    assert "scan FILE --rejected lists the prices that guards reject" in err
+
+
 def test_files_that_cannot_be_written_are_refused_before_the_run(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
