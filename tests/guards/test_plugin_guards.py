@@ -13,6 +13,7 @@ from support.plugin_packages import install
 import oddsengine as oe
 from oddsengine.catalog import reasons
 from oddsengine.guards.plugin_guards import GUARD_COLUMNS, Guard, GuardError, loaded, own_names, verdict
+from oddsengine.live.snapshot import dump, restore
 from oddsengine.plugins import GUARDS, AmbiguousNameError, PluginError, find
 from oddsengine.simulate import World
 from oddsengine.tables.sample import SAMPLE_BOARD
@@ -157,6 +158,11 @@ def test_it_is_stopped_between_steps_and_on_a_tape(tmp_path: Path) -> None:
     again = replay(tmp_path / "tape")
     assert [guard.name for guard in again.plugin_guards] == ["far_odds"]
     assert again.state_hash() == engine.state_hash()
+    restored = oe.Engine(guards=BOTH)
+    restore(restored, dump(engine))
+    assert [guard.name for guard in restored.plugin_guards] == ["far_odds"]
+    assert restored.rejected_counts() == engine.rejected_counts()
+    assert replay(tmp_path / "tape", restored).number == engine.number
     assert Tape(tmp_path / "tape").without == ("long_odds=True", "far_odds=True")
     with pytest.raises(TapeError, match=r"was recorded with guards disabled: long_odds=True, far_odds=True, but"):
         replay(tmp_path / "tape", oe.Engine())
