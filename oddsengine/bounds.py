@@ -82,6 +82,12 @@ def check_number(
     )
 
 
+def check_bool(name: str, value: Any) -> None:
+    """Raise if a parameter is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {excerpt(value)}")
+
+
 def _allowed(least: float, above: float, most: float) -> str:
     if isfinite(most) and isfinite(least):
         return f"from {_text(least)} to {_text(most)}"

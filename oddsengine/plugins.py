@@ -5,6 +5,7 @@
 | `oddsengine.sources` | `kind` of a feed | `oddsengine.sources.SourceKind` |
 | `oddsengine.targets` | the scheme of an address of alerts | `oddsengine_service.bettors.targets.Target` |
 | `oddsengine.fair` | `model=`, `audit --against`, `benchmark --method` | a function of `MarketPrices` |
+| `oddsengine.guards` | `guards=`, `[data] guards` | `oddsengine.guards.plugin_guards.Guard` |
 
 A plugin runs with the rights of the process, so only `load` imports one, and is called for what settings or arguments
 name. What is installed is read from the metadata of distributions. docs/plugins.md describes how one is written.
@@ -19,8 +20,10 @@ from typing import Any, NamedTuple
 
 from oddsengine.bounds import printable, shortened, text_of
 
-SOURCES, TARGETS, FAIR = GROUPS = ("oddsengine.sources", "oddsengine.targets", "oddsengine.fair")
-_WHAT = {SOURCES: "kind of source", TARGETS: "target", FAIR: "fair price"}
+SOURCES, TARGETS, FAIR, GUARDS = GROUPS = (
+    "oddsengine.sources", "oddsengine.targets", "oddsengine.fair", "oddsengine.guards",
+)  # fmt: skip
+_WHAT = {SOURCES: "kind of source", TARGETS: "target", FAIR: "fair price", GUARDS: "guard"}
 _OURS = "oddsengine"
 MOST_SAID = 300  # characters of a text of a plugin
 

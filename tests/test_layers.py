@@ -88,6 +88,7 @@ def test_nothing_below_the_door_reads_clock_network_or_environment() -> None:
         "compiling.compilation",
         "commands.cli",
         "fair_functions",  # the time of a call
+        "guards.plugin_guards",  # likewise
         "commands",
         "tables.files",
         "feeds.price_files",
@@ -189,6 +190,7 @@ PUBLIC = {
     "detection.kinds",
     "feeds",
     "futures",
+    "guards.plugin_guards",
     "feeds.merged_scores",
     "history.movements",
     "plugins",

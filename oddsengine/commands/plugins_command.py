@@ -8,7 +8,8 @@ from contextlib import suppress
 from oddsengine.commands.output import echo, terminal
 from oddsengine.commands.text_tables import Column, table
 from oddsengine.fair_functions import OWN_NAMES
-from oddsengine.plugins import FAIR, GROUPS, SOURCES, TARGETS, AmbiguousNameError, Plugin, find, registered
+from oddsengine.guards.plugin_guards import own_names
+from oddsengine.plugins import FAIR, GROUPS, GUARDS, SOURCES, TARGETS, AmbiguousNameError, Plugin, find, registered
 
 _COLUMNS = (
     Column("Group"), Column("Name"), Column("Package"), Column("Version"), Column("Object", drop=1),
@@ -44,6 +45,8 @@ def _row(plugin: Plugin, taken: Collection[str]) -> dict[str, str | None]:
 
 def _taken(group: str) -> Collection[str]:
     """The names of a group that are ours without an entry point, where what they need is installed."""
+    if group == GUARDS:
+        return own_names()
     with suppress(ModuleNotFoundError):
         if group == SOURCES:
             from oddsengine.sources import KINDS  # noqa: PLC0415  needs the extra `feeds`
