@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from oddsengine.fair_functions import MarketPrices
     from oddsengine.feeds.price_files import columns_of, read_odds
     from oddsengine.futures import FUTURES_SCHEMA, Futures, FuturesBoard, FuturesField, find_futures
+    from oddsengine.guards.plugin_guards import Guard
     from oddsengine.history.importing import ImportedHistory, import_history
     from oddsengine.live.delayed import NotYetError
     from oddsengine.live.engine import Engine
@@ -122,6 +123,7 @@ __all__ = [
     "FuturesBoard",
     "FuturesField",
     "Graded",
+    "Guard",
     "ImportedHistory",
     "JointProbabilities",
     "MarketPrices",
@@ -213,6 +215,7 @@ __all__ = [
 _MODULES = {
     "backtesting": "audit calibrate scan_history",
     "fair_functions": "MarketPrices",
+    "guards.plugin_guards": "Guard",
     "backtesting.estimator": "FairPrice",
     "backtesting.fair_benchmark": "BENCHMARK_SCHEMA Benchmark benchmark",
     "backtesting.graded": "GRADED_SCHEMA Graded grade",

@@ -1,5 +1,6 @@
 """Numbers within bounds: the check of a parameter, and what its error says of a value that was given."""
 
+from collections.abc import Callable
 from math import inf, isfinite
 from numbers import Real
 from typing import Any, TypeGuard
@@ -18,8 +19,32 @@ def excerpt(value: Any) -> str:
     if isinstance(value, str | bytes) and len(value) > _MOST:
         more = "..." if isinstance(value, str) else b"..."
         return repr(value[:_MOST] + more)  # type: ignore[operator]  # both are of one type
-    text = repr(value)
+    text = text_of(value, repr)
     return text if len(text) <= _MOST + 5 else shortened(text)
+
+
+def text_of(value: Any, convert: Callable[[Any], str] = str) -> str:
+    """The text of an object of a plugin, which may raise where it is asked for it.
+
+    Examples
+    --------
+    >>> class Nameless:
+    ...     def __str__(self):
+    ...         raise OSError
+    >>> text_of(25), text_of(Nameless())
+    ('25', '<a Nameless without a text: OSError>')
+    """
+    try:
+        return convert(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return f"<a {type(value).__name__} without a text: {type(error).__name__}>"
+
+
+def printable(text: str) -> str:
+    """A text without control characters, which could change the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def shortened(text: str) -> str:

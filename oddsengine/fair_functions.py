@@ -4,6 +4,7 @@ A function of one `MarketPrices` returns the probabilities of the outcomes, or t
 where it has no answer. Whatever else it does is counted by name, and the others are asked.
 """
 
+import ctypes
 import math
 import signal
 import threading
@@ -18,8 +19,11 @@ import numpy as np
 
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Floats
-from oddsengine.plugins import FAIR, Plugin, find, load
+from oddsengine.maths.devig import DEVIG_ALIASES, DEVIG_METHODS
+from oddsengine.plugins import FAIR, Plugin, described, find, load
 
+OWN_NAMES = frozenset({*DEVIG_METHODS, *DEVIG_ALIASES, "close", "ours"})
+"""Ours, as `method=`, `--method` and results name them; a plugin cannot have them."""
 LIMIT_S = 1.0  # of one call
 MOST_SLOW = 20  # calls over the limit, after which a method is not called any more
 _ROUNDING = 1e-6  # tolerance of probabilities that sum to 1
@@ -91,12 +95,20 @@ class RegisteredFair(NamedTuple):
     method: Method
 
 
+def fair_plugin(name: str) -> Plugin | None:
+    """Return the plugin that registers a fair price under a name, without importing it; None if there is none.
+
+    Raises `AmbiguousNameError` if two packages do, or if the name is ours.
+    """
+    return find(FAIR, name, OWN_NAMES)
+
+
 def registered_fair(name: str) -> RegisteredFair | None:
     """Import the fair price that a package registers under a name; None if there is none.
 
     Raises `PluginError` if it cannot be used.
     """
-    plugin = find(FAIR, name)
+    plugin = fair_plugin(name)
     if plugin is None:
         return None
     method = load(plugin)
@@ -118,7 +130,11 @@ class _TooLong(BaseException):
 
 
 class Calls:
-    """Calls of a method, and what became of them; if they are `limited`, none may take longer than `LIMIT_S`."""
+    """Calls of a method, and what became of them; if they are `limited`, none may take longer than `LIMIT_S`.
+
+    A longer one is stopped at its next line of Python. In the main thread that ends a sleep, too; on Windows and in
+    other threads, what waits or computes outside of Python is stopped only when it returns.
+    """
 
     def __init__(self, method: Method, *, limited: bool = True) -> None:
         self._method, self._limited, self._slow = method, limited, 0
@@ -170,14 +186,16 @@ def _called(method: Method, prices: MarketPrices, limit: float) -> tuple[Floats,
     try:
         with _limited(limit):
             answer = method(prices)
+            found = None if answer is None else checked(answer, len(prices.outcomes))
     except _TooLong:
         raise _Unusable(_slow(), "it was stopped") from None
-    except (Exception, SystemExit) as error:
-        kind = "an exception"
-        raise _Unusable(kind, f"{type(error).__name__}: {error}"[:_LONGEST].rstrip(": ")) from None
+    except (_Unusable, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise _Unusable("an exception", described(error)[:_LONGEST]) from None
     if (took := time.monotonic() - began) > limit:
         raise _Unusable(_slow(), f"{took:.1f} s")
-    return None if answer is None else checked(answer, len(prices.outcomes))
+    return found
 
 
 def checked(answer: Any, outcomes: int) -> tuple[Floats, Floats]:
@@ -212,15 +230,42 @@ def _floats(values: Any, what: str) -> Floats:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise `_TooLong` in the body after so long, where signals are there: in the main thread, not on Windows."""
-    if (
-        math.isinf(seconds)
-        or not hasattr(signal, "setitimer")
-        or threading.current_thread() is not threading.main_thread()
-    ):
+    """Raise `_TooLong` in the body after so long: by a signal where there are some, and else by another thread."""
+    if math.isinf(seconds):
         yield
-        return
+    elif not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        with _limited_thread(seconds):
+            yield
+    else:
+        with _limited_by_signal(seconds):
+            yield
 
+
+@contextmanager
+def _limited_thread(seconds: float) -> Iterator[None]:
+    """Have another thread raise it in this one, unless the body has ended."""
+    ident, lock, over = ctypes.c_ulong(threading.get_ident()), threading.Lock(), False
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def stop() -> None:
+        with lock:
+            if not over:
+                raise_in(ident, ctypes.py_object(_TooLong))
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with lock:
+            over = True
+        raise_in(ident, None)  # one that is set, and that this thread has not come to
+        timer.cancel()
+
+
+@contextmanager
+def _limited_by_signal(seconds: float) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _TooLong
 

@@ -5,6 +5,7 @@
 | `oddsengine.sources` | `kind` of a feed | `oddsengine.sources.SourceKind` |
 | `oddsengine.targets` | the scheme of an address of alerts | `oddsengine_service.bettors.targets.Target` |
 | `oddsengine.fair` | `model=`, `audit --against`, `benchmark --method` | a function of `MarketPrices` |
+| `oddsengine.guards` | `guards=`, `[data] guards` | `oddsengine.guards.plugin_guards.Guard` |
 
 A plugin runs with the rights of the process, so only `load` imports one, and is called for what settings or arguments
 name. What is installed is read from the metadata of distributions. docs/plugins.md describes how one is written.
@@ -12,14 +13,19 @@ name. What is installed is read from the metadata of distributions. docs/plugins
 
 import re
 import sys
-from collections.abc import Container
+from collections.abc import Callable, Container
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distributions
 from typing import Any, NamedTuple
 
-SOURCES, TARGETS, FAIR = GROUPS = ("oddsengine.sources", "oddsengine.targets", "oddsengine.fair")
-_WHAT = {SOURCES: "kind of source", TARGETS: "target", FAIR: "fair price"}
+from oddsengine.bounds import printable, shortened, text_of
+
+SOURCES, TARGETS, FAIR, GUARDS = GROUPS = (
+    "oddsengine.sources", "oddsengine.targets", "oddsengine.fair", "oddsengine.guards",
+)  # fmt: skip
+_WHAT = {SOURCES: "kind of source", TARGETS: "target", FAIR: "fair price", GUARDS: "guard"}
 _OURS = "oddsengine"
+MOST_SAID = 300  # characters of a text of a plugin
 
 
 class PluginError(ValueError):
@@ -87,7 +93,8 @@ def _scanned(_: tuple[str, ...]) -> tuple[Plugin, ...]:
         normalised = re.sub(r"[-_.]+", "-", str(name)).lower()
         if normalised not in names:
             names.add(normalised)
-            found += [Plugin(one.group, one.name, one.value, str(name), version or "") for one in _of_groups(entries)]
+            package = printable(shortened(str(name))), printable(shortened(str(version or "")))
+            found += [Plugin(one.group, one.name, one.value, *package) for one in _of_groups(entries)]
     return tuple(sorted(found))
 
 
@@ -109,12 +116,14 @@ def find(group: str, name: str, own: Container[str] = ()) -> Plugin | None:
     return plugins[0] if plugins else None
 
 
-def load(plugin: Plugin) -> Any:
-    """Import a plugin. Raises `PluginError` if that fails in any way."""
+def load(plugin: Plugin, clean: Callable[[str], str] = str) -> Any:
+    """Import a plugin. Raises `PluginError` if that fails in any way; `clean` masks secrets in its reason."""
     try:
         return EntryPoint(plugin.name, plugin.object, plugin.group).load()
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
-        raise plugin.error(f"importing {plugin.object} raises {described(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the module does when it is imported
+        raise plugin.error(f"importing {plugin.object} raises {described(error, clean)}") from error
 
 
 def first_of(error: BaseException) -> BaseException:
@@ -124,8 +133,10 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
-def described(error: BaseException) -> str:
+def described(error: BaseException, clean: Callable[[str], str] = str) -> str:
     """Return the type of an exception and the beginning of its message; of a group, those of its first one.
+
+    `clean` masks secrets in it. Of a text that is cut, it would not find the one at the cut.
 
     Examples
     --------
@@ -133,4 +144,4 @@ def described(error: BaseException) -> str:
     ("KeyError: 'price'", 'SystemExit', 'OSError: full')
     """
     error = first_of(error)
-    return f"{type(error).__name__}: {error}"[:300].rstrip(": ")
+    return clean(f"{type(error).__name__}: {text_of(error)}")[:MOST_SAID].rstrip(": ")

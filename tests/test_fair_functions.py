@@ -1,7 +1,10 @@
 """Fair prices that packages register: `model=`, `audit --against` and `benchmark --method` take them by name."""
 
+import random
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,12 @@ import pytest
 from support.plugin_packages import install
 
 import oddsengine as oe
+from oddsengine import fair_functions
+from oddsengine.fair_functions import Calls
 from oddsengine.plugins import PluginError
 from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine.tables.schema import OddsError, OddsWarning
+from oddsengine.testing import FAIR_MARKETS
 
 MODULE = '''
 import math
@@ -41,6 +47,11 @@ def nonsense(prices):
         raise LookupError("no spread")
     return {"moneyline": [math.nan, 1.0], "total": [0.7, 0.7]}.get(prices.market)
 '''
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(10.0)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -128,6 +139,65 @@ def test_what_it_has_no_usable_answer_for_is_said_and_left_out(odds: pl.DataFram
     assert "times, first LookupError: no spread)" in text
     assert "NaN" in text
     assert "a sum other than 1" in text
+
+
+class Panic(BaseException):
+    """As polars raises one."""
+
+
+def test_a_panic_is_an_answer_that_cannot_be_used() -> None:
+    def panics(_: oe.MarketPrices) -> None:
+        raise Panic("no memory")
+
+    calls = Calls(panics)
+    assert calls.ask(FAIR_MARKETS[0]) is None
+    assert calls.said() == "it has no usable answer for 1 of 1 markets: an exception (1 time, first Panic: no memory)"
+
+
+def test_an_answer_that_raises_when_it_is_read_cannot_be_used() -> None:
+    class Answer:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise LookupError("no numbers yet")
+
+    calls = Calls(lambda _: Answer())
+    assert calls.ask(FAIR_MARKETS[0]) is None
+    assert calls.examples == {"an exception": "LookupError: no numbers yet"}
+
+
+@pytest.mark.parametrize("run", [lambda work: work(), in_thread], ids=["the main thread", "another thread"])
+def test_a_call_that_does_not_return_is_stopped(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs(prices: oe.MarketPrices) -> Any:
+        while prices.market == "moneyline":
+            pass
+        return [0.5, 0.5]
+
+    monkeypatch.setattr(fair_functions, "LIMIT_S", 0.5)  # a busy machine may take long for the others
+    calls = Calls(hangs)
+    moneyline, spread = FAIR_MARKETS[0], FAIR_MARKETS[6]
+    answers = run(lambda: [calls.ask(prices) for prices in (spread, moneyline, spread)])
+    assert [answer is not None for answer in answers] == [True, False, True]
+    assert calls.failures == {"a call over 0.5 s": 1}
+
+
+def test_calls_that_end_at_the_limit_raise_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second of calls that end just before and just after it: an exception that comes too late would end the loop."""
+    monkeypatch.setattr(fair_functions, "LIMIT_S", 0.0005)
+    monkeypatch.setattr(fair_functions, "MOST_SLOW", 10**6)
+
+    def ends(prices: oe.MarketPrices) -> list[float]:
+        end = time.perf_counter() + fair_functions.LIMIT_S * random.uniform(0.5, 1.5)
+        while time.perf_counter() < end:
+            pass
+        return [0.5, 0.5]
+
+    def often() -> int:
+        calls = Calls(ends)
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            calls.ask(FAIR_MARKETS[0])
+        return calls.asked - calls.failures.total()
+
+    assert in_thread(often) > 0
 
 
 @pytest.mark.parametrize(

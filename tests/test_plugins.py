@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from support.plugin_packages import install
 
+import oddsengine as oe
+from oddsengine.backtesting.entered_methods import load_method
 from oddsengine.plugins import FAIR, SOURCES, AmbiguousNameError, Plugin, PluginError, find, load, registered
+from oddsengine.tables.sample import SAMPLE_BOARD
 from oddsengine_cli import main
 
 IMPORTED = "import pathlib; pathlib.Path(__file__).with_suffix('.imported').touch(); VALUE = 5"
@@ -68,6 +71,47 @@ def test_names_that_two_have_are_an_error_that_names_both(folder: Path, capsys: 
     assert problems["oddsengine", "odds_api_io"] == ""
 
 
+@pytest.mark.parametrize("name", ["power", "wpo", "close"])
+def test_a_fair_price_cannot_have_a_name_of_ours(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    install(folder, "one", {}, fair={name: "one:f"})
+    both = f"the fair price '{name}' is registered by oddsengine and by one 1.0; uninstall all but one"
+    for use in (
+        lambda: oe.find_ev(oe.read_odds(SAMPLE_BOARD), model=name),
+        lambda: oe.audit(oe.read_odds(SAMPLE_BOARD), against=name),
+        lambda: load_method(name),
+    ):
+        with pytest.raises(ValueError, match=both):
+            use()
+    assert main(["plugins", "--format", "json"]) == 0
+    assert [row["problem"] for row in json.loads(capsys.readouterr().out) if row["package"] == "one"] == [both]
+
+
+def test_a_name_that_no_address_can_begin_with_is_a_problem(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    install(folder, "one", {}, targets={"HTTP": "one:T", "ntfy": "one:T"})
+    assert main(["plugins", "--format", "json"]) == 0
+    problems = {row["name"]: row["problem"] for row in json.loads(capsys.readouterr().out) if row["package"] == "one"}
+    assert problems == {
+        "HTTP": "its name cannot begin an address: only lower-case letters, digits, +, . and -",
+        "ntfy": None,
+    }
+
+
+def test_metadata_does_not_control_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    install(folder, "one", {}, "1\x1b[2J", sources={"mine": "one:K"})
+    install(folder, "two", {}, "9" * 150, sources={"mine": "two:K"})
+    with pytest.raises(AmbiguousNameError) as error:
+        find(SOURCES, "mine")
+    assert str(error.value) == (
+        f"the kind of source 'mine' is registered by one 1?[2J and by two {'9' * 100}...; uninstall all but one"
+    )
+    assert main(["plugins"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
 def test_a_package_that_is_on_the_path_twice_counts_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(folder, "My.Odds", {}, "2.0", sources={"mine": "a:K"})
     install(folder / "older", "my-odds", {}, "1.0", sources={"mine": "a:K"})
@@ -88,6 +132,11 @@ def test_broken_metadata_of_a_package_hides_only_that(folder: Path) -> None:
     [
         ("raise OSError('no disk')", "importing faulty:K raises OSError: no disk"),
         ("raise SystemExit", "importing faulty:K raises SystemExit"),
+        ("raise BaseException('panic')", "importing faulty:K raises BaseException: panic"),
+        (
+            "class E(Exception):\n  def __str__(self): raise OSError\nraise E",
+            "importing faulty:K raises E: <a E without a text: OSError>",
+        ),
         ("import not_installed", "importing faulty:K raises ModuleNotFoundError: No module named 'not_installed'"),
         ("(", "importing faulty:K raises SyntaxError: "),
         ("", "importing faulty:K raises AttributeError: module 'faulty' has no attribute 'K'"),

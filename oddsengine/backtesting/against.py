@@ -30,12 +30,11 @@ from oddsengine.catalog.reasons import CODES
 from oddsengine.columns import NO_TIME, Bools, Floats, Ints, Words
 from oddsengine.detection.question import prepare
 from oddsengine.detection.registered_fair import asked
-from oddsengine.fair_functions import Calls, registered_fair
+from oddsengine.fair_functions import Calls, fair_plugin, registered_fair
 from oddsengine.history.closing_consensus import Position, closing_logits, votes_at
 from oddsengine.identity.layout import LIVE, ON, SUSPENDED
 from oddsengine.live.engine import Engine
 from oddsengine.live.update import Update
-from oddsengine.plugins import FAIR, find
 from oddsengine.pricing import close as fair_close
 from oddsengine.pricing.commission import after_commission
 from oddsengine.tables.casts import CASTS, TIME
@@ -95,7 +94,7 @@ def read_rivals(given: Any) -> list[Rival]:
 
 
 def _rival(name: str, given: Any) -> Rival:
-    plugin = find(FAIR, given) if isinstance(given, str) else None
+    plugin = fair_plugin(given) if isinstance(given, str) else None
     if plugin is None:
         return Rival(name, _read(name, given))
     if os.path.exists(given):

@@ -12,7 +12,7 @@ from oddsengine.backtesting.formats import History
 from oddsengine.backtesting.history_scan import ScanWanted, play_scan
 from oddsengine.backtesting.parts import planned, play, sendable
 from oddsengine.backtesting.replay import cadence, opened
-from oddsengine.bounds import check_number, excerpt, is_number
+from oddsengine.bounds import check_bool, check_number, excerpt, is_number
 from oddsengine.catalog.reasons import Guards
 from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.detection.book_names import by_book
@@ -96,8 +96,7 @@ def fills(
         raise TypeError(f"fills has no parameter {excerpt(unknown[0])}; those of a view are {', '.join(_VIEW)}")
     amounts = _amounts(stakes)
     for name, value in (("all_or_nothing", all_or_nothing), ("orders", orders)):
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be True or False, got {excerpt(value)}")
+        check_bool(name, value)
     if legs not in LEGS:
         raise ValueError(f"legs must be one of {', '.join(LEGS)}, got {excerpt(legs)}")
     check_number("rest_s", rest_s, 0.0, most=_MOST_S)

@@ -84,7 +84,8 @@ class _Weeks:
     def read(self, columns: list[str] | None = None, newest: int = WEEKS) -> pl.DataFrame:
         """The rows of the newest weeks; no columns if there are none."""
         parts = sorted(self._folder.glob("*.parquet"))[-newest:]
-        return pl.concat([_week(part, columns) for part in parts], how="diagonal_relaxed") if parts else pl.DataFrame()
+        weeks = [self._week(part, columns) for part in parts]
+        return pl.concat(weeks, how="diagonal_relaxed") if parts else pl.DataFrame()
 
     def add(self, rows: pl.DataFrame, start: pl.Expr) -> None:
         """Add rows to the weeks of their starts, in unix seconds; those of a game that is put off are kept once."""
@@ -95,20 +96,21 @@ class _Weeks:
             if known.height:
                 new = new.join(known, on=self._key, how="anti", maintain_order="left")
             if path.exists():
-                new = pl.concat([_week(path), new], how="diagonal_relaxed")
+                new = pl.concat([self._week(path), new], how="diagonal_relaxed")
             buffer = io.BytesIO()
             new.unique(self._key, keep="first", maintain_order=True).write_parquet(buffer)
             write_whole(path, buffer.getvalue())
         for old in sorted(self._folder.glob("*.parquet"))[:-WEEKS]:
             old.unlink()
 
-
-def _week(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path, columns=columns)
-    except pl.exceptions.PolarsError as error:
-        why = str(error).splitlines()[0]
-        raise ValueError(f"{path} cannot be read: {why}; delete it to go on without its games") from None
+    def _week(self, path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+        try:
+            week = pl.read_parquet(path, columns=columns)
+            week.select(self._key)
+        except pl.exceptions.PolarsError as error:
+            why = str(error).splitlines()[0]
+            raise ValueError(f"{path} cannot be read: {why}; delete it to go on without its games") from None
+        return week
 
 
 class _Files:

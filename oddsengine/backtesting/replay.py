@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from oddsengine.backtesting.formats import PIECE, History, Piece, cuts, read_his
 from oddsengine.board.quotes import checked
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch
+from oddsengine.bounds import excerpt
 from oddsengine.catalog import FairTable
 from oddsengine.catalog.reasons import Guards
 from oddsengine.columns import NONE, SECOND, Longs, Words
@@ -109,8 +111,11 @@ def _are_seasons(path: str) -> bool:
 def opened(
     history: Any, every: float = 1.0, storage_options: Mapping[str, Any] | None = None
 ) -> list[History | Tape]:  # fmt: skip
-    """Open a history or a list of them; see `source`."""
+    """Open a history or a list of them, none of them twice; see `source`."""
     several = history if isinstance(history, list | tuple) else [history]
+    paths = [os.path.realpath(each) for each in several if isinstance(each, str | os.PathLike)]
+    if twice := next((path for path, n in Counter(paths).items() if n > 1), None):
+        raise ValueError(f"a history must be given once, got {excerpt(twice)} twice")
     return [source(one, every, storage_options) for one in several]
 
 

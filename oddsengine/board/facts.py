@@ -197,8 +197,9 @@ class Columns:
         links = [name for name in names if name in LINKS] if self._facts.links else []
         self._made |= zip(links, link_columns(self._facts.links, links), strict=True)
         columns = {name: self._column(name).alias(name) for name in names}
-        worded = pl.DataFrame([column for name, column in columns.items() if name in _WORDED])[self._terms[1]]
-        return pl.DataFrame(list((columns | {column.name: column for column in worded}).values()))
+        if texts := [column for name, column in columns.items() if name in _WORDED]:
+            columns |= {column.name: column for column in pl.DataFrame(texts)[self._terms[1]]}
+        return pl.DataFrame(list(columns.values()))
 
     def _column(self, name: str) -> pl.Series:
         column = self._made.get(name)

@@ -10,19 +10,20 @@ Columns of the kernels:
 """
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from oddsengine import catalog
 from oddsengine._jit import kernel
 from oddsengine.board.ageing import age, schedule
 from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
-from oddsengine.board.facts import Facts
+from oddsengine.board.facts import Columns, Facts
 from oddsengine.board.flap import FlapLimits, Levels
 from oddsengine.board.names import Names
 from oddsengine.board.partitions import DIRTY, Partitions
@@ -44,7 +45,7 @@ from oddsengine.board.rows import (
     row_ids,
 )
 from oddsengine.board.undo import Past, Undo
-from oddsengine.catalog.reasons import ACCEPTED, CODES, NAMES
+from oddsengine.catalog.reasons import ACCEPTED, CODES, MOST_CODES
 from oddsengine.columns import EARLIEST, LATEST, NO_TIME, NONE, SECOND, Bytes, Floats, Int, Ints, Longs, Words
 from oddsengine.detection.opportunity_ids import Hashes
 from oddsengine.detection.sweep import Scope
@@ -73,7 +74,7 @@ from oddsengine.pricing.votes import BookLogits
 _FEW = 65_536  # terms that are retained even if unused
 _DERIVED = {"partition", "member", "pending", "close", "own"}  # columns of rows that `rebuild` or a search derives
 _MANY = 4096  # larger batches are applied in order of partitions
-_AGED = np.isin(np.arange(len(NAMES)), [CODES["stale"], CODES["duplicate_outcome"]])  # a newer time may lift them
+_AGED = np.isin(np.arange(MOST_CODES), [CODES["stale"], CODES["duplicate_outcome"]])  # a newer time may lift them
 
 
 class Batch(NamedTuple):
@@ -679,6 +680,11 @@ class Board:
     def facts(self, slots: Ints) -> Facts:
         """The current facts of some distinct rows."""
         return Facts.from_slots(self.rows, self.names, slots, self.limits.flap_agree)
+
+    def table(self, slots: Ints, names: Sequence[str]) -> pl.DataFrame:
+        """Some columns of `ODDS_SCHEMA` of some distinct rows, in their order."""
+        facts = self.facts(slots)
+        return Columns(facts).table([*names])[facts.places(slots)]
 
     def past(self) -> Past:
         """What rows were before the batch that may still be undone."""

@@ -99,28 +99,40 @@ def _listed(paths: Iterable[Path]) -> str:
 def _files(paths: Iterable[str | Path]) -> list[_File]:
     """The files of a list of files and folders, in order."""
     found = dict[Path, _File]()
-    for place in map(Path, paths):
+    for given in paths:
+        if not str(given):
+            raise CatalogError("a catalog file must have a name, got an empty text")
+        place = Path(given)
         files = [_File(place)]
         if place.is_dir():
             files = [_File(path, place) for path in sorted(place.glob("*.toml")) if not path.name.startswith(".")]
             if not files:
                 raise CatalogError(f"{place}: a folder of catalog files must have some *.toml, got none")
         for file in files:
-            if file.path.resolve() in found:
+            try:
+                real = file.path.resolve()
+            except (RuntimeError, OSError):  # a loop of links, which cannot be opened either
+                real = file.path
+            if real in found:
                 raise CatalogError(f"{file.path}: must be listed once, got it twice")
-            found[file.path.resolve()] = file
+            found[real] = file
     return list(found.values())
 
 
 def _content(path: Path) -> data_files.Changes:
     """What one file says."""
     try:
-        with path.open("rb") as file:
-            return checked(tomllib.load(file))
+        if not (path.is_file() or path.is_dir()) and path.exists():
+            raise CatalogError("must be a file, got a device or a pipe")  # which may have no end
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CatalogError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except CatalogError as error:
+        raise CatalogError(f"{path}: {error}") from None
+    except (ValueError, RecursionError) as error:
         raise CatalogError(f"{path}: not valid TOML: {error}") from error
+    try:
+        return checked(content)
     except CatalogError as error:
         raise CatalogError(f"{path}: {error}") from None
 

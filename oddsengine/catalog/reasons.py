@@ -1,7 +1,8 @@
 """Why prices are rejected: names, codes and sentences.
 
 A row's verdict is a small integer: 0 for a price that is used, else a code of this module. `GUARDS` can be disabled by
-name, and run in this order. `IDENTITY` reasons cannot be disabled.
+name, and run in this order. `IDENTITY` reasons cannot be disabled. Guards of plugins get codes when they are first
+named (`add`), which hold for this process.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,8 +37,9 @@ GUARDS = (
 )
 IDENTITY = ("suspended", "unmapped", "ambiguous_moneyline", "bad_value", "missing_value")
 
-NAMES = ("", *GUARDS, *IDENTITY)
+NAMES = ["", *GUARDS, *IDENTITY]  # and those that were added
 CODES = {name: code for code, name in enumerate(NAMES)}
+MOST_CODES = 256
 ACCEPTED = 0  # the code of a price that is used
 
 # Sentence of each verdict; {x} is the measured number, {id} the reason of the raw label.
@@ -70,6 +72,19 @@ SENTENCES = {
     "bad_value": "the value is not valid",
     "missing_value": "the value is missing",
 }
+_ADDED: set[str] = set()  # names of guards of plugins
+
+
+def add(name: str, text: str) -> int:
+    """Return the code of a guard of a plugin, which says `text` of the prices that it rejects."""
+    if name not in _ADDED:
+        if name in CODES or len(NAMES) == MOST_CODES:
+            raise ValueError(f"a guard cannot have the name {excerpt(name)}: it is taken, or there are too many guards")
+        _ADDED.add(name)
+        CODES[name] = len(NAMES)
+        NAMES.append(name)
+    SENTENCES[name] = text
+    return CODES[name]
 
 
 # Sentences for rows whose measured number changes while the verdict stays.
@@ -97,7 +112,7 @@ def sentence(name: str, measure: float) -> str:
     """Return why one row is rejected; `measure` is the guard's measurement, or nan."""
     if name == "mid_price_source" and measure == measure:  # noqa: PLR0124  nan: the catalog says so
         return _NOTICED
-    return SENTENCES[name].format(x=measure)
+    return SENTENCES[name] if name in _ADDED else SENTENCES[name].format(x=measure)
 
 
 # The threshold meant by a guard's name, if it has several or is named differently.
@@ -121,11 +136,12 @@ MAIN_THRESHOLDS = {
 _NOT_A_CALLERS = ("price_mismatch",)
 
 Guards = Iterable[str] | Mapping[str, float | bool] | None
-"""Names of the guards to run (None: all), or changes by name: a threshold, or false to disable."""
+"""Names of the guards to run (None: all of ours), or changes by name: a threshold, false to disable, or true for one of
+a plugin."""
 
 
 def enabled(guards: Guards) -> frozenset[int]:
-    """Return the codes of enabled guards; None is all.
+    """Return the codes of enabled guards of ours; None is all.
 
     Raises
     ------
@@ -142,10 +158,10 @@ def enabled(guards: Guards) -> frozenset[int]:
     if isinstance(guards, str) or not isinstance(guards, Iterable | None):
         raise ValueError(f"guards must be a list of guard names, or changes by name, got {excerpt(guards)}")
     names = GUARDS if guards is None else tuple(guards)
-    unknown = sorted(str(name) for name in names if name not in GUARDS)
+    unknown = sorted(str(name) for name in names if name not in GUARDS and name not in _ADDED)
     if unknown:
-        raise ValueError(f"unknown guard {', '.join(map(excerpt, unknown))}; allowed: {', '.join(GUARDS)}")
-    return frozenset(CODES[name] for name in names)
+        raise ValueError(f"unknown guard {', '.join(map(excerpt, unknown))}; allowed: {', '.join((*GUARDS, *_ADDED))}")
+    return frozenset(CODES[name] for name in names if name in GUARDS)
 
 
 def reason(name: str) -> str:
@@ -157,6 +173,17 @@ def reason(name: str) -> str:
     'not seen for too long'
     """
     return _LASTING.get(name) or SENTENCES[name]
+
+
+def reasons(counts: Mapping[str, int]) -> str:
+    """Say how many prices are rejected by each verdict.
+
+    Examples
+    --------
+    >>> reasons({"suspended": 1_200, "bad_price": 1})
+    '1,200 suspended (the price is suspended), 1 bad_price (the price is not a finite decimal above 1)'
+    """
+    return ", ".join(f"{times:,} {name} ({reason(name)})" for name, times in counts.items())
 
 
 def thresholds_of(guards: Guards) -> catalog.Thresholds:
@@ -177,10 +204,10 @@ def thresholds_of(guards: Guards) -> catalog.Thresholds:
         return limits
     changes: dict[str, Any] = {}
     for name, value in guards.items():
-        if isinstance(value, bool) and name in GUARDS:
+        if isinstance(value, bool) and (name in GUARDS or name in _ADDED):
             continue
         field = MAIN_THRESHOLDS.get(name, name)
-        if field in _NOT_A_CALLERS or (name in GUARDS and name not in MAIN_THRESHOLDS):
+        if field in _NOT_A_CALLERS or name in _ADDED or (name in GUARDS and name not in MAIN_THRESHOLDS):
             raise ValueError(f"guards: {name} must be true or false, got {excerpt(value)}")
         if field not in limits._fields or field == "epsilon":
             allowed = ", ".join((*GUARDS, *(field for field in limits._fields if field != "epsilon")))

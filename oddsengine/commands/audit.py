@@ -27,9 +27,10 @@ from oddsengine.commands.output import echo, service_needed
 from oddsengine.feeds.price_files import read_odds
 from oddsengine.plot import calibration
 from oddsengine.plot.figure import library
-from oddsengine.tables.files import write_table, write_whole
+from oddsengine.tables.files import check_target, write_table, write_whole
 
 _SHOWN = (".parquet", ".ndjson", ".jsonl")
+_LEAST_S = 60
 _PICTURES = (".svg", ".png", ".pdf")
 _NICE = 10
 _OF_HISTORY = (
@@ -48,6 +49,8 @@ def audit_command(arguments: argparse.Namespace) -> None:
         raise ValueError("give a history, or --live with the data folder of a node")
     if arguments.shown is not None and not arguments.shown.endswith(_SHOWN):
         raise ValueError(f"--shown takes a .parquet, .ndjson or .jsonl file, got {excerpt(arguments.shown)}")
+    if arguments.shown is not None:
+        check_target(arguments.shown, [*arguments.history, *arguments.against])
     if arguments.plot is not None:  # before the audit, which takes long
         if not arguments.plot.endswith(_PICTURES):
             raise ValueError(f"--plot takes a .svg, .png or .pdf file, got {excerpt(arguments.plot)}")
@@ -64,10 +67,6 @@ def audit_command(arguments: argparse.Namespace) -> None:
         against={Path(path).stem: path for path in arguments.against} or None, processes=arguments.processes,
         progress=True,
     )  # fmt: skip
-    if arguments.shown is not None:
-        write_table(result.shown, arguments.shown)
-    if arguments.plot is not None:
-        calibration(result, hours=arguments.hours).savefig(arguments.plot)
     if arguments.json:
         facts = {"observations": result.observations, "fair": result.fair, "waiting": result.waiting}
         tables = {"cells": result.table, "later": result.later, "against": result.against}
@@ -76,6 +75,10 @@ def audit_command(arguments: argparse.Namespace) -> None:
         echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         echo(f"{result}\n")
+    if arguments.shown is not None:
+        write_table(result.shown, arguments.shown)
+    if arguments.plot is not None:
+        calibration(result, hours=arguments.hours).savefig(arguments.plot)
 
 
 def _live_audit(arguments: argparse.Namespace) -> None:
@@ -105,12 +108,14 @@ def _live_audit(arguments: argparse.Namespace) -> None:
 
 
 def _seconds(text: str) -> int:
+    """Read `--every`: orders that are on their way at the end of an audit have no outcome, so it is not short."""
     try:
-        return Delay.read(text).seconds
+        seconds = Delay.read(text).seconds
     except ValueError:
-        raise ValueError(
-            f"--every must be a time from 1 second to 7 days, such as 15m or 1h, got {excerpt(text)}"
-        ) from None
+        seconds = 0
+    if seconds < _LEAST_S:
+        raise ValueError(f"--every must be a time from 1 minute to 7 days, such as 15m or 1h, got {excerpt(text)}")
+    return seconds
 
 
 def _data_folder(path: str) -> Path:

@@ -9,10 +9,12 @@ from oddsengine.backtesting.fair_benchmark import Benchmark, benchmark
 from oddsengine.commands.audit import fair_file
 from oddsengine.commands.output import echo
 from oddsengine.progress import Progress
-from oddsengine.tables.files import write_table
+from oddsengine.tables.files import check_target, write_table
 
 
 def benchmark_command(arguments: argparse.Namespace) -> None:
+    if arguments.output is not None:
+        check_target(arguments.output)
     try:
         result = _run(arguments)
     except RuntimeError as error:
@@ -20,8 +22,6 @@ def benchmark_command(arguments: argparse.Namespace) -> None:
         if not isinstance(error, getattr(failure, "FetchError", ())):
             raise
         raise ValueError(str(error)) from None
-    if arguments.output is not None:
-        write_table(result.table, arguments.output)
     if arguments.json:
         facts = {
             "seasons": list(result.seasons), "games": result.games, "fair": result.fair, "fitted": result.fitted,
@@ -31,6 +31,8 @@ def benchmark_command(arguments: argparse.Namespace) -> None:
         echo(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         echo(f"{result}\n")
+    if arguments.output is not None:
+        write_table(result.table, arguments.output)
 
 
 def _run(arguments: argparse.Namespace) -> Benchmark:

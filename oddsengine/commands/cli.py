@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from oddsengine.backtesting.placed_bets import BET_COLUMNS
-from oddsengine.bounds import excerpt
+from oddsengine.bounds import excerpt, printable
 from oddsengine.catalog import place
 from oddsengine.commands import (
     audit,
@@ -39,7 +39,6 @@ from oddsengine.commands import (
     watch,
 )  # fmt: skip
 from oddsengine.commands.report import kind_words
-from oddsengine.commands.text_tables import printable
 from oddsengine.feeds.price_files import ODDS_FORMATS
 from oddsengine.history.clv import GROUPINGS
 from oddsengine.history.import_files import SOURCES
@@ -235,7 +234,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _add_guards(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--guards", type=_names, metavar="all|none|A,B", help="which guards run (default: all)")
+    which.add_argument(
+        "--guards", type=_names, metavar="all|none|A,B",
+        help="which guards run (default: all); all,NAME adds one of a plugin",
+    )  # fmt: skip
     which.add_argument("--without", type=_names, metavar="A,B", help="all guards but these")
     parser.add_argument(
         "--now", type=_moment, metavar="ISO", help="time at which ages are measured (default: that of the newest price)"
@@ -614,7 +616,7 @@ def _add_terms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--league", required=True, metavar="NAME", help="league of the game, such as nfl")
     parser.add_argument("--sport", metavar="NAME", help="its sport (default: that of the league)")
     parser.add_argument("--market", default="moneyline", metavar="NAME", help="market type (default: moneyline)")
-    parser.add_argument("--odds", type=_money, metavar="A,B", help="decimal odds of both: what a case costs at worst")
+    parser.add_argument("--odds", metavar="PRICE,PRICE", help="prices of both: what a case costs at worst")
     parser.add_argument("--stake", type=_positive, default=100.0, metavar="MONEY", help="on both (default 100)")
     _add_format(parser, "json")
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,16 +13,13 @@ from oddsengine.commands.audit import fair_file
 from oddsengine.commands.output import echo
 from oddsengine.commands.report import csv_text, records, some_kinds
 from oddsengine.feeds.price_files import read_odds
-from oddsengine.tables.files import write_table
+from oddsengine.tables.files import check_target, write_table
 
 _TABLES = (".csv", ".parquet", ".ndjson", ".jsonl")
 
 
 def fills_command(arguments: argparse.Namespace) -> None:
-    for option in ("attempts", "orders"):
-        path = getattr(arguments, option)
-        if path is not None and not path.endswith(_TABLES[1:]):
-            raise ValueError(f"--{option} takes a .parquet, .ndjson or .jsonl file, got {excerpt(path)}")
+    _check_targets(arguments)
     by = checked_by([*dict.fromkeys(("kind", "stake", *arguments.by))])
     history = arguments.history
     if arguments.columns:
@@ -36,18 +34,32 @@ def fills_command(arguments: argparse.Namespace) -> None:
         min_ev=arguments.min_ev, min_profit=arguments.min_profit, max_hold=arguments.max_hold,
         min_size=arguments.min_size, min_middle_ev=arguments.min_middle_ev,
     )  # fmt: skip
-    if arguments.attempts is not None:
-        write_table(result.attempts, arguments.attempts)
-    if result.orders is not None:
-        write_table(result.orders, arguments.orders)
     if arguments.format == "table" and len(by) == 2:
         echo(f"{result}\n")
-        return
-    table = result.table(by)
-    if arguments.format == "json":
-        echo(json.dumps({"by": by, "groups": records(table)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     else:
-        echo(csv_text(records(table), table.columns))
+        groups = result.table(by)
+        if arguments.format == "json":
+            document = {"by": by, "groups": records(groups)}
+            echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        else:
+            echo(csv_text(records(groups), groups.columns))
+    if result.attempts.is_empty():
+        print("oddsengine scan FILE --rejected lists the prices that guards reject", file=sys.stderr)
+    for table, path in ((result.attempts, arguments.attempts), (result.orders, arguments.orders)):
+        if table is not None and path is not None:
+            write_table(table, path)
+
+
+def _check_targets(arguments: argparse.Namespace) -> None:
+    """Raise before the run, which takes long, if a table cannot be written or would replace what is read."""
+    read = [*arguments.history]
+    for option in ("attempts", "orders"):
+        path = getattr(arguments, option)
+        if path is not None:
+            if not path.endswith(_TABLES[1:]):
+                raise ValueError(f"--{option} takes a .parquet, .ndjson or .jsonl file, got {excerpt(path)}")
+            check_target(path, read)
+            read.append(path)
 
 
 def _delays(given: Iterable[str]) -> Any:

@@ -7,10 +7,12 @@ import math
 from oddsengine.backtesting.graded import grade
 from oddsengine.commands.output import echo
 from oddsengine.commands.tape import storage_options
-from oddsengine.tables.files import write_table
+from oddsengine.tables.files import check_target, write_table
 
 
 def grade_command(arguments: argparse.Namespace) -> None:
+    if arguments.output is not None:
+        check_target(arguments.output, [arguments.bets, arguments.history])
     graded = grade(
         arguments.bets,
         arguments.history,
@@ -20,8 +22,6 @@ def grade_command(arguments: argparse.Namespace) -> None:
         progress=True,
         storage_options=storage_options(arguments) or None,
     )
-    if arguments.output is not None:
-        write_table(graded.bets, arguments.output)
     summary = graded.summary()
     if arguments.json:
         figures = {
@@ -31,3 +31,5 @@ def grade_command(arguments: argparse.Namespace) -> None:
         echo(json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     else:
         echo(f"{summary}\n")
+    if arguments.output is not None:
+        write_table(graded.bets, arguments.output)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from oddsengine.tables.files import replaced
+
 _OURS = {"oddsengine", "oddsengine_service"}
 
 
@@ -79,22 +81,11 @@ def new_file(file: Path) -> Iterator[IO[bytes]]:
 
     What is no file, such as a device or a pipe, is written to. Raises `ValueError` if it cannot be written.
     """
-    file = file.resolve() if file.is_symlink() else file
-    part = file.with_name(f".{file.name}.new")
     try:
-        if file.exists() and not (file.is_file() or file.is_dir()):
-            with file.open("wb") as out:
-                yield out
-            return
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        with replaced(file) as new, open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
             yield out
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(file)
     except OSError as error:
         raise ValueError(f"{file} cannot be written: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def counted(n: int, one: str, several: str = "") -> str:

@@ -7,12 +7,16 @@ from contextlib import suppress
 
 from oddsengine.commands.output import echo, terminal
 from oddsengine.commands.text_tables import Column, table
-from oddsengine.plugins import GROUPS, SOURCES, TARGETS, AmbiguousNameError, Plugin, find, registered
+from oddsengine.fair_functions import OWN_NAMES
+from oddsengine.guards.plugin_guards import own_names
+from oddsengine.plugins import FAIR, GROUPS, GUARDS, SOURCES, TARGETS, AmbiguousNameError, Plugin, find, registered
 
 _COLUMNS = (
     Column("Group"), Column("Name"), Column("Package"), Column("Version"), Column("Object", drop=1),
     Column("Problem", least=20),
 )  # fmt: skip
+
+_NO_SCHEME = "its name cannot begin an address: only lower-case letters, digits, +, . and -"
 
 
 def plugins_command(arguments: argparse.Namespace) -> None:
@@ -28,7 +32,7 @@ def plugins_command(arguments: argparse.Namespace) -> None:
 
 def _row(plugin: Plugin, taken: Collection[str]) -> dict[str, str | None]:
     """What is shown of a plugin; `problem` is why its name cannot be used."""
-    problem = None
+    problem = None if plugin.group != TARGETS or _is_scheme(plugin.name) else _NO_SCHEME
     try:
         find(plugin.group, plugin.name, taken)
     except AmbiguousNameError as error:
@@ -41,6 +45,8 @@ def _row(plugin: Plugin, taken: Collection[str]) -> dict[str, str | None]:
 
 def _taken(group: str) -> Collection[str]:
     """The names of a group that are ours without an entry point, where what they need is installed."""
+    if group == GUARDS:
+        return own_names()
     with suppress(ModuleNotFoundError):
         if group == SOURCES:
             from oddsengine.sources import KINDS  # noqa: PLC0415  needs the extra `feeds`
@@ -50,4 +56,13 @@ def _taken(group: str) -> Collection[str]:
             from oddsengine_service.bettors.targets import SCHEMES  # noqa: PLC0415  needs the extra `service`
 
             return SCHEMES
-    return ()
+    return OWN_NAMES if group == FAIR else ()
+
+
+def _is_scheme(name: str) -> bool:
+    """Whether addresses of alerts can begin with a name; true where the service is not installed."""
+    with suppress(ModuleNotFoundError):
+        from oddsengine_service.bettors.targets import SCHEME  # noqa: PLC0415  needs the extra `service`
+
+        return SCHEME.fullmatch(name) is not None
+    return True

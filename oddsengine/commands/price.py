@@ -26,7 +26,7 @@ from oddsengine.maths.odds import (
 from oddsengine.maths.rounding import CALCULATED_DIGITS, exact
 
 
-def _price(text: str) -> float:
+def price_of(text: str) -> float:
     """Parse a price in any of the three formats, told apart by their form."""
     text = text.strip()
     if re.fullmatch(r"[1-9]\d{2,}", text):
@@ -98,7 +98,7 @@ def _figure(name: str, value: float | str | None) -> str:
 
 
 def devig_command(arguments: argparse.Namespace) -> None:
-    odds = [_price(text) for text in arguments.odds]
+    odds = [price_of(text) for text in arguments.odds]
     if len(odds) < 2:
         raise ValueError("a market needs at least two prices, got one")
     total = sum(1.0 / price for price in odds)
@@ -123,7 +123,7 @@ def devig_command(arguments: argparse.Namespace) -> None:
 
 
 def kelly_command(arguments: argparse.Namespace) -> None:
-    bank, odds = arguments.bankroll, [_price(text) for text in arguments.odds.split(",")]
+    bank, odds = arguments.bankroll, [price_of(text) for text in arguments.odds.split(",")]
     if bank is not None:
         check_number("--bankroll", bank, above=0.0)
     probs = [_probability(text) for text in (arguments.probs.split(",") if arguments.probs else [arguments.prob])]
@@ -161,7 +161,7 @@ def _limits(text: str | None, count: int) -> list[float] | float:
 
 
 def stakes_command(arguments: argparse.Namespace) -> None:
-    odds, total, step = [_price(text) for text in arguments.odds], arguments.total, arguments.step
+    odds, total, step = [price_of(text) for text in arguments.odds], arguments.total, arguments.step
     if len(odds) < 2:
         raise ValueError("a market needs at least two prices, got one")
     check_number("--total", total, above=0.0)
@@ -199,7 +199,7 @@ def _american(odds: float) -> float:
 
 
 def parlay_command(arguments: argparse.Namespace) -> None:
-    odds = [_price(text) for text in arguments.odds]
+    odds = [price_of(text) for text in arguments.odds]
     probs = None if arguments.probs is None else [_probability(text) for text in arguments.probs.split(",")]
     plain = calculators.parlay(odds, probs)
     price = calculators.boost(
@@ -223,7 +223,7 @@ def parlay_command(arguments: argparse.Namespace) -> None:
 
 
 def hedge_command(arguments: argparse.Namespace) -> None:
-    stake, odds, against = arguments.stake, _price(arguments.odds), _price(arguments.against)
+    stake, odds, against = arguments.stake, price_of(arguments.odds), price_of(arguments.against)
     h = calculators.hedge(stake, odds, against, commission=arguments.commission)
     rows = [
         {"hedge": "equal profit", "stake": h.stake, "profit_if_won": h.profit, "profit_if_lost": h.profit},
@@ -235,7 +235,7 @@ def hedge_command(arguments: argparse.Namespace) -> None:
 
 
 def free_bet_command(arguments: argparse.Namespace) -> None:
-    amount, odds, against = arguments.amount, _price(arguments.odds), _price(arguments.against)
+    amount, odds, against = arguments.amount, price_of(arguments.odds), price_of(arguments.against)
     f = calculators.free_bet(amount, odds, against, returned=arguments.returned, commission=arguments.commission)
     word = "keeps" if f.profit >= 0.0 else "loses"
     note = f"{f.stake:.2f} on the other side at {decimal(against)} {word} {abs(f.profit):.2f} whichever side wins"
@@ -257,7 +257,7 @@ def middle_command(arguments: argparse.Namespace) -> None:
         note = f"both bets of {arguments.market} in {arguments.sport} win with a probability of {p * 100.0:.2f} %"
         _small(rows, arguments.format, note, facts, "middles")
         return
-    odds, total = [_price(text) for text in arguments.odds.split(",")], arguments.total
+    odds, total = [price_of(text) for text in arguments.odds.split(",")], arguments.total
     if len(odds) != len(lines):
         raise ValueError(f"--odds must be two prices separated by a comma, got {len(odds)}")
     value = middle_value(arguments.sport, arguments.market, *lines, *odds, **given)

@@ -127,6 +127,8 @@ def _guards(arguments: argparse.Namespace) -> list[str] | None:
         return [name for name in GUARDS if name not in arguments.without]
     if arguments.guards in (None, ["all"]):
         return None
+    if arguments.guards[0] == "all":  # and some of plugins
+        return [*GUARDS, *arguments.guards[1:]]
     return [] if arguments.guards == ["none"] else list(arguments.guards)
 
 

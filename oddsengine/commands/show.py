@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from oddsengine.bounds import excerpt
+from oddsengine.bounds import excerpt, printable
 from oddsengine.commands.output import bold, terminal, wrapped
 from oddsengine.commands.report import (
     EV,
@@ -18,7 +18,7 @@ from oddsengine.commands.report import (
     table_text,
     with_same_bets,
 )
-from oddsengine.commands.text_tables import Column, printable
+from oddsengine.commands.text_tables import Column
 from oddsengine.detection.finders import Opportunities
 from oddsengine.detection.kinds import KINDS
 from oddsengine.staking.same_bets import GROUPED_BY

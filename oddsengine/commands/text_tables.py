@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oddsengine.bounds import printable
+
 _GAP = 2  # spaces between columns
 _LUXURY = 7  # columns with a `drop` of at least this are dropped before any is narrowed
 _PLACES = {  # first words that belong to the next one
@@ -42,11 +44,6 @@ def width_of(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
-
-
-def printable(text: str) -> str:
-    """A text without control characters, which could change the terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _cut(text: str, width: int) -> str:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from oddsengine.bounds import printable
 from oddsengine.commands.mcp import api_key
 from oddsengine.commands.output import bold, echo, service_needed, terminal
 from oddsengine.commands.report import report_of, some_kinds, table_text
 from oddsengine.commands.scan import read
-from oddsengine.commands.text_tables import printable
 from oddsengine.detection.finders import Opportunities, find_all
 from oddsengine.detection.kinds import Kind
 from oddsengine.feeds.price_files import STANDARD_INPUT, files_of

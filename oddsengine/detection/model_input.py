@@ -23,12 +23,12 @@ from oddsengine.detection import question as board
 from oddsengine.detection.opportunity_ids import hash_text, hash_texts
 from oddsengine.detection.question import PreparedTable
 from oddsengine.detection.registered_fair import asked
-from oddsengine.fair_functions import Calls, RegisteredFair, registered_fair
+from oddsengine.fair_functions import Calls, RegisteredFair, fair_plugin, registered_fair
 from oddsengine.guards.verdicts import Verdicts
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.raw_labels import crossed, normalised_team, numbered_side, team_word
 from oddsengine.identity.table_identity import identify
-from oddsengine.plugins import FAIR, PluginError, find, registered
+from oddsengine.plugins import FAIR, PluginError, registered
 from oddsengine.pricing.close import Fair
 from oddsengine.pricing.model import ModelPrices, first_known, of_rows, outcomes
 from oddsengine.tables.column_names import Columns
@@ -325,7 +325,7 @@ def modelled(model: IntoModel | str | None, prepared: PreparedTable) -> ModelPri
 def _registered(prepared: PreparedTable, name: str) -> RegisteredFair | None:
     """The fair price that a package registers under a name. Raises `OddsError` if a column has it too."""
     try:
-        plugin = find(FAIR, name)
+        plugin = fair_plugin(name)
         if plugin is not None and name in prepared.table.columns:
             raise OddsError(f"model: {name!r} is a column of the prices and {plugin.label}; rename the column")
         return None if plugin is None else registered_fair(name)

@@ -26,6 +26,7 @@ from oddsengine.detection.result_columns import RESULT_NAMES, TEXTS
 from oddsengine.detection.search import Search, own_legs
 from oddsengine.detection.sweep import Scope, Thresholds, prices_of
 from oddsengine.detection.tails import forms
+from oddsengine.guards import plugin_guards
 from oddsengine.guards.verdicts import Verdicts, guard
 from oddsengine.identity.groups import distinct
 from oddsengine.identity.table_identity import Identity, identify, times
@@ -40,7 +41,7 @@ from oddsengine.pricing.references import CLOSE, FairPrices, book_list, close_in
 from oddsengine.tables.casts import TIME
 from oddsengine.tables.frames import IntoFrame
 from oddsengine.tables.levels import LEVELS, most_of_levels
-from oddsengine.tables.schema import ODDS_SCHEMA, OTHER_ROW, ROW, OddsTable, check_odds, row_column
+from oddsengine.tables.schema import ODDS_SCHEMA, OTHER_ROW, ROW, OddsTable, check_odds, row_column, warn
 from oddsengine.tables.timestamps import micros
 
 _SHOWN = {
@@ -222,6 +223,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     """
     if now is not None and not isinstance(now, datetime):
         raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {excerpt(now)}")
+    more = plugin_guards.loaded(guards)
     on, limits = enabled(guards), thresholds_of(guards)
     table = check_odds(odds)
     off = frozenset(CODES[name] for name in GUARDS) - on
@@ -235,7 +237,12 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     extra = {name: dtype for name, dtype in table.schema.items() if name not in ours and dtype != pl.Object}
     if ROW not in extra and OTHER_ROW in table.columns:  # a column row of objects is not kept
         shown = shown.with_columns(pl.col(OTHER_ROW).alias(ROW))
-    return PreparedTable(table, identity, guard(table, identity, off, moment, limits), off, shown, extra)
+    guarded, g = guard(table, identity, off, moment, limits), identity.groups
+    plugin_guards.judge(more, g, guarded.reason, lambda at, names: table.select(names)[g.row[at]])
+    for each in more:
+        if each.problem:
+            warn(each.problem)
+    return PreparedTable(table, identity, guarded, off, shown, extra)
 
 
 def references(question: Question, market: Longs, row: Ints | Longs) -> Longs:

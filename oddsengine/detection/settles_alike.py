@@ -9,6 +9,8 @@ from oddsengine import catalog
 from oddsengine.bounds import check_number, excerpt, is_number
 from oddsengine.detection.settlement_differences import LegTerms, differing, results
 
+_MOST = 1e6  # of odds, and of money
+
 
 class SettledCase(NamedTuple):
     """What two bets do in one case."""
@@ -96,7 +98,7 @@ def settles_alike(first: Mapping[str, Any], second: Mapping[str, Any], *, stake:
     >>> found.alike, round(found.worst_case, 2), found.unknown
     (False, -8.93, ())
     """
-    check_number("stake", stake, above=0.0)
+    check_number("stake", stake, above=0.0, most=_MOST)
     legs, cost = [], []
     for name, leg in (("the first leg", first), ("the second leg", second)):
         legs.append(_read(name, leg))
@@ -125,6 +127,8 @@ def settles_alike(first: Mapping[str, Any], second: Mapping[str, Any], *, stake:
 
 def _read(name: str, leg: Mapping[str, Any]) -> tuple[LegTerms, tuple[str, ...], tuple[str, ...]]:
     """The terms of a leg, the cases in which it needs a rule, and what these depend on."""
+    if not isinstance(leg, Mapping):
+        raise ValueError(f"{name} must be a mapping with sportsbook, sport and market_type, got {excerpt(leg)}")
     for field in ("sportsbook", "sport", "market_type"):
         if not isinstance(leg.get(field), str) or not leg[field]:
             raise ValueError(f"{name} must have a {field}, got {excerpt(leg.get(field))}")
@@ -151,6 +155,6 @@ def _cost(name: str, leg: Mapping[str, Any]) -> float | None:
     odds = leg.get("net_odds") or leg.get("odds_decimal")
     if odds is None:
         return None
-    if not is_number(odds) or not odds > 1.0:
-        raise ValueError(f"{name} must have odds above 1, got {excerpt(odds)}")
+    if not is_number(odds) or not 1.0 < odds <= _MOST:
+        raise ValueError(f"{name} must have odds above 1 and at most {_MOST:,.0f}, got {excerpt(odds)}")
     return 1.0 / float(odds)

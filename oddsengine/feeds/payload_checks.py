@@ -1,16 +1,18 @@
 """Checks of payloads whose parser is not ours: one that is not what `Payload` says is rejected as a whole.
 
 Fields of a price are read, and listed as rejected where they are wrong, by the board; what is checked here is what is
-read before that, and kept. `invalid_prices` lists invalid prices, so that the status of their feed can say so.
+read before that, and kept. `invalid_prices` lists invalid prices, so that the status of their feed can say so, and
+`unknown_names` says why prices would never meet those of others.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import inf
 from numbers import Real
 from typing import Any
 
+from oddsengine import catalog
 from oddsengine.bounds import excerpt
 from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.feeds.payload import FeedError, Game, Payload
@@ -67,6 +69,37 @@ def invalid_prices(payload: Payload) -> list[dict[str, Any]]:
     [{'odds_decimal': 0.9}, {}]
     """
     return [quote for quote in payload.quotes if quote.get("is_active", True) is not False and not _is_priced(quote)]
+
+
+def unknown_names(games: Iterable[Game]) -> str:
+    """Say what the catalog does not know of a game, if it knows none of them; empty if it does.
+
+    Games of other sources are found by these names. Leagues without a list of teams are known by their name.
+
+    Examples
+    --------
+    >>> unknown_names([Game("1", "basketball", "nba", "Celtics", "Lakers"), Game("2", "basketball", "", "A", "B")])
+    ''
+    >>> unknown_names([Game("1", "basketball", "nba", "A", "Los Angeles Lakers")])
+    "the catalog does not know the team 'A' of nba"
+    """
+    unknown = [_unknown_name(game) for game in games]
+    return "" if not all(unknown) or not unknown else f"the catalog does not know {unknown[0]}"
+
+
+def _unknown_name(game: Game) -> str:
+    """The first name of a game that the catalog does not know; empty if it knows all."""
+    sport = catalog.sport(game.sport)
+    if sport.id not in catalog.sports():
+        return f"the sport {excerpt(game.sport)}"
+    league = catalog.league(game.league, sport.id).id
+    if league not in catalog.leagues():
+        return f"the league {excerpt(game.league)} of {sport.id}"
+    if any(team.league == league for team in catalog.teams()):
+        for name in (game.home, game.away):
+            if catalog.team(name, sport.id, league) is None:
+                return f"the team {excerpt(name)} of {league}"
+    return ""
 
 
 def _is_priced(quote: Mapping[str, Any]) -> bool:

@@ -210,7 +210,7 @@ class Contract:
     def _body(kind: FieldType, body: bytes) -> list[str]:
         try:
             document = msgspec.json.decode(body)
-        except msgspec.MsgspecError as error:
+        except (ValueError, RecursionError) as error:  # msgspec raises UnicodeDecodeError for bytes that are no text
             return [f"body: {error}; allowed: JSON"]
         kind.check(document, "body", walk := Walk())
         return [str(one) for one in walk.differences]

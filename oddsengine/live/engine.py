@@ -30,6 +30,8 @@ from oddsengine.columns import Longs
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model
 from oddsengine.detection.question import Sharp, prepare
+from oddsengine.guards import plugin_guards
+from oddsengine.guards.plugin_guards import LoadedGuard
 from oddsengine.identity.layout import BOOK_BITS
 from oddsengine.identity.raw_labels import RawLabel
 from oddsengine.live import writes
@@ -82,6 +84,7 @@ class Engine(Readable):
     """
 
     def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None, threads: int = 1) -> None:
+        more = plugin_guards.loaded(guards)
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
         table = catalog.chosen_fair_table(fair)
         self.state = ReadState(Board(self._off, thresholds_of(guards)), OpenTable(), {}, table, samples=False)
@@ -89,7 +92,7 @@ class Engine(Readable):
         self._reader = QuoteReader()
         self._recorders: list[Recorder] = []
         self._copies = Copies(self.state, WeakMethod(self._settle))
-        self._searcher = Searcher(self.state, self._copies, self._off, threads)
+        self._searcher = Searcher(self.state, self._copies, self._off, threads, more)
         self._active = ActiveViews(self.state, self._copies, self._searcher, self._lock, self._recorders)
         self._delayed: dict[float, DelayedBoard] = {}
 
@@ -394,8 +397,25 @@ class Engine(Readable):
         """Differences from the catalog's guards, in the form of `guards` of `Engine` and `find_all`."""
         usual, limits = catalog.thresholds(), self.state.board.limits
         changes: dict[str, float | bool] = {NAMES[code]: False for code in sorted(self._off)}
+        changes |= {guard.name: True for guard in self.plugin_guards}
         both = zip(usual._fields, usual, limits, strict=True)
         return changes | {name: now for name, was, now in both if now != was}
+
+    @property
+    def plugin_guards(self) -> tuple[LoadedGuard, ...]:
+        """The guards of plugins that run, in their order."""
+        return self._searcher.guards
+
+    def stop_guard(self, name: str) -> None:
+        """Run a guard of a plugin no more; the next step judges everything again."""
+        with self._lock, self._copies.repeated():
+            left = tuple(guard for guard in self.plugin_guards if guard.name != name)
+            if len(left) == len(self.plugin_guards):
+                raise ValueError(f"no guard of a plugin that runs has the name {excerpt(name)}")
+            self._searcher.guards = left
+            for recorder in self._recorders:
+                recorder.guards_changed(self.guards)
+            self.state.board.search_again()
 
     @property
     def fair(self) -> catalog.FairTable:

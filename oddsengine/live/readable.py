@@ -10,7 +10,7 @@ import polars as pl
 
 from oddsengine.board.event_status import STATUSES
 from oddsengine.board.facts import moments_of
-from oddsengine.catalog.reasons import CODES, NAMES
+from oddsengine.catalog.reasons import ACCEPTED, CODES, NAMES
 from oddsengine.columns import Floats, Ints
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.opportunity_ids import hexadecimal
@@ -60,6 +60,13 @@ class Readable(ABC):
         """Number of prices on the board."""
         with self.shown(judged=False) as shown:
             return int(shown.board.on().size)
+
+    @property
+    def accepted(self) -> int:
+        """Number of prices on the board that are not rejected."""
+        with self.shown() as shown:
+            board = shown.board
+            return int(np.count_nonzero(board.rows.reason[board.on()] == ACCEPTED))
 
     @property
     def views(self) -> tuple[View, ...]:

@@ -1,6 +1,6 @@
 """What an engine tells those who record it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from oddsengine import catalog
 from oddsengine.board.state import Batch
@@ -22,3 +22,6 @@ class Recorder:
 
     def fair_changed(self, table: catalog.FairTable) -> None:
         """The constants of the fair price are others."""
+
+    def guards_changed(self, guards: Mapping[str, float | bool]) -> None:
+        """Other guards run from now on."""

@@ -17,12 +17,13 @@ from oddsengine.board.open import Difference, Hits
 from oddsengine.board.partitions import LOOSE
 from oddsengine.board.rows import REJECTED
 from oddsengine.bounds import excerpt
-from oddsengine.catalog.reasons import CODES, NAMES, UNCOMPARED
+from oddsengine.catalog.reasons import CODES, MOST_CODES, UNCOMPARED
 from oddsengine.columns import Bytes, Floats, Ints, Longs
 from oddsengine.detection import tails
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.search import FIGURES, LEGS, PROMISED, Opened, Search, own_legs
 from oddsengine.detection.sweep import Scope, Thresholds
+from oddsengine.guards import plugin_guards
 from oddsengine.guards.verdicts import Verdicts, alone, apply_rejections, judge
 from oddsengine.identity.groups import Groups
 from oddsengine.identity.layout import BOOK_MASK, LIVE, PartitionColumns
@@ -38,7 +39,7 @@ from oddsengine.pricing.references import CLOSE, Users, fair_prices
 
 MOST_THREADS = 64
 _LEAST_ROWS = 20_000  # of a part that is worth a thread
-_UNCOMPARED = np.isin(np.arange(len(NAMES)), [CODES[name] for name in UNCOMPARED])
+_UNCOMPARED = np.isin(np.arange(MOST_CODES), [CODES[name] for name in UNCOMPARED])
 
 
 class SearchResult(NamedTuple):
@@ -64,11 +65,15 @@ class Findings(NamedTuple):
 class Searcher:
     """Judges and searches an engine's board, for the thread that holds its lock."""
 
-    def __init__(self, state: ReadState, copies: Copies, off: frozenset[int], threads: int) -> None:
+    def __init__(
+        self, state: ReadState, copies: Copies, off: frozenset[int], threads: int,
+        guards: tuple[plugin_guards.LoadedGuard, ...] = (),
+    ) -> None:  # fmt: skip
         if not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
             raise ValueError(f"threads must be from 1 to {MOST_THREADS}, got {excerpt(threads)}")
         self._state, self._copies = state, copies
         self._off = off  # codes of disabled guards
+        self.guards = guards  # of plugins
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None  # made by the first large step
         self.judges = False  # judge in every step, even without an active view
@@ -209,6 +214,7 @@ class Searcher:
             g, board.names.tables.traits, some.start, some.flap, some.confirmed, self._off, board.moment, board.limits
         )
         apply_rejections(guarded, rows.flags[g.row] & np.uint8(REJECTED), self._off)
+        plugin_guards.judge(self.guards, g, guarded.reason, lambda at, names: board.table(g.row[at], names))
         reason = np.concatenate((guarded.reason, some.why))
         rejected = reason.copy()
         rejected[g.row.size :] = self._alone(some.out, some.why)

@@ -182,7 +182,7 @@ class Exchanges:
         displayed = self._screens.displayed()
         rows, view = self._rows, self._view
         ticks = [self._venues[book].ticks for book in self._screens.book[rows].tolist()]
-        displayed.shown[rows] = [bool(ladder) for ladder in self._ladders]
+        displayed.shown[rows] = self._displayed()
         displayed.odds[rows] = [
             each / ladder[0][0] if ladder else np.nan for each, ladder in zip(ticks, self._ladders, strict=True)
         ]
@@ -190,6 +190,9 @@ class Exchanges:
         displayed.live[rows], displayed.quarters[rows] = np.repeat(view.live, 2), np.repeat(view.quarters, 2)
         displayed.seen[rows] = np.repeat(self._seen, 2)
         return displayed
+
+    def _displayed(self) -> Bools:
+        return np.array([bool(ladder) for ladder in self._ladders], bool)
 
     def send(self, renewed: Longs, whole: Longs, up: Bools) -> tuple[Longs, Longs]:
         """Return the rows to send, and the screens that must be sent in full because prices have left them.
@@ -202,7 +205,7 @@ class Exchanges:
         self._removed &= ~full
         sent = np.repeat(full | np.isin(screen, renewed), 2) | (self._changed & np.repeat(up[screen], 2))
         self._changed &= ~sent
-        sent &= [bool(ladder) for ladder in self._ladders]
+        sent &= self._displayed()
         return self._rows[sent], left
 
     def add_depth(self, rows: Longs, quotes: Sequence[Row]) -> None:

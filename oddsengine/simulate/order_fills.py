@@ -10,7 +10,7 @@ from hashlib import blake2b
 from math import floor
 from typing import NamedTuple
 
-from oddsengine.bounds import check_number, excerpt
+from oddsengine.bounds import check_bool, check_number, excerpt
 from oddsengine.columns import SECOND
 from oddsengine.simulate.exchanges import Exchanges, MarketKey, TradedMarket
 from oddsengine.simulate.order_books import CONTRACT, MatchingEngine
@@ -129,11 +129,19 @@ def receive(order: SimulatedOrder, truth: Truth) -> tuple[MarketKey, Arrival]:
 
 def check_order(order: SimulatedOrder) -> None:
     """Raise if an order cannot be sent."""
+    if not isinstance(order, SimulatedOrder):
+        raise ValueError(f"an order must be a SimulatedOrder, got {excerpt(order)}")
+    for name in ("book", "event_id", "market_type", "selection"):
+        if not isinstance(text := getattr(order, name), str):
+            raise ValueError(f"{name} must be a string, got {excerpt(text)}")
     check_number("odds", order.odds, above=1.0)
     check_number("contracts", order.contracts, above=0.0, most=_MOST)
+    check_bool("all_or_nothing", order.all_or_nothing)
     for name, time in (("sent", order.sent), ("until", order.until)):
-        if time is not None and time.tzinfo is None:
-            raise ValueError(f"{name} must have a time zone, got {time!r}")
+        if time is None and name == "until":
+            continue
+        if not isinstance(time, datetime) or time.utcoffset() is None:
+            raise ValueError(f"{name} must be a datetime with a time zone, got {excerpt(time)}")
     if order.until is not None and order.all_or_nothing:
         raise ValueError("until must be None with all_or_nothing, as nothing of such an order can rest")
     if order.until is not None and order.until <= order.sent:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from oddsengine import catalog
+from oddsengine.bounds import excerpt, is_number
 from oddsengine.simulate.simulated_leagues import (
     AWAY_TOTAL,
     FIRST_PROP,
@@ -86,21 +87,33 @@ class Fixture(NamedTuple):
         return f"player_{self.league.stat}", f"{self.players[ladder - FIRST_PROP]} {text}", word.lower(), line
 
     def place(self, event: int, market_type: str, selection: str, line: float | None) -> Place:
-        """Return what a price of this event refers to; `line` is from its own side."""
+        """Return what a price of this event refers to; `line` is from its own side.
+
+        Raises `ValueError` if it is no price of this event.
+        """
         period, family = meaning(market_type, self.league.sport)
-        quarters = round(4.0 * (line or 0.0))
-        team = HOME if selection.startswith(self.home) else AWAY if selection.startswith(self.away) else DRAW
-        if family == "moneyline":
+        sides = {self.home: HOME, self.away: AWAY} | ({"Draw": DRAW} if family == "moneyline" else {})
+        team = next((side for name, side in sides.items() if selection.startswith(name)), None)
+        if family == "moneyline" and team is not None and line is None:
             return Place(event, MONEYLINE, team, 0)
-        if family == "spread":
+        if not is_number(line) or (4.0 * line) % 1.0:
+            raise ValueError(f"line must be a multiple of a quarter, or None of moneylines, got {excerpt(line)}")
+        quarters = round(4.0 * line)
+        if family == "spread" and team is not None:
             return Place(event, SPREAD, OVER if team == HOME else UNDER, -quarters if team == HOME else quarters)
-        side = UNDER if "Under" in selection.split() else OVER
+        words = selection.split()
+        side = UNDER if "Under" in words else OVER if "Over" in words else None
+        player = next((at for at, name in enumerate(self.players) if selection.startswith(name)), None)
+        ladder = None
         if family == "total":
-            return Place(event, TOTAL if period == catalog.FULL_GAME else PART_TOTAL, side, quarters)
-        if family == "team_total":
-            return Place(event, HOME_TOTAL if team == HOME else AWAY_TOTAL, side, quarters)
-        player = next(at for at, name in enumerate(self.players) if selection.startswith(name))
-        return Place(event, FIRST_PROP + player, side, quarters)
+            ladder = TOTAL if period == catalog.FULL_GAME else PART_TOTAL
+        elif family == "team_total" and team is not None:
+            ladder = HOME_TOTAL if team == HOME else AWAY_TOTAL
+        elif player is not None:
+            ladder = FIRST_PROP + player
+        if side is None or ladder is None:
+            raise ValueError(f"selection must be one of {market_type} of {self.id}, got {excerpt(selection)}")
+        return Place(event, ladder, side, quarters)
 
 
 @lru_cache(maxsize=1024)

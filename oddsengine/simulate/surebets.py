@@ -1,7 +1,7 @@
 """True arbitrages among honest prices, found by plain arithmetic, to count those that the detector misses."""
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ def best(board: HonestPrices, draws: Bools) -> Iterator[tuple[int, float, list[i
     columns = (board.event, board.ladder, board.live, board.quarters)
     new = np.any([column[order][1:] != column[order][:-1] for column in columns], axis=0) if order.size else []
     starts = np.flatnonzero(np.concatenate([[True], new])) if order.size else np.zeros(0, np.int64)
-    for first, last in zip(starts, [*starts[1:], order.size], strict=True):
+    for first, last in pairwise([*starts, order.size]):
         rows = order[first:last]
         three = board.ladder[rows[0]] == MONEYLINE and draws[rows[0]]
         offers = _sides(board, rows)

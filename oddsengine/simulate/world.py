@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.bounds import check_number, excerpt
+from oddsengine.bounds import check_bool, check_number, excerpt
 from oddsengine.columns import Bools, Longs
 from oddsengine.feeds.merged_scores import ScoreReading
 from oddsengine.simulate.calendar import fixtures, schedule
@@ -137,6 +137,7 @@ class World:
             raise ValueError(f"seed must be a whole number of at least 0, got {excerpt(seed)}")
         *seeds, trading = np.random.SeedSequence(seed).spawn(7)
         setting, playing, thinking, self._feed, troubling, telling = map(np.random.default_rng, seeds)
+        check_bool("traders", traders)
         self._start, self._tick, self._time = start, tick, 0.0
         named = HAZARDS if hazards is True else tuple(hazards or ())
         if traders and named:
@@ -275,7 +276,7 @@ class World:
 
     def _hurry(self, events: Longs) -> None:
         """Make every book update some events now."""
-        self._next.reshape(-1, self._screens.events)[:, events] = self._time
+        self._next.reshape(len(self.books), -1)[:, events] = self._time
 
     def _fail(self) -> None:
         out = np.flatnonzero(self._out <= self._time)
@@ -294,7 +295,7 @@ class World:
             self._texts[2 * at].clear()
             self._texts[2 * at + 1].clear()
         self._hurry(struck)
-        self._sent.reshape(-1, games.start.size)[:, struck] = -np.inf
+        self._sent.reshape(len(self.books), -1)[:, struck] = -np.inf
         return [self._notice(at, "postponed") for at in struck.tolist()]
 
     def _notice(self, event: int, status: str) -> Row:
@@ -419,8 +420,13 @@ class World:
 
     def place(self, event_id: str, market_type: str, selection: str, line: float | None = None) -> Place:
         """Return what a price of the board refers to; `line` is from its own side."""
-        event = self._place[event_id]
+        event = self._event(event_id)
         return self.fixtures[event].place(event, market_type, selection, line)
+
+    def _event(self, event_id: str) -> int:
+        if not isinstance(event_id, str) or event_id not in self._place:
+            raise ValueError(f"event_id must be that of an event of this world, got {excerpt(event_id)}")
+        return self._place[event_id]
 
     def chances(self, event_id: str, market_type: str, selection: str, line: float | None = None) -> Chances:
         """Return the true chances of a price as of now, or its result if the event has ended."""
@@ -428,7 +434,7 @@ class World:
 
     def settle(self, odds: float, event_id: str, market_type: str, selection: str, line: float | None = None) -> float:
         """Return the profit on a stake of 1 at decimal odds; nan while the event is not over."""
-        if self._games.status[self._place[event_id]] != ENDED:
+        if self._games.status[self._event(event_id)] != ENDED:
             return float("nan")
         return self.chances(event_id, market_type, selection, line).returns(odds)
 
@@ -460,7 +466,7 @@ class World:
         """Return the feed error of a row on the board; None for an honest row."""
         row = {
             "sportsbook": sportsbook, "event_id": event_id, "market_type": market_type, "selection": selection,
-            "sport": self.fixtures[self._place[event_id]].league.sport, "line": line,
+            "sport": self.fixtures[self._event(event_id)].league.sport, "line": line,
         }  # fmt: skip
         return self._trouble.phantom(key_of(row))
 

@@ -197,8 +197,8 @@ def _read_settings(section: SettingsTable, name: str, kind: str) -> FeedSettings
         raise
     except AmbiguousNameError as error:
         raise section.error(f"has an ambiguous kind: {error}") from None
-    except Exception as error:
-        if plugin is None:
+    except BaseException as error:
+        if plugin is None or isinstance(error, KeyboardInterrupt):
             raise
         reason = error if isinstance(error, PluginError) else plugin.error(f"its settings raise {described(error)}")
         section.pass_over()

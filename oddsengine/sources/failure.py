@@ -14,6 +14,8 @@ _IN_WORDS = {
     PLUGIN: "its plugin fails, or delivers what is not a payload",
 }
 
+KINDS = tuple(_IN_WORDS)
+
 
 class Failure(Exception):  # noqa: N818  it is expected, and not a bug
     """A failed request; the message is for the operator and contains no secrets."""

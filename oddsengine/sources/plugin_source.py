@@ -1,19 +1,24 @@
 """Sources of plugins, held to what a source is: a fetcher that fails or reports nonsense costs its own prices only.
 
 `PluginSource` runs one. It reports under the name of its feed only, its payloads are checked (`payload_checks`), and
-whatever it raises is a `Failure` that names its package. `UnusableSource` stands for one that could not be made.
+whatever it raises is a `Failure` that names its package. Its texts are masked, and then cut. `UnusableSource` stands
+for one that could not be made.
 """
 
 import asyncio
-from collections.abc import Mapping
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from oddsengine.bounds import excerpt
+from oddsengine.bounds import excerpt, is_number, text_of
 from oddsengine.feeds import FeedError, Payload
 from oddsengine.feeds.payload_checks import check_payload, invalid_prices
-from oddsengine.plugins import Plugin, PluginError, described, first_of
-from oddsengine.sources.failure import PLUGIN, Failure
+from oddsengine.plugins import MOST_SAID, Plugin, described, first_of
+from oddsengine.sources.failure import FAILED, KINDS, PLUGIN, Failure
 from oddsengine.sources.receiver import Receiver, Source
 from oddsengine.sources.secrets import Secrets
 from oddsengine.sources.source_kinds import SourceKind
@@ -44,12 +49,15 @@ def made(plugin: Plugin, kind: SourceKind, feed: FeedSettings, env: Mapping[str,
     """Create the fetcher of a plugin; one that cannot be made is an `UnusableSource`, which says why."""
     try:
         fetcher = kind.fetcher(feed, env, secrets)
-    except PluginError as error:
-        return UnusableSource(feed, str(error))
-    except (Exception, SystemExit) as error:
-        return UnusableSource(feed, str(plugin.error(f"its fetcher raises {secrets.clean(described(error))}")))
-    if not callable(getattr(fetcher, "run", None)):
-        return UnusableSource(feed, str(plugin.error(f"its fetcher has no run, got {excerpt(fetcher)}")))
+        runs = callable(getattr(fetcher, "run", None))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return UnusableSource(feed, str(plugin.error(f"its fetcher raises {described(error, secrets.clean)}")))
+    if not runs:
+        return UnusableSource(
+            feed, str(plugin.error(f"its fetcher has no run, got {secrets.clean(excerpt(fetcher))}"))
+        )  # fmt: skip
     return PluginSource(plugin, feed, fetcher, secrets)
 
 
@@ -78,20 +86,20 @@ class PluginSource:
 
     async def run(self, receiver: Receiver) -> None:
         """Run it. Raises `Failure` for whatever it raises, and if it ends without having said so."""
-        checked, task = CheckedReceiver(receiver, self.feed.name), asyncio.current_task()
+        checked, task = CheckedReceiver(receiver, self.feed.name, self._secrets.clean), asyncio.current_task()
         assert task is not None
         try:
             await self._fetcher.run(checked)
-        except Failure:
+        except (KeyboardInterrupt, GeneratorExit):
             raise
         except asyncio.CancelledError:
             if task.cancelling():
                 raise
             raise self._failure("its run() raises CancelledError") from None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             if isinstance(first := first_of(error), Failure):
-                raise first from None
-            raise self._failure(f"its run() raises {self._secrets.clean(described(error))}") from error
+                raise _checked_failure(first, checked.text) from first.__cause__
+            raise self._failure(f"its run() raises {described(error, self._secrets.clean)}") from error
         if not checked.ended:
             raise self._failure("its run() has ended without caught_up(..., ended=True)")
 
@@ -99,38 +107,61 @@ class PluginSource:
         return Failure(f"{self.plugin.label} fails: {why}", kind=PLUGIN)
 
 
-class CheckedReceiver:
-    """The receiver of one feed. It raises `Failure` for a payload, and `TypeError` for a report, that is not one."""
+def _checked_failure(failure: Failure, text: Callable[[object], str]) -> Failure:
+    """Return a failure as ours are: a plugin may have given it any values, or be of a class of its own."""
+    wait, status = failure.wait, failure.status
+    return Failure(
+        text(failure),
+        wait=wait if is_number(wait) and wait > 0.0 else None,
+        fatal=bool(failure.fatal),
+        kind=failure.kind if failure.kind in KINDS else FAILED,
+        status=status if isinstance(status, int) else None,
+    )
 
-    def __init__(self, receiver: Receiver, feed: str) -> None:
-        self._receiver, self._feed = receiver, feed
+
+class CheckedReceiver:
+    """The receiver of one feed. It raises `Failure` for a payload, and `TypeError` for a report, that is not one.
+
+    `clean` masks secrets in the texts of reports.
+    """
+
+    def __init__(self, receiver: Receiver, feed: str, clean: Callable[[str], str]) -> None:
+        self._receiver, self._feed, self._clean = receiver, feed, clean
         self._invalid: dict[str, str] = {}  # by part
         self._warning = ("", "")
         self.ended = False
         self.ages = receiver.ages
 
-    def _named(self, source: object, part: object = "") -> None:
+    def text(self, said: object) -> str:
+        """A text of the plugin as others may read it: first masked, so that the cut leaves no part of a secret."""
+        return self._clean(text_of(said))[:MOST_SAID]
+
+    def _named(self, source: object, part: object = "") -> str:
+        """Check whose report it is, and return its part, whose name others may read."""
         if source != self._feed:
             raise TypeError(f"a source reports as its own feed, {self._feed!r}, got {excerpt(source)}")
         _is(part, str, "part", "a string")
+        return self.text(part)
 
     def now(self) -> datetime:
         return self._receiver.now()
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         try:
             check_payload(payload)
         except FeedError as error:
-            raise Failure(f"its payload is refused: {error}", kind=PLUGIN) from None
+            raise Failure(self.text(f"its payload is refused: {error}"), kind=PLUGIN) from None
         self._count(part, invalid_prices(payload), len(payload.quotes))
-        await self._receiver.deliver(source, payload, part)
+        refused = Counter({self.text(why): count for why, count in payload.refused.items()})
+        unmapped = Counter({(self.text(book), self.text(name)): n for (book, name), n in payload.unmapped.items()})
+        await self._receiver.deliver(source, payload._replace(refused=refused, unmapped=unmapped), part)
 
     def _count(self, part: str, rows: list[dict[str, Any]], of: int) -> None:
         """Warn of invalid prices, until a payload of the part has none."""
         self._invalid.pop(part, None)
         if rows:
-            price = excerpt(rows[0].get("odds_decimal"))
+            price = self.text(excerpt(rows[0].get("odds_decimal")))
             self._invalid[part] = (
                 f"{len(rows)} of the {of} prices of its last payload are invalid, such as odds_decimal {price}"
             )
@@ -149,31 +180,31 @@ class CheckedReceiver:
     async def unreadable(self, source: str, body: bytes, reason: str) -> None:
         self._named(source)
         _is(body, bytes, "body", "bytes")
-        await self._receiver.unreadable(source, body, str(reason))
+        await self._receiver.unreadable(source, body, self.text(reason))
 
     def expect(self, source: str, part: str, within: float, *, polled: bool = False) -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         if not (_is(within, int | float, "within", "a number of seconds") and within > 0.0):
             raise TypeError(f"within must be a number of seconds above 0, got {excerpt(within)}")
         self._receiver.expect(source, part, within, polled=bool(polled))
 
     def alive(self, source: str, part: str = "") -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         self._receiver.alive(source, part)
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
-        self._named(source, part)
+        part = self._named(source, part)
         _is(failure, Failure, "failure", "a Failure")
-        self._receiver.failed(source, failure, part)
+        self._receiver.failed(source, _checked_failure(failure, self.text), part)
 
     def warn(self, source: str, reason: str, public: str = "") -> None:
         self._named(source)
-        self._warning = str(reason), str(public)
+        self._warning = self.text(reason), self.text(public)
         self._warn()
 
     def conflict(self, source: str, reason: str) -> None:
         self._named(source)
-        self._receiver.conflict(source, str(reason))
+        self._receiver.conflict(source, self.text(reason))
 
     def takes(self, source: str, seconds: float) -> None:
         self._named(source)
@@ -196,6 +227,14 @@ class CheckedReceiver:
         self._named(source)
         self.ended |= bool(ended)
         self._receiver.caught_up(source, ended=bool(ended))
+
+
+def line_of(thread: threading.Thread) -> str:
+    """Where a thread is: file, line and function."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return ""
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
 def _is(value: object, kind: Any, name: str, expected: str) -> bool:

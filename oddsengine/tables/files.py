@@ -10,7 +10,11 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from errno import EACCES, EISDIR, ENOENT
+from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,23 +137,60 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     ['sportsbook,odds_decimal', 'fanduel,2.1']
     """
     path = Path(path)
-    writer = _WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise OddsError(f"cannot write {path.name}: the suffix must be one of {', '.join(_WRITERS)}")
+    check_target(path)
     try:
-        writer(frame, path)
+        with replaced(path) as new:
+            _WRITERS[path.suffix.lower()](frame, new)
+            if path.is_file() and new != path:
+                shutil.copymode(path, new)
     except OSError as error:
         raise OddsError(f"cannot write {path}: {reason_of(error)}") from error
+    except pl.exceptions.PolarsError as error:
+        raise OddsError(f"cannot write {path}: {error}") from error
+
+
+def check_target(path: str | os.PathLike[str], read: Iterable[str] = ()) -> None:
+    """Raise `OddsError` if `write_table` cannot write a file, or would write over files that are read.
+
+    `read` are files, folders and patterns of them; URLs among them are not compared.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in _WRITERS:
+        raise OddsError(f"cannot write {path.name}: the suffix must be one of {', '.join(_WRITERS)}")
+    fault = EISDIR if path.is_dir() else 0 if path.parent.is_dir() else ENOENT
+    if fault or not os.access(path.parent, os.W_OK):
+        raise OddsError(f"cannot write {path}: {os.strerror(fault or EACCES).lower()}")
+    target = path.resolve()
+    for source in read:
+        for each in glob(source) or [source]:
+            if target.is_relative_to(Path(each).resolve()):
+                raise OddsError(f"cannot write {path}: it would be among what is read, {excerpt(source)}")
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """The path at which to write a file, which takes the place of `path` once it is whole.
+
+    A reader sees the old content or the new one. What is no file, such as a device or a pipe, is written to.
+    """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        yield path
+        return
+    new = path.with_name(f".{path.name}.new")
+    try:
+        yield new
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file atomically: a reader sees the old content or the new one."""
-    new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    with replaced(path) as new:
+        new.write_bytes(content)
 
 
 def reason_of(error: OSError) -> str:

@@ -90,7 +90,7 @@ class Tape:
 
     @property
     def without(self) -> tuple[str, ...]:
-        """Disabled guards and changed thresholds (`name=value`) of the recorded engine."""
+        """Disabled guards, changed thresholds (`name=value`) and guards of plugins (`name=True`) of the engine."""
         return next((content for kind, content in reversed(self._first_notes()) if kind == "without"), ())
 
     @property
@@ -223,5 +223,5 @@ def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
     guards: dict[str, float | bool] = {}
     for text in tape.without:
         name, changed, value = text.partition("=")
-        guards[name] = float(value) if changed else False
+        guards[name] = True if value == "True" else float(value) if changed else False
     return Engine(guards=guards, fair=fair or tape.fair)

@@ -15,6 +15,8 @@ from oddsengine.tape.blocks import Note, TapeError, TapeStep
 from oddsengine.tape.reading import Tape, engine_for
 from oddsengine.tape.writing import TapeWriter, without
 
+_RUNS = "=True"  # after the name of a guard of a plugin
+
 
 def replay(
     tape: Tape | str | os.PathLike[str],
@@ -68,8 +70,9 @@ def replay(
 
 def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterator[tuple[TapeStep, Update]]:
     """Replay step by step, yielding each recorded step and its update."""
-    off, own = tape.without, without(engine)
-    if own != off:
+    off, own = tape.without, without(engine.guards)
+    stopped = {text for text in off if text.endswith(_RUNS)} if engine.number else set()
+    if set(own) | stopped != set(off):
         raise TapeError(
             f"{tape.path} was recorded with guards disabled: {', '.join(off) or '(none)'}, "
             f"but the engine has disabled {', '.join(own) or '(none)'}"
@@ -103,7 +106,12 @@ class _ViewKeeper:
                 if self._fair and table != self._engine.fair:
                     self._engine.fair = table
                 continue
-            if kind == "without" or value in self._others:
+            if kind == "without":
+                for guard in self._engine.plugin_guards:
+                    if guard.name + _RUNS not in value:
+                        self._engine.stop_guard(guard.name)
+                continue
+            if value in self._others:
                 continue
             if kind == "wake":
                 parameters = value.content | {"sharp": value.reference, "commission": dict(value.commission)}

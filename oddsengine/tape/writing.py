@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -122,7 +122,7 @@ class TapeWriter(Recorder):
                 f"else: only an engine restored from a tape can continue it"
             )
         if not self.last:
-            self._notes.append(["without", without(engine)])
+            self._notes.append(["without", without(engine.guards)])
             self._notes.append(["fair", fair_content(engine.fair)])
         engine.record(self)
         self._engine = engine
@@ -158,6 +158,9 @@ class TapeWriter(Recorder):
 
     def fair_changed(self, table: FairTable) -> None:
         self._notes.append(["fair", fair_content(table)])
+
+    def guards_changed(self, guards: Mapping[str, float | bool]) -> None:
+        self._notes.append(["without", [*without(guards)]])
 
     @property
     def _end(self) -> Segment:
@@ -349,6 +352,6 @@ def _unicode(batch: Batch) -> None:
         "".join(batch.books).encode()
 
 
-def without(engine: Engine) -> tuple[str, ...]:
-    """Disabled guards, and thresholds that differ from the catalog as `name=value`."""
-    return tuple(name if value is False else f"{name}={value!r}" for name, value in engine.guards.items())
+def without(guards: Mapping[str, float | bool]) -> tuple[str, ...]:
+    """Disabled guards; thresholds that differ from the catalog, and guards of plugins, as `name=value`."""
+    return tuple(name if value is False else f"{name}={value!r}" for name, value in guards.items())

@@ -52,6 +52,7 @@ BAD_BODIES: Mapping[str, BadBody] = {
     "an empty body": BadBody(lambda _: b""),
     "half a body": BadBody(lambda body: body[: len(body) // 2]),
     "not a text": BadBody(lambda _: b"\xff\xfe\x00\x01"),
+    "a byte that is no text": BadBody(lambda body: body.replace(b'"', b'"\xff', 1) if b'"' in body else b"\xff"),
     "null": BadBody(lambda _: b"null"),
     "a number": BadBody(lambda _: b"7"),
     "a list of lists": BadBody(lambda _: b"[[1]]"),

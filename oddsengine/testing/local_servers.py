@@ -121,7 +121,7 @@ async def http(handle: Handler) -> AsyncIterator[str]:
     """Serve HTTP, one request a connection; a server with the contract of a venue (`check`) fails if it was broken."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, target, _ = head[0].split(" ")
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))

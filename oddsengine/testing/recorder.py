@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from oddsengine.feeds import Payload
+from oddsengine.feeds import Game, Payload
 from oddsengine.matching import Price, price_of
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.fetching import SourcePrices
@@ -76,6 +76,14 @@ class Recorder:
             for quote in self._prices.quotes()
             if quote.get("is_active", True) is not False
         }
+
+    def games(self) -> dict[str, Game]:
+        """Return the games by their ids."""
+        return self._prices.games
+
+    def quotes(self) -> list[dict[str, Any]]:
+        """Return all prices, those that are suspended too."""
+        return self._prices.quotes()
 
     async def until(self, condition: Callable[[], Any], seconds: float) -> bool:
         """Wait until something holds that reports change; return whether it did within so many seconds."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import selectors
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -13,11 +14,13 @@ class _Selector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now, self.working = 0.0, 0
+        self.moved = time.monotonic()  # when it did last
 
     def select(self, timeout: float | None = None) -> list[Any]:
         ready = super().select(min(0.001, timeout) if timeout is not None and not self.working else timeout)
         if not ready and timeout is not None and not self.working:
             self.now += max(0.0, timeout)
+            self.moved = time.monotonic() if timeout > 0.0 else self.moved
         return ready
 
 

@@ -4,18 +4,22 @@ Everything runs on a clock that skips the waiting, so that an hour of a source p
 """
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
 from oddsengine.feeds.venue_contracts import Contract
 from oddsengine.feeds.venue_contracts import find as find_contract
-from oddsengine.plugins import SOURCES, Plugin
+from oddsengine.plugins import SOURCES, Plugin, described
 from oddsengine.sources import Secrets, Source, SourceKind, source_kind
 from oddsengine.sources.failure import Failure
 from oddsengine.sources.fetching import read_arguments
-from oddsengine.sources.plugin_source import made
+from oddsengine.sources.plugin_source import line_of, made
 from oddsengine.sources.source_settings import SettingsTable
 from oddsengine.testing.bad_bodies import BAD_BODIES, BadBody
 from oddsengine.testing.local_servers import Answering, Request, http
@@ -25,6 +29,8 @@ from oddsengine.testing.source_server import SourceServer
 
 PATIENCE_S = 1800.0  # of the simulated clock
 STOP_S = 5.0
+STANDS_S = 10.0  # of real time: a clock that stands still for so long does not go on
+_LOOK_S = 0.1
 _AGAIN_S = 30.0  # until a source that has failed is run again
 
 
@@ -155,7 +161,10 @@ Scenario = Callable[[RunningSource], Awaitable[None]]
 
 
 def run_source(case: SourceCase, scenario: Scenario, **settings: Any) -> None:
-    """Run a source of a case against its server until a scenario has ended; `settings` go before those of the case."""
+    """Run a source of a case against its server until a scenario has ended; `settings` go before those of the case.
+
+    It runs in a thread, which is left behind if the source blocks it: that is an `AssertionError` after `STANDS_S`.
+    """
 
     async def main() -> None:
         server, secrets = case.serve(), Secrets()
@@ -169,22 +178,41 @@ def run_source(case: SourceCase, scenario: Scenario, **settings: Any) -> None:
                         if await running.stop():
                             break
 
-    with _loop() as loop:
-        loop.run_until_complete(main())
+    loop, ended, work = SimulatedLoop(), Future[None](), copy_context().run
+
+    def run() -> None:
+        try:
+            with _closing(loop):
+                loop.run_until_complete(main())
+            ended.set_result(None)
+        except BaseException as error:
+            ended.set_exception(error)
+
+    thread = threading.Thread(target=lambda: work(run), name="source", daemon=True)
+    thread.start()
+    while not wait([ended], _LOOK_S).done:
+        if time.monotonic() - loop.clock.moved > STANDS_S:
+            where = "for a thread of its own" if loop.clock.working else f"in {line_of(thread)}"
+            raise AssertionError(f"it must await what it waits for: its event loop stands still, {where}")
+    error = ended.exception()
+    if error is not None and not isinstance(error, Exception):
+        raise AssertionError(f"it must not end its thread: {described(error)}") from error
+    ended.result()
 
 
 @contextmanager
-def _loop() -> Iterator[SimulatedLoop]:
-    """An event loop that is closed also if a task of a source does not end."""
-    loop = SimulatedLoop()
+def _closing(loop: SimulatedLoop) -> Iterator[None]:
+    """Close an event loop, also if a task of a source does not end, or has ended it."""
     try:
-        yield loop
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=STOP_S))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
+        yield
     finally:
-        loop.close()
+        try:
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.wait(left, timeout=STOP_S))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()

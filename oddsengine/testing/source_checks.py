@@ -8,8 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from oddsengine.feeds.payload_checks import invalid_prices
-from oddsengine.matching import price_of
+from oddsengine.board.event_status import STATUSES
+from oddsengine.catalog.reasons import reasons
+from oddsengine.feeds import Game
+from oddsengine.feeds.payload_checks import invalid_prices, unknown_names
+from oddsengine.live.engine import Engine
+from oddsengine.matching import Matcher, PlayerNames, placed_quotes, price_of
 from oddsengine.sources.failure import PLUGIN, TIMEOUT, Failure
 from oddsengine.testing.bad_bodies import BadBody
 from oddsengine.testing.contract_check import ContractCheck
@@ -23,6 +27,10 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _ASKED_S = 40.0  # of Retry-After
 _MOST_REQUESTS = 150
 _OBSERVED_S = 1200.0
+_FAULTS = {  # reasons to reject a price that are those of a reader; the others are those of a book and its prices
+    "bad_price", "price_mismatch", "other_game", "side_conflict", "unknown_outcome", "no_line", "stale",
+    "started_not_live", "duplicate_outcome", "bad_value", "missing_value",
+}  # fmt: skip
 _HASTE: dict[str, Any] = {"interval": 0.05}
 
 
@@ -48,6 +56,41 @@ def _check_prices(recorder: Recorder) -> None:
             raise AssertionError(f"{len(ids) - len(set(ids))} ids are those of two prices")
         if unknown := {quote["event_id"] for quote in payload.quotes} - games:
             raise AssertionError(f"the game of a price must be among the games, got {min(unknown)!r}")
+
+
+def prices_are_accepted(case: SourceCase) -> None:
+    """A board accepts the prices, and the catalog knows the names of a game, so that other sources have it too."""
+
+    async def scenario(running: RunningSource) -> None:
+        await running.first_prices()
+        recorder = running.recorder
+        quotes, games = recorder.quotes(), recorder.games()
+        quoted = [games[ident] for ident in dict.fromkeys(quote["event_id"] for quote in quotes) if ident in games]
+        _check_board(quotes, quoted, recorder.now())
+        if unknown := unknown_names(quoted):
+            raise AssertionError(f"{unknown}: prices of other sources would never meet its own")
+
+    run_source(case, scenario)
+
+
+def _check_board(quotes: list[dict[str, Any]], games: list[Game], now: datetime) -> None:
+    """Put prices on a board as a node does; fail if it uses none of them, or rejects one that was read wrongly."""
+    matcher, engine = Matcher(), Engine()
+    matches = {game.id: matcher.match("mine", game) for game in games}
+    events = {ident: match.event_id for ident, match in matches.items() if match.event_id is not None}
+    if apart := [match.reason for match in matches.values() if match.event_id is None]:
+        raise AssertionError(f"{len(apart)} of {len(matches)} games are kept apart: {apart[0]}")
+    notices = [
+        {"event_id": events[game.id], "status": game.status, "event_start_time": game.start}
+        for game in games
+        if game.status in STATUSES
+    ]
+    engine.step(placed_quotes(quotes, events, PlayerNames()), now, events=notices)
+    why = engine.rejected_counts()
+    if not engine.accepted or why.keys() & _FAULTS:
+        names = {quote["market_type"] for quote in quotes} if "unmapped" in why else ()
+        markets = f"; its markets are {', '.join(sorted(names)[:5])}" if names else ""
+        raise AssertionError(f"the board must accept its prices, of {len(quotes)} it rejects {reasons(why)}{markets}")
 
 
 def times_are_valid(case: SourceCase) -> None:
@@ -367,8 +410,8 @@ def _name(task: asyncio.Task[Any]) -> str:
 
 
 SOURCE_CHECKS: tuple[Callable[[SourceCase], None], ...] = (
-    prices_are_valid, times_are_valid, ids_are_stable, changed_prices_are_delivered, removed_prices_are_removed,
-    silence_is_reported, limits_are_kept, waits_are_kept, secrets_are_masked, bad_bodies_are_refused,
-    it_stops_when_cancelled,
+    prices_are_valid, prices_are_accepted, times_are_valid, ids_are_stable, changed_prices_are_delivered,
+    removed_prices_are_removed, silence_is_reported, limits_are_kept, waits_are_kept, secrets_are_masked,
+    bad_bodies_are_refused, it_stops_when_cancelled,
 )  # fmt: skip
 """All of them, for `pytest.mark.parametrize`."""

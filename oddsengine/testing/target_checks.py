@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from oddsengine.plugins import described
 from oddsengine.testing.local_servers import Answering, Handler, Request, served
 from oddsengine.testing.output import assert_masked, captured
 from oddsengine_service.bettors.targets import TIMEOUT_S, AlertMessage, Target
@@ -68,16 +69,23 @@ def _sent(case: TargetCase, handler: Handler) -> str:
 
 
 def _error(case: TargetCase, url: str) -> str:
-    """Send a message; return the text of its `ValueError`, which is the only one allowed; empty without one."""
-    kind: type[Exception] | None = None
-    text = ""
+    """Send a message; return what `_raised` does."""
+    return _raised(case, lambda: case.make(case.secret, url).send(case.address, _message()))
+
+
+def _raised(case: TargetCase, call: Callable[[], object]) -> str:
+    """Call a target; return the text of its `ValueError`, which is the only one allowed; empty without one."""
     try:
-        case.make(case.secret, url).send(case.address, _message())
-    except Exception as error:
-        kind, text = type(error), str(error)
-    if kind not in (None, ValueError):
-        raise AssertionError(f"it must raise ValueError, got {kind.__name__}")
-    return text or ("ValueError" if kind else "")
+        call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if type(error) is ValueError:
+            return str(error) or "ValueError"
+        said = described(error, lambda text: text.replace(case.secret, "***") if case.secret else text)
+    else:
+        return ""
+    raise AssertionError(f"it must raise ValueError, got {said}")  # not above, where it would hold what was raised
 
 
 def messages_are_sent(case: TargetCase) -> None:
@@ -85,7 +93,9 @@ def messages_are_sent(case: TargetCase) -> None:
     service = _Service()
     if said := _sent(case, service):
         raise AssertionError(f"it must send the message, got: {said}")
-    texts = "\n".join(f"{request.query} {request.headers} {request.body.decode()}" for request in service.asked)
+    texts = "\n".join(
+        f"{request.query} {request.headers} {request.body.decode('utf-8', 'replace')}" for request in service.asked
+    )
     if missing := [text for text in (_TITLE, *_LINES) if text not in texts]:
         raise AssertionError(f"a message must have its title and lines, {missing[0]!r} was not sent")
 
@@ -94,16 +104,17 @@ def addresses_are_checked(case: TargetCase) -> None:
     """`check` takes the address and refuses others with `ValueError`, in words; it sends nothing."""
     service = _Service()
     with served(service) as url:
-        target = case.make(case.secret, url)
-        target.check(case.address)
+
+        def check(address: str) -> str:
+            return _raised(case, lambda: case.make(case.secret, url).check(address))
+
+        if said := check(case.address):
+            raise AssertionError(f"it must take the address {case.address!r}, got: {said}")
         for address in case.refused:
-            try:
-                target.check(address)
-            except ValueError as error:
-                if len(str(error).split()) < 3:
-                    raise AssertionError(f"it must say which addresses it takes, got: {str(error)!r}") from None
-            else:
+            if not (said := check(address)):
                 raise AssertionError(f"it must refuse the address {address!r}")
+            if len(said.split()) < 3:
+                raise AssertionError(f"it must say which addresses it takes, got: {said!r}")
     if service.asked:
         raise AssertionError("check() must not send anything")
 

@@ -43,6 +43,13 @@ class Gauges(Collector):
         for guard, n in engine.rejected_counts().items():
             rejected.add_metric([guard], n)
         yield rejected
+        if engine.plugin_guards:
+            seconds = CounterMetricFamily(
+                "oddsengine_guard_seconds", "Time that guards of plugins took", labels=["guard"]
+            )
+            for each in engine.plugin_guards:
+                seconds.add_metric([each.name], each.seconds)
+            yield seconds
         opportunities = GaugeMetricFamily(
             "oddsengine_opportunities", "Open opportunities, each once however many views show it", labels=["kind"]
         )

@@ -27,6 +27,7 @@ from oddsengine_service.board.boards import Boards
 from oddsengine_service.board.freshness import Freshness
 from oddsengine_service.board.futures_board import NodeFutures
 from oddsengine_service.board.game_store import GameBoard
+from oddsengine_service.board.node_guards import GuardWatch, guards_of
 from oddsengine_service.board.split_store import Splits
 from oddsengine_service.board.writer import Writer
 from oddsengine_service.clock import Clock
@@ -123,6 +124,7 @@ class Node(Writer):
         self.started = self.clock.time()
         self.changed_at = 0.0  # when the board last changed
         self.failures = Failures() if failures is None else failures
+        self._guards = GuardWatch(engine, self.failures.report)
         self.games, self.futures = GameBoard(replication), NodeFutures((), replication)
         self.splits = Splits(replication=replication)
         self.splits_token = splits_token
@@ -174,6 +176,9 @@ class Node(Writer):
             self.report(f"board delayed by {delay} s", board.failure)
         super().publish(update)
 
+    def stepped(self, seconds: float) -> None:
+        self._guards.after(seconds)
+
     def report(self, name: str, failure: str) -> None:
         """Set a current failure; an empty one ends it."""
         self.failures.report(name, failure)
@@ -215,7 +220,8 @@ def open_node(
             "bets, filters and alerts were lost, stop the node and restore the file from a backup",
         )  # fmt: skip
     ends.callback(replication.close)
-    engine = Engine(fair=fair, threads=min(os.cpu_count() or 1, _MOST_SEARCHES))
+    guards = guards_of(settings, failures.report)
+    engine = Engine(guards=guards, fair=fair, threads=min(os.cpu_count() or 1, _MOST_SEARCHES))
     method = _method(settings.fair.reference)
     if settings.data.tape and not demonstration:
         where = folder / recording.FOLDER

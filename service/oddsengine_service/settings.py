@@ -34,6 +34,7 @@ from oddsengine.sources.source_settings import (
     SettingsTable,
     Switch,
     Text,
+    Texts,
     Variable,
     has_address,
     mapping,
@@ -73,6 +74,7 @@ class DataSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: Text = "oddsengine-data"
     catalog: Paths = ()  # an operator's own files of books, leagues, teams and market names, or folders of them
+    guards: Texts = ()  # of plugins, by name
     kept_files: Count = 50  # number of payloads that failed to parse to retain, the newest ones
     kept_bytes: Count = 20_000_000
     tape: Switch = False  # record every step

@@ -404,6 +404,15 @@ def test_a_file_played_in_two_processes_says_the_same(deep: pl.DataFrame, tmp_pa
     assert parts.orders.equals(whole.orders)
 
 
+def test_a_history_that_is_there_twice_is_refused(deep: pl.DataFrame, tmp_path: Path) -> None:
+    path, link = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    deep.write_parquet(path)
+    link.symlink_to(path)
+    for twice in ([str(path), path], [path, str(link)]):
+        with pytest.raises(ValueError, match=r"a history must be given once, got '.*a.parquet' twice"):
+            oe.fills(twice)
+
+
 def test_nothing_shown_is_an_empty_report(deep: pl.DataFrame) -> None:
     found = oe.fills(deep, min_profit=50.0, kinds=["arbitrage"])
     assert str(found) == "nothing was shown"

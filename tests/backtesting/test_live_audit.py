@@ -1,6 +1,7 @@
 """An audit that follows the tapes of a node: the same figures as an audit of all of them, however often it reads."""
 
 import fcntl
+import io
 import json
 import os
 import shutil
@@ -113,9 +114,11 @@ def test_a_tape_that_is_damaged_is_left_out_from_there_with_the_reason(
     assert {*whole["event"]} == {*some["event"]}  # also of the first game, which is in the part before the damage
     assert some.height < whole.height
     week = next(folder.glob("truth/weeks/*.parquet"))
-    week.write_bytes(b"damaged")
-    with pytest.raises(ValueError, match=r"parquet cannot be read: .*; delete it to go on without its games"):
-        follow_tapes(folder)
+    pl.DataFrame({"other": [1]}).write_parquet(buffer := io.BytesIO())
+    for content in (b"damaged", buffer.getvalue()):
+        week.write_bytes(content)
+        with pytest.raises(ValueError, match=r"parquet cannot be read: .*; delete it to go on without its games"):
+            follow_tapes(folder)
 
 
 def test_one_process_at_a_time(recorded: tuple[Path, Path], tmp_path: Path) -> None:
@@ -277,6 +280,7 @@ def test_the_command(
         (["--live", str(folder), "--hours", "24"], "got --hours too"),
         (["--every", "1h", "x.parquet"], "give --live too"),
         (["--live", str(folder), "--every", "soon"], "such as 15m or 1h, got 'soon'"),
+        (["--live", str(folder), "--every", "30s"], "--every must be a time from 1 minute to 7 days"),
         ([], "give a history, or --live"),
     ):
         assert cli.main(["audit", *words]) == 2

@@ -1,12 +1,14 @@
 """An operator's own file: added, laid over, checked, and taken whole or not at all."""
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from oddsengine import catalog
-from oddsengine.catalog import data_files, own
+from oddsengine.catalog import CatalogError, data_files, own
 
 FULL = """
 [books.corner_shop]
@@ -258,6 +260,24 @@ def test_differences_from_the_package_and_from_other_files(tmp_path: Path) -> No
     assert between["books.corner_shop", "name"] == ("Corner Shop", None)
     assert between["thresholds.stale", "prematch_s"] == (300, 600.0)
     assert not catalog.differences(one, one)
+
+
+def test_what_is_no_readable_file_is_named_at_once(tmp_path: Path) -> None:
+    """A pipe is not waited for, and what TOML's reader cannot hold is its file's fault."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "loop.toml").symlink_to(tmp_path / "loop.toml")
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 20_000 + "]" * 20_000)
+    (tmp_path / "long.toml").write_text("[books.x]\ncommission = " + "9" * 5_000)
+    for name, why in (
+        ("pipe", "must be a file, got a device or a pipe"),
+        ("loop", "cannot be read: too many levels of symbolic links"),
+        ("deep", "not valid TOML: maximum recursion depth"),
+        ("long", "not valid TOML: Exceeds the limit"),
+    ):
+        with pytest.raises(CatalogError, match=re.escape(f"{tmp_path / name}.toml: {why}")):
+            own.read(tmp_path / f"{name}.toml")
+    with pytest.raises(CatalogError, match="a catalog file must have a name, got an empty text"):
+        own.read("")
 
 
 def test_it_has_to_come_first(tmp_path: Path) -> None:

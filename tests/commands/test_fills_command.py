@@ -60,3 +60,27 @@ def test_the_table_and_the_files(table: str, tmp_path: Path, capsys: pytest.Capt
 def test_what_is_refused(table: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["fills", table, *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_without_anything_shown_it_says_where_to_look(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fills", table, "--min-profit", "50", "--kind", "arb"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "nothing was shown\n"
+    assert "scan FILE --rejected lists the prices that guards reject" in err
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_run(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is played or printed, and what is read is not written over."""
+    content, twice = Path(table).read_bytes(), str(tmp_path / "a.ndjson")
+    for words, message in (
+        ([table, "--attempts", table], f"cannot write {table}: it would be among what is read, '{table}'"),
+        ([str(tmp_path), "--orders", str(tmp_path / "new.parquet")], "it would be among what is read"),
+        ([table, "--attempts", str(tmp_path / "no" / "a.parquet")], "a.parquet: no such file or directory"),
+        ([table, "--attempts", twice, "--orders", twice], f"a.ndjson: it would be among what is read, '{twice}'"),
+    ):
+        assert cli.main(["fills", *words]) == 2
+        out, err = capsys.readouterr()
+        assert (out, message in err) == ("", True), err
+    assert Path(table).read_bytes() == content

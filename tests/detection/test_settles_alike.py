@@ -67,10 +67,13 @@ def test_cases_are_those_of_which_a_rule_is_known_at_any_book() -> None:
         ),
         (leg("kalshi", sport="quidditch"), "the first leg must have a sport of .*, got 'quidditch'"),
         (leg("kalshi", league=5), "the first leg must have the league as text, got 5"),
-        (leg("kalshi", 0.9), "the first leg must have odds above 1, got 0.9"),
+        (leg("kalshi", 0.9), "the first leg must have odds above 1 and at most 1,000,000, got 0.9"),
+        (leg("kalshi", 1e308), r"the first leg must have odds above 1 and at most 1,000,000, got 1e\+308"),
+        (None, "the first leg must be a mapping with sportsbook, sport and market_type, got None"),
+        ("kalshi", "the first leg must be a mapping .*, got 'kalshi'"),
     ],
 )
-def test_what_is_refused(first: dict[str, Any], message: str) -> None:
+def test_what_is_refused(first: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         oe.settles_alike(first, leg("draftkings"))
 
@@ -80,10 +83,14 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert text.startswith("kalshi and draftkings do not settle alike; at worst -4.46 of 50 staked\n")
     assert "  overtime     =                counts overtime | counts overtime\n" in text
+    american = ["--league", "nfl", "--odds", "-143,+150", "--stake", "50"]
+    assert cli.main(["terms", "kalshi", "draftkings", *american]) == 0
+    assert "at worst -4.4" in capsys.readouterr().out
     assert cli.main(["terms", "kalshi", "draftkings", "--league", "nfl", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["alike"], found["worst_case"], found["books"]) == (False, None, ["kalshi", "draftkings"])
     for words, message in (
+        (["--league", "nfl", "--odds", "120,2.5"], "120 may be decimal or American: write 120.0 or +120"),
         (["--league", "nfl", "--odds", "2"], "--odds takes two prices, such as 1.72,2.45, got 1"),
         (["--league", "nfl", "--sport", "tennis"], "--league 'nfl' is of football, got --sport tennis"),
         (["--league", "none"], "--league 'none' is not known; give its --sport too"),

@@ -35,6 +35,10 @@ class Pager:
     def send(self, address, message):
         if address == "pager:13":
             raise KeyError(self.secret)
+        if address == "pager:14":
+            raise ValueError("x" * 295 + self.secret)
+        if address == "pager:15":
+            raise Panic(self.secret)
         if address == "pager:0":
             go_on.wait(60.0)
         sent.append((address, message.title, message.text, message.body, self.secret))
@@ -42,17 +46,44 @@ class Pager:
 
 def of_nothing(secret):
     return None
+
+
+class Panic(BaseException):
+    pass
+
+
+def panics(secret):
+    raise Panic("x" * 268 + secret)
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+def unprintable(secret):
+    return Unprintable()
+
+
+def hangs(secret):
+    go_on.wait(60.0)
 """
+HANGS = "import pagers; pagers.go_on.wait(60.0)"
+NAMES = {"pager": "Pager", "https": "Pager", "nothing": "of_nothing"} | {
+    name: name for name in ("gone", "hangs", "panics", "unprintable")
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    names = dict.fromkeys(("pager", "https"), "pagers:Pager") | {"nothing": "pagers:of_nothing", "gone": "pagers:gone"}
-    folder = install(tmp_path_factory.mktemp("pagers"), "pagers", {"pagers": MODULE}, "0.3", targets=names)
+    names = {name: f"pagers:{made}" for name, made in NAMES.items()} | {"stuck": "stuck_pagers:Pager"}
+    modules = {"pagers": MODULE, "stuck_pagers": HANGS}
+    folder = install(tmp_path_factory.mktemp("pagers"), "pagers", modules, "0.3", targets=names)
     sys.path.insert(0, str(folder))
     yield
     sys.path.remove(str(folder))
-    sys.modules.pop("pagers", None)
+    for name in modules:
+        sys.modules.pop(name, None)
 
 
 def sender(**targets: str) -> tuple[Sender, dict[str, str]]:
@@ -84,6 +115,10 @@ def test_what_it_raises_is_said_without_its_text(capsys: pytest.CaptureFixture[s
     used, _ = sender(pager="TOKEN")
     with pytest.raises(ValueError, match=r"^the target 'pager' of pagers 0.3 fails: KeyError$"):
         used.send("pager:13", AlertMessage("t", []))
+    with pytest.raises(ValueError, match=r"^the target 'pager' of pagers 0.3 fails: Panic$"):
+        used.send("pager:15", AlertMessage("t", []))
+    with pytest.raises(ValueError, match=r"^x{295}\*\*\*$"):
+        used.send("pager:14", AlertMessage("t", []))
 
 
 def test_one_that_waits_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,14 +130,20 @@ def test_one_that_waits_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
             used.send("pager:0", AlertMessage("t", []))
     with pytest.raises(ValueError, match=r"pagers 0.3 has not finished earlier messages"):
         used.send("pager:1", AlertMessage("t", []))
+    _go_on()
+    used.check("pager:1")
+
+
+def _go_on() -> None:
+    """End what waits, and its threads."""
     import pagers
 
     pagers.go_on.set()
     end = time.monotonic() + 10.0
-    while any(thread.name == "target pager" for thread in threading.enumerate()):
+    while any(thread.name.startswith("target ") for thread in threading.enumerate()):
         assert time.monotonic() < end
         time.sleep(0.01)
-    used.check("pager:1")
+    pagers.go_on.clear()
 
 
 @pytest.mark.parametrize(
@@ -126,16 +167,29 @@ def test_a_wrong_name_is_a_wrong_setting(targets: dict[str, str], sentence: str)
 
 
 def test_one_that_cannot_be_made_is_reported_and_the_others_work() -> None:
-    used, failed = sender(pager="WRONG", nothing="", gone="")
+    used, failed = sender(pager="WRONG", nothing="", gone="", panics="TOKEN", unprintable="")
     of = "of pagers 0.3 cannot be used: "
     assert failed == {
         "alert target pager": f"the target 'pager' {of}pagers:Pager raises PermissionError: not with ***",
         "alert target nothing": f"the target 'nothing' {of}its target has no check, got None",
         "alert target gone": f"the target 'gone' {of}importing pagers:gone raises AttributeError: module 'pagers' has "
         "no attribute 'gone'",
+        "alert target panics": f"the target 'panics' {of}pagers:panics raises Panic: {'x' * 268}***",
+        "alert target unprintable": f"the target 'unprintable' {of}its target has no check, got <a Unprintable without "
+        "a text: RuntimeError>",
     }
     with pytest.raises(ValueError, match=f"the target 'pager' {of}the node's log says why"):
         used.check("pager:7")
+
+
+def test_one_that_hangs_while_it_is_imported_or_made_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender(nothing="")  # imports what the others wait for
+    monkeypatch.setattr(plugin_targets, "TIMEOUT_S", 0.5)  # twice: a busy machine may take long for the good one
+    used, failed = sender(hangs="", stuck="", pager="TOKEN")
+    of = "of pagers 0.3 cannot be used: it was not made within 0.5 s"
+    assert failed == {f"alert target {name}": f"the target {name!r} {of}" for name in ("hangs", "stuck")}
+    used.check("pager:7")
+    _go_on()
 
 
 def test_an_alert_of_a_node_is_sent_and_confirmed(tmp_path: Path) -> None:

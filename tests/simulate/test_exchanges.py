@@ -198,3 +198,10 @@ def test_traders_and_feed_errors_exclude_each_other() -> None:
         World(1, events=1, traders=True, hazards=True)
     assert World(1, events=1).delays == {}
     assert World(1, events=1, books=["fanduel", "polymarket_mid"], traders=True).delays == {}
+
+
+def test_a_world_without_games_or_exchanges_has_no_books_of_orders() -> None:
+    for world in (World(3, events=0, traders=True), World(3, events=2, traders=True, books=["pinnacle"])):
+        for batch in world.run(120.0):
+            assert all("levels" not in row for row in batch.quotes)
+        assert all(found.profit > 0.0 for found in world.arbitrages())

@@ -171,11 +171,20 @@ def test_orders_that_cannot_be_sent() -> None:
     naive_time = order.sent.replace(tzinfo=None)
     for changes, message in (
         ({"book": "fanduel"}, "order 2: book must be one of kalshi, betfair_exchange, polymarket, got 'fanduel'"),
-        ({"market_type": "team_total", "line": 9.5}, "kalshi has no order book of team_total"),
+        ({"market_type": "point_spread", "line": 9.75}, r"kalshi has no order book of point_spread .* 9.75"),
+        ({"market_type": "point_spread", "line": 9.8}, "line must be a multiple of a quarter, or None .* got 9.8"),
+        ({"market_type": "team_total", "line": 9.5}, "order 2: selection must be one of team_total of "),
+        ({"selection": "Nobody"}, "line must be|selection must be one of"),
+        ({"event_id": "e"}, "order 2: event_id must be that of an event of this world, got 'e'"),
+        ({"event_id": ["e"]}, r"event_id must be a string, got \['e'\]"),
+        ({"book": None}, "book must be a string, got None"),
+        ({"all_or_nothing": "no"}, "all_or_nothing must be True or False, got 'no'"),
         ({"odds": 1.0}, "odds must be a finite number above 1, got 1.0"),
         ({"contracts": 0.0}, "contracts must be above 0 and at most 1,000,000,000"),
         ({"contracts": 2.5}, "contracts must be a whole number at kalshi, got 2.5"),
-        ({"sent": naive_time}, "sent must have a time zone"),
+        ({"sent": naive_time}, "sent must be a datetime with a time zone, got"),
+        ({"sent": None}, "sent must be a datetime with a time zone, got None"),
+        ({"until": "20:00"}, "until must be a datetime with a time zone, got '20:00'"),
         ({"sent": late}, "the world has run until"),
         ({"until": world.now + timedelta(seconds=1)}, "the world has run until"),
         ({"until": order.sent}, "until must be after sent"),
@@ -183,6 +192,10 @@ def test_orders_that_cannot_be_sent() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             world.filled([order, order._replace(**changes)])
+    with pytest.raises(ValueError, match="order 2: an order must be a SimulatedOrder, got 'kalshi'"):
+        world.filled([order, "kalshi"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="traders must be True or False, got 'yes'"):
+        World(1, events=1, traders="yes")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="filled needs a world with traders=True"):
         World(1, events=1).filled([])
     assert world.filled([]) == []

@@ -329,7 +329,8 @@ def looks(world: World, seconds: float, prices: Prices) -> Iterator[tuple[Engine
 def markets_of(world: World, arbitrages: pl.DataFrame) -> set[Market]:
     shown = set()
     for row in arbitrages.iter_rows(named=True):
-        place = world.place(*parts(row | row["legs"][0], row["market_type"]))
+        leg = next(leg for leg in row["legs"] if leg["market_type"] == row["market_type"])
+        place = world.place(*parts(row | leg, row["market_type"]))
         shown.add((place.event, place.ladder, place.quarters, row["is_live"]))
     return shown
 

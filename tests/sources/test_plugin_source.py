@@ -29,8 +29,10 @@ MODULE = '''
 """A book of two prices, and everything that a source may do wrong."""
 
 import asyncio
+import logging
 import sys
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from oddsengine.feeds import Game, Payload
@@ -72,9 +74,9 @@ def kind(run, settings=Settings, made=None):
     return SourceKind(settings, made or Fetcher, variables={"key_env": "GOOD_KEY"}, leagues={"nba": "NBA!"})
 
 
-async def _good(self, receiver, name):
+async def _good(self, receiver, name, book="draftkings", start=START):
     receiver.expect(name, "", 60.0)
-    await receiver.deliver(name, payload("draftkings", self.feed.odds, 2.0))
+    await receiver.deliver(name, payload(book, self.feed.odds, 2.0, start=start))
     receiver.caught_up(name)
     await asyncio.sleep(3600.0)
 
@@ -90,6 +92,53 @@ async def _grouped(self, receiver, name):
 
 async def _refused(self, receiver, name):
     raise ExceptionGroup("of tasks", [Failure("not with this key", fatal=True)])
+
+
+class Panic(BaseException):
+    """As polars raises one."""
+
+
+async def _panics(self, receiver, name):
+    raise Panic(f"no memory for {self.key}")
+
+
+async def _parts_panic(self, receiver, name):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_panics(self, receiver, name))
+
+
+async def _part_exits(self, receiver, name):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_exits(self, receiver, name))
+
+
+async def _interrupts(self, receiver, name):
+    raise KeyboardInterrupt
+
+
+class Refusal(Failure):
+    def __init__(self, text):
+        super().__init__(text, kind="odd", status="403", wait=-1.0)
+
+
+async def _tells(self, receiver, name):
+    """Every text that a source may give has its key, once in the middle and once where texts are cut."""
+    receiver.expect(name, "", 60.0)
+    for text in (self.key, "x" * 292 + self.key):
+        receiver.alive(name, text)
+        counts = Counter([text])
+        await receiver.deliver(name, Payload(refused=counts, unmapped=Counter([("book", text)])), text)
+        receiver.warn(name, text, text)
+        receiver.conflict(name, text)
+        receiver.failed(name, Refusal(text))
+        await receiver.unreadable(name, b"", text)
+        for logger in ("book_feeds", "oddsengine.book_feeds"):
+            logging.getLogger(logger).warning("asks with %s", text)
+        try:
+            receiver.failed(name, "x" * 90 + self.key)
+        except TypeError as error:
+            receiver.failed(name, Failure(str(error)))
+    raise Refusal(f"not with {self.key}")
 
 
 async def _exits(self, receiver, name):
@@ -135,25 +184,53 @@ def _broken(feed, env, secrets):
 good, strict = kind(_good), kind(_good, Strict)
 raises, exits, cancels, returns, blocks, silent = map(kind, (_raises, _exits, _cancels, _returns, _blocks, _silent))
 other, forever, grouped, refused = map(kind, (_other, _forever, _grouped, _refused))
+panics, parts_panic, part_exits, interrupts, tells = map(
+    kind, (_panics, _parts_panic, _part_exits, _interrupts, _tells)
+)
 mapping = kind(lambda self, receiver, name: _delivers(self, receiver, name, {"quotes": []}))
+old = kind(lambda *words: _good(*words, "betmgm", datetime(1970, 1, 2, tzinfo=UTC)))
 naive = kind(lambda *words: _delivers(*words, payload("naive", 1.9, 2.0, start=datetime(2027, 1, 1))))
 senseless = kind(lambda *words: _delivers(*words, payload("fanduel", 0.5, 2.1)))
 broken, number = kind(_good, made=_broken), kind(_good, made=lambda *_: 5)
+
+
+def _made_panics(feed, env, secrets):
+    raise Panic("x" * 290 + env["key_env"])
+
+
+class Unready:
+    @property
+    def run(self):
+        raise LookupError("not yet")
+
+
+unready = kind(_good, made=lambda *_: Unready())
+made_panics = kind(_good, made=_made_panics)
 no_kind = {"settings": Settings}
 no_settings = SourceKind(dict, lambda *_: None)
 '''
 KINDS = (
     "grouped", "refused", "good", "strict", "raises", "exits", "cancels", "returns", "blocks", "silent", "other",
-    "forever", "mapping", "naive", "senseless", "broken", "number", "no_kind", "no_settings",
+    "forever", "mapping", "naive", "senseless", "broken", "number", "no_kind", "no_settings", "panics", "parts_panic",
+    "part_exits", "interrupts", "tells", "made_panics", "old",
+    "unready",
 )  # fmt: skip
-MORE = {"raises_on_import": "unimportable:KIND", "exits_on_import": "exiting:KIND", "missing": "book_feeds:missing"}
+MORE = {
+    "raises_on_import": "unimportable:KIND",
+    "exits_on_import": "exiting:KIND",
+    "panics_on_import": "panicking:KIND",
+    "missing": "book_feeds:missing",
+}
 OF = "of book-feeds 1.0 cannot be used: "
 FAILS = "of book-feeds 1.0 fails: "
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    modules = {"book_feeds": MODULE, "unimportable": "raise OSError('no disk')", "exiting": "raise SystemExit(4)"}
+    modules = {
+        "book_feeds": MODULE, "unimportable": "raise OSError('no disk')", "exiting": "raise SystemExit(4)",
+        "panicking": "class Panic(BaseException): pass\nraise Panic('no memory')",
+    }  # fmt: skip
     entries = {name: f"book_feeds:{name}" for name in KINDS} | MORE
     return install(tmp_path_factory.mktemp("packages"), "book-feeds", modules, sources=entries)
 
@@ -163,7 +240,7 @@ def installed(packages: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.syspath_prepend(str(packages))
     monkeypatch.setenv("GOOD_KEY", "secret-of-mine")
     yield
-    for name in ("book_feeds", "unimportable", "exiting"):
+    for name in ("book_feeds", "unimportable", "exiting", "panicking"):
         sys.modules.pop(name, None)
 
 
@@ -190,6 +267,7 @@ def test_its_settings_are_read_as_ours_are() -> None:
     [
         ("raises_on_import", {}, "importing unimportable:KIND raises OSError: no disk"),
         ("exits_on_import", {}, "importing exiting:KIND raises SystemExit: 4"),
+        ("panics_on_import", {}, "importing panicking:KIND raises Panic: no memory"),
         ("missing", {}, "importing book_feeds:missing raises AttributeError: module 'book_feeds' has no attribute"),
         ("no_kind", {}, "book_feeds:no_kind must be a SourceKind, got {'settings': "),
         ("no_settings", {}, "its settings must be a subclass of FeedSettings, got <class 'dict'>"),
@@ -238,6 +316,10 @@ def test_fetch_reads_one(monkeypatch: pytest.MonkeyPatch) -> None:
         oe.fetch("grouped", key="secret-of-mine")
     with pytest.raises(FetchError, match=r"^refused: not with this key$"):
         oe.fetch("refused")
+    with pytest.raises(FetchError, match=r"^panics: the kind of source .* raises Panic: no memory for \*\*\*$"):
+        oe.fetch("panics", key="secret-of-mine")
+    with pytest.raises(FetchError, match=r"^tells: not with \*\*\*$"):
+        oe.fetch("tells", key="secret-of-mine")
     with pytest.raises(FetchError, match=r"its payload is refused: a payload must be a Payload, got {'quotes': \[\]}"):
         oe.fetch("mapping")
     with pytest.raises(ValueError, match="importing unimportable:KIND raises OSError: no disk"):
@@ -249,6 +331,13 @@ def test_fetch_reads_one(monkeypatch: pytest.MonkeyPatch) -> None:
 AT_ONCE = {
     "raises": ("amber", "plugin fails"),
     "exits": ("amber", "plugin fails"),
+    "panics": ("amber", "plugin fails"),
+    "parts_panic": ("amber", "plugin fails"),
+    "part_exits": ("amber", "plugin fails"),
+    "interrupts": ("amber", "plugin fails"),
+    "made_panics": ("red", "plugin fails"),
+    "unready": ("red", "plugin fails"),
+    "tells": ("amber", "it fails, or what it sends cannot be used"),
     "cancels": ("amber", "plugin fails"),
     "returns": ("amber", "plugin fails"),
     "other": ("amber", "plugin fails"),
@@ -292,8 +381,9 @@ def test_a_node_serves_while_all_of_them_fail(packages: Path, tmp_path: Path) ->
     assert {name: (row["status"], row["reason"]) for name, row in rows.items() if not _is_said(row)} == {}
     assert (rows["good"]["events"], rows["good"]["books"]) == (1, ["draftkings"])
     assert state.status_code in (200, 503)
-    assert "secret-of-mine" not in (tmp_path / "oddsengine-data/feeds.json").read_text()
-    assert "secret-of-mine" not in log.read_text()
+    written = [log, *(path for path in (tmp_path / "oddsengine-data").rglob("*") if path.suffix != ".db")]
+    for path in filter(Path.is_file, written):
+        assert b"secret-" not in path.read_bytes(), path
 
 
 def _said(rows: dict[str, Any]) -> bool:
@@ -317,6 +407,21 @@ def test_feeds_check_says_what_a_plugin_raised(
     assert said == {
         "a": ("degraded", 0, f"the kind of source 'raises' {FAILS}its run() raises LookupError: no price for ***"),
         "b": ("ok", 2, ""),
+    }
+
+
+def test_feeds_check_says_that_no_price_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "oddsengine.toml").write_text('[feeds.good]\nkind = "good"\n[feeds.old]\nkind = "old"\n')
+    assert main(["feeds", "check", "--format", "json"]) == 0
+    notes = {one["name"]: one["notes"] for one in json.loads(capsys.readouterr().out)}
+    names = "the catalog does not know the team '{} Celtics' of nba: prices of other feeds would never meet its own"
+    started = "2 started_not_live (marked pre-match after the event's start)"
+    assert notes == {
+        "good": [names.format("draftkings")],
+        "old": [f"none of its prices is used, of 2 are rejected {started}", names.format("betmgm")],
     }
 
 

@@ -75,6 +75,21 @@ def test_the_suffix_decides(tmp_path: Path, name: str) -> None:
         write_table(board(), tmp_path / name)
 
 
+def test_a_table_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_table(board(), path)
+    path.chmod(0o640)
+    content = path.read_bytes()
+    unwritable = board().with_columns(thing=pl.Series([object(), object()], dtype=pl.Object))
+    with pytest.raises(OddsError, match=r"cannot write .*a\.parquet: "):
+        write_table(unwritable, path)
+    assert (path.read_bytes(), [*tmp_path.iterdir()]) == (content, [path])
+    link = tmp_path / "b.parquet"
+    link.symlink_to(path)
+    write_table(board().head(1), link)
+    assert (pl.read_parquet(path).height, path.stat().st_mode & 0o777, link.is_symlink()) == (1, 0o640, True)
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OddsError, match=r"^cannot read .*none\.csv: no such file or directory$"):
         read_odds(tmp_path / "none.csv")

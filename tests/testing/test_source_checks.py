@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-import logging
-from collections.abc import Callable, Mapping
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any, NamedTuple
@@ -12,11 +13,12 @@ import msgspec
 import pytest
 from support.odds_api_io import Aggregator, event
 
-from oddsengine.feeds import FeedError, Payload
+from oddsengine.feeds import FeedError, Payload, venue_contracts
+from oddsengine.feeds.venue_contracts import read as read_contract
 from oddsengine.sources import Failure, Receiver, Secrets, SourceKind, odds_api_io_client
 from oddsengine.sources.odds_api_io_client import OddsApiIoSettings
 from oddsengine.sources.polling import PolledSource
-from oddsengine.testing import SOURCE_CHECKS, SourceCase
+from oddsengine.testing import SOURCE_CHECKS, Request, SourceCase, SourceServer, served, source_case
 from oddsengine.testing import source_checks as checks
 
 KEY = "0123456789abcdef"
@@ -84,6 +86,17 @@ def quoting(change: Callable[[dict[str, Any]], dict[str, Any]]) -> SourceKind:
     return delivering(lambda payload: payload._replace(quotes=[row | change(row) for row in payload.quotes]))
 
 
+def described(**fields: Any) -> SourceKind:
+    """The source with other fields of its games."""
+
+    def change(payload: Payload) -> Payload:
+        games = [game._replace(**fields) for game in payload.games]
+        by_id = {game.id: game.fields for game in games}
+        return payload._replace(games=games, quotes=[row | by_id[row["event_id"]] for row in payload.quotes])
+
+    return delivering(change)
+
+
 def set_to(**settings: Any) -> SourceKind:
     """The source with other settings than its feed has."""
     return KIND._replace(
@@ -102,6 +115,18 @@ def reading(change: Callable[[Any], None]) -> SourceKind:
         return PolledSource(feed, secrets, aggregator.read)
 
     return KIND._replace(fetcher=fetcher)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What blocks is found soon, and goes on at the end."""
+    monkeypatch.setattr(source_case, "STANDS_S", 1.0)
+    yield
+    _go_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "source":
+            thread.join(10.0)
+    _go_on.clear()
 
 
 def _on_error(answer: Callable[[Any, str], Payload]) -> SourceKind:
@@ -163,11 +188,40 @@ async def _leaves_a_task(run: Any, receiver: Receiver) -> None:
     await run(receiver)
 
 
+class Panic(BaseException):
+    """As polars raises one."""
+
+
+async def _panics(_: Any, __: Receiver) -> None:
+    raise Panic("no memory")
+
+
+async def _exits(_: Any, __: Receiver) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(lambda: None))
+        group.create_task(_exit())
+
+
+async def _exit() -> None:
+    raise SystemExit(3)
+
+
+_go_on = threading.Event()
+
+
+async def _blocks(_: Any, __: Receiver) -> None:
+    _go_on.wait(60.0)
+
+
+async def _works_in_a_thread(_: Any, __: Receiver) -> None:
+    await asyncio.to_thread(_go_on.wait, 60.0)
+
+
 _left: list[Any] = []  # tasks that nobody refers to may be gone
 
 
-def _logs(good: Callable[..., Any], name: str, place: str, body: bytes) -> Any:
-    logging.getLogger("cornerbook").debug("got %s with the key %s", place, KEY)
+def _prints(good: Callable[..., Any], name: str, place: str, body: bytes) -> Any:
+    print(f"got {place} with the key {KEY}")
     return good(name, place, body)
 
 
@@ -199,6 +253,27 @@ FAULTS = {
     ),
     "prices of games that it does not describe": Fault(
         lambda: delivering(lambda payload: payload._replace(games=[])), checks.prices_are_valid, "among the games"
+    ),
+    "games of 1970": Fault(
+        lambda: described(start=datetime(1970, 1, 2, tzinfo=UTC)), checks.prices_are_accepted,
+        "must accept its prices, of 8 it rejects 8 started_not_live (marked pre-match after the event's start)",
+    ),
+    "markets that the catalog does not have": Fault(
+        lambda: quoting(lambda _: {"market_type": "winner of it"}), checks.prices_are_accepted,
+        "8 unmapped (the market type does not settle in the same way everywhere); its markets are winner of it",
+    ),
+    "games without a start": Fault(
+        lambda: described(start=None), checks.prices_are_accepted, "1 of 1 games are kept apart: "
+    ),
+    "a league of its own": Fault(
+        lambda: described(league="NBA (mine)"), checks.prices_are_accepted,
+        "the catalog does not know the league 'NBA (mine)' of basketball: prices of other sources would never meet",
+    ),
+    "a sport of its own": Fault(
+        lambda: described(sport="hoops"), checks.prices_are_accepted, "the catalog does not know the sport 'hoops'"
+    ),
+    "teams of its own": Fault(
+        lambda: described(home="BOS-1"), checks.prices_are_accepted, "the catalog does not know the team 'BOS-1' of nba"
     ),
     "times without a zone": Fault(
         lambda: quoting(lambda row: {"last_seen_at": row["last_seen_at"].replace(tzinfo=None)}),
@@ -242,12 +317,8 @@ FAULTS = {
     "no regard to Retry-After": Fault(
         lambda: reading(_impatient), checks.waits_are_kept, "asked to wait 40 s, but a request came after"
     ),
-    "the key in the log": Fault(
-        lambda: reporting(received=_logs), checks.secrets_are_masked, "reported: got GET /events with the key ***"
-    ),
-    "the key in a failure": Fault(
-        lambda: reporting(failed=lambda good, name, _, part="": good(name, Failure(f"refuses {KEY}"), part)),
-        checks.secrets_are_masked, "reported: refuses ***",
+    "a key that is printed": Fault(
+        lambda: reporting(received=_prints), checks.secrets_are_masked, "reported: got GET /events with the key ***"
     ),
     "an error of its own for a bad body": Fault(
         lambda: _on_error(_key_error), checks.bad_bodies_are_refused,
@@ -265,6 +336,8 @@ FAULTS = {
         lambda: reporting(failed=lambda good, name, _, part="": good(name, Failure("bad"), part)),
         checks.bad_bodies_are_refused, "HTML: the failure must say what is wrong, got: 'bad'",
     ),
+    "a panic": Fault(lambda: running(_panics), checks.prices_are_valid, "its run() raises Panic: no memory"),
+    "an exit": Fault(lambda: running(_exits), checks.prices_are_valid, "it must not end its thread: SystemExit: 3"),
     "a minute until it stops": Fault(
         lambda: running(_slow_to_stop), checks.it_stops_when_cancelled, "goes on for over 5 s"
     ),
@@ -281,3 +354,51 @@ def test_a_planted_fault_is_found(name: str) -> None:
     with pytest.raises(AssertionError) as error:
         fault.check(case_of(fault.kind(), fault.events))
     assert fault.says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("run", "where"), [(_blocks, "in threading.py:"), (_works_in_a_thread, "for a thread of its own")]
+)
+def test_a_source_that_blocks_fails_within_a_bound(run: Any, where: str, impatient: None) -> None:
+    """A second: shorter pauses are those of a busy machine."""
+    with pytest.raises(AssertionError) as error:
+        checks.prices_are_valid(case_of(running(run)))
+    assert str(error.value).startswith(f"it must await what it waits for: its event loop stands still, {where}")
+
+
+@pytest.mark.parametrize("body", [b'{"name": "\xff"}', b"[" * 50_000])
+def test_a_contract_refuses_a_body_that_is_no_json(body: bytes) -> None:
+    contract = read_contract("mine", CONTRACT)
+    (refusal,) = contract.check_request(venue_contracts.Request("POST", "/bets", body=body))
+    assert refusal.reason.endswith("allowed: JSON")
+
+
+CONTRACT = """
+name = "mine"
+checked = 2026-11-30
+tried = false
+needs = []
+not_read = []
+[[sources]]
+url = "https://example.com"
+date = 2026-11-30
+[send.bets]
+method = "POST"
+path = "/bets"
+body = "bet"
+[type]
+bet = { name = "text" }
+"""
+
+
+class Bytes(SourceServer):
+    def reply(self, request: Request) -> bytes:
+        return b"\xff"
+
+
+def test_a_request_may_have_bytes_that_are_no_text() -> None:
+    server = Bytes()
+    with served(server) as url, socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10.0) as line:
+        line.sendall(b"POST /v3/events HTTP/1.1\r\nx-name: Jos\xe9\r\ncontent-length: 2\r\n\r\n\xff\xfe")
+        assert line.recv(100).endswith(b"\xff")
+    assert [(request.headers["x-name"], request.body) for _, request in server.asked] == [("Jos\xe9", b"\xff\xfe")]

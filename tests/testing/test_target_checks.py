@@ -95,6 +95,36 @@ class Eager(Ntfy):
         urllib.request.urlopen(self._url, timeout=5.0).close()
 
 
+class Faulty(Ntfy):
+    def check(self, address: str) -> None:
+        raise AttributeError(f"no topics for {self._headers}")
+
+
+class Strict(Ntfy):
+    def check(self, address: str) -> None:
+        raise ValueError("not today")
+
+
+class Unmade(Ntfy):
+    def __init__(self, secret: str, url: str) -> None:
+        raise Panic
+
+
+class Panic(BaseException):
+    """As polars raises one."""
+
+
+class Binary(Ntfy):
+    def post(self, address: str, message: Any) -> None:
+        body = b"\xff" + message.text.encode()
+        headers = self._headers | {"Title": message.title, "From": "Jos\xe9"}
+        urllib.request.urlopen(urllib.request.Request(self._url, body, headers), timeout=5.0).close()
+
+
+def test_a_message_may_have_more_than_texts() -> None:
+    checks.messages_are_sent(replace(CASE, make=Binary))
+
+
 class Slow(Ntfy):
     timeout = 0.6
 
@@ -104,6 +134,9 @@ class Slow(Ntfy):
     [
         (Untitled, checks.messages_are_sent, "'Alert 7' was not sent"),
         (Unchecked, checks.addresses_are_checked, "it must refuse the address 'ntfy:../admin'"),
+        (Faulty, checks.addresses_are_checked, "it must raise ValueError, got AttributeError: no topics for {'Auth"),
+        (Strict, checks.addresses_are_checked, "it must take the address 'ntfy:odds', got: not today"),
+        (Unmade, checks.addresses_are_checked, "it must raise ValueError, got Panic"),
         (Eager, checks.addresses_are_checked, "check() must not send anything"),
         (Terse, checks.errors_are_said, "status 400 must be said, got: 'no'"),
         (Raw, checks.errors_are_said, "it must raise ValueError, got OSError"),

@@ -1,20 +1,34 @@
 """Targets of alerts that plugins add: the settings name their schemes, and `[alerts] targets` the secret of each.
 
 One that raises, or does not answer within `TIMEOUT_S`, fails the message and nothing else; its thread is left behind.
+The same holds for its import and for what makes it: the node starts without it.
 """
 
-import re
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from concurrent.futures import Future, wait
+from functools import partial
+from typing import Any, TypeVar
 
-from oddsengine.plugins import TARGETS, AmbiguousNameError, Plugin, PluginError, described, find, load, registered
-from oddsengine_service.bettors.targets import SCHEMES, TIMEOUT_S, AlertMessage, Target
+from oddsengine.bounds import excerpt, text_of
+from oddsengine.plugins import (
+    MOST_SAID,
+    TARGETS,
+    AmbiguousNameError,
+    Plugin,
+    PluginError,
+    described,
+    find,
+    load,
+    registered,
+)
+from oddsengine.sources import Secrets
+from oddsengine_service.bettors.targets import SCHEME, SCHEMES, TIMEOUT_S, AlertMessage, Target
 from oddsengine_service.monitoring import log
 from oddsengine_service.settings import Settings, SettingsError
 
-_SCHEME = re.compile("[a-z][a-z0-9+.-]*")
 _MOST_RUNNING = 8  # calls of one target
+T = TypeVar("T")
 
 
 def plugin_targets(
@@ -31,7 +45,7 @@ def plugin_targets(
             plugin = find(TARGETS, scheme, SCHEMES)
         except AmbiguousNameError as error:
             raise SettingsError(f"{place} is ambiguous: {error}") from None
-        if not _SCHEME.fullmatch(scheme):
+        if not SCHEME.fullmatch(scheme):
             raise SettingsError(f"{place} must be a scheme of lower-case letters, digits, +, . and -, after a letter")
         if plugin is None:
             names = ", ".join(each.name for each in registered(TARGETS)) or "none"
@@ -39,24 +53,45 @@ def plugin_targets(
         secret = environ.get(variable, "").strip()
         if variable and not secret:
             raise SettingsError(f"{place} is {variable!r}, but that environment variable is not set or empty")
+        clean = Secrets([secret]).clean
         try:
-            targets[scheme] = PluginTarget(plugin, _made(plugin, secret))
+            making = _began(plugin, partial(_made, plugin, secret, clean))
+            if not making.done():
+                raise plugin.error(f"it was not made within {TIMEOUT_S:g} s")
+            targets[scheme] = PluginTarget(plugin, making.result(), clean)
         except PluginError as error:
             targets[scheme] = _UnusableTarget(plugin)
-            failed(f"alert target {scheme}", str(error).replace(secret, "***") if secret else str(error))
+            failed(f"alert target {scheme}", str(error))
     return targets
 
 
-def _made(plugin: Plugin, secret: str) -> Target:
-    make = load(plugin)
+def _began(plugin: Plugin, work: Callable[[], T]) -> "Future[T]":
+    """Call something of a plugin in a thread of its own, and wait for its result for up to `TIMEOUT_S`."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=f"target {plugin.name}", daemon=True).start()
+    wait([done], TIMEOUT_S)
+    return done
+
+
+def _made(plugin: Plugin, secret: str, clean: Callable[[str], str]) -> Target:
+    """Import and make a target. Raises `PluginError`, without secrets, for whatever happens."""
+    make = load(plugin, clean)
     if not callable(make):
-        raise plugin.error(f"{plugin.object} must be a function that makes a target, got {make!r:.80}")
+        raise plugin.error(f"{plugin.object} must be a function that makes a target, got {clean(excerpt(make))}")
     try:
         target = make(secret)
-    except (Exception, SystemExit) as error:
-        raise plugin.error(f"{plugin.object} raises {described(error)}") from error
-    if missing := [name for name in ("check", "send") if not callable(getattr(target, name, None))]:
-        raise plugin.error(f"its target has no {missing[0]}, got {target!r:.80}")
+        missing = [name for name in ("check", "send") if not callable(getattr(target, name, None))]
+    except BaseException as error:
+        raise plugin.error(f"{plugin.object} raises {described(error, clean)}") from error
+    if missing:
+        raise plugin.error(f"its target has no {missing[0]}, got {clean(excerpt(target))}")
     return target  # type: ignore[no-any-return]
 
 
@@ -76,8 +111,8 @@ class _UnusableTarget:
 class PluginTarget:
     """A target of a plugin, which fails with `ValueError` only, and in time."""
 
-    def __init__(self, plugin: Plugin, target: Target) -> None:
-        self._plugin, self._target = plugin, target
+    def __init__(self, plugin: Plugin, target: Target, clean: Callable[[str], str]) -> None:
+        self._plugin, self._target, self._clean = plugin, target, clean
         self._room = threading.BoundedSemaphore(_MOST_RUNNING)
 
     def check(self, address: str) -> None:
@@ -89,28 +124,23 @@ class PluginTarget:
     def _call(self, method: Callable[..., Any], *words: Any) -> None:
         if not self._room.acquire(blocking=False):
             raise ValueError(f"{self._plugin.label} has not finished earlier messages")
-        raised: list[BaseException] = []
 
         def work() -> None:
             try:
                 method(*words)
-            except BaseException as error:
-                raised.append(error)
             finally:
                 self._room.release()
 
-        thread = threading.Thread(target=work, name=f"target {self._plugin.name}", daemon=True)
-        thread.start()
-        thread.join(TIMEOUT_S)
-        if thread.is_alive():
+        done = _began(self._plugin, work)
+        if not done.done():
             raise ValueError(f"{self._plugin.label} has not finished within {TIMEOUT_S:g} s")
-        if raised:
-            raise self._said(raised[0])
+        if (error := done.exception()) is not None:
+            raise self._said(error)
 
     def _said(self, error: BaseException) -> ValueError:
         """The error for the user. The text of an unexpected one may have secrets: only its place is logged."""
         if type(error) is ValueError:
-            return error
+            return ValueError(self._clean(text_of(error))[:MOST_SAID])
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next

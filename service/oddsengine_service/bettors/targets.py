@@ -8,6 +8,7 @@ followed.
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -24,6 +25,8 @@ TIMEOUT_S = 10.0
 _SERVICES = ("tgram", "discord")
 SCHEMES = ("https", "http", *_SERVICES, "mailto")
 """Our own; a plugin cannot have them."""
+SCHEME = re.compile("[a-z][a-z0-9+.-]*")
+"""What a scheme of a plugin must be."""
 # Not public, by the registries of the IANA; what `ipaddress` says differs between versions of Python.
 _UNICAST = ipaddress.IPv6Network("2000::/3")  # IPv6 addresses outside of it are not public
 _SPECIAL6 = tuple(map(ipaddress.IPv6Network, (

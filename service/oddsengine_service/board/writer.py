@@ -40,9 +40,14 @@ class Writer:
             update = make(*args, **more)
         finally:
             self.stepping = False
-        self.steps.observe(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self.steps.observe(seconds)
         self.publish(update)
+        self.stepped(seconds)
         return update
+
+    def stepped(self, seconds: float) -> None:
+        """A step is over and published, which took so long."""
 
     def publish(self, update: Update) -> None:
         for follow in tuple(self.followers):

@@ -10,7 +10,9 @@ import msgspec
 import polars as pl
 
 import oddsengine
+from oddsengine.catalog.reasons import reasons
 from oddsengine.feeds.contract_types import NEW_FIELD
+from oddsengine.feeds.payload_checks import unknown_names
 from oddsengine.live.engine import Engine
 from oddsengine.matching import Matcher
 from oddsengine.sources import FeedSettings, Source, contract_of, is_historical
@@ -149,6 +151,11 @@ def _seen(hub: Hub, track: Track, feed: FeedSettings, made: Any, *, in_time: boo
         notes.append(f"costs {cost()}")
         if isinstance(feed, TheOddsApiSettings) and feed.props:
             notes.append("props are not tried, and cost as much again for each event")
+    board = hub.engine
+    if board.size and not board.accepted and not is_historical(feed):
+        notes.append(f"none of its prices is used, of {board.size:,} are rejected {reasons(board.rejected_counts())}")
+    if unknown := unknown_names(known.game for known in hub.applier.games.known.values() if known.books):
+        notes.append(f"{unknown}: prices of other feeds would never meet its own")
     if status.quarantined:
         notes.append(f"{status.quarantined} of its games are doubtful and kept apart")
     if track.unknown:

@@ -5,8 +5,6 @@ the line where it does.
 """
 
 import asyncio
-import os
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -17,6 +15,8 @@ from typing import Any
 
 from oddsengine.feeds import Payload
 from oddsengine.sources import Failure, Receiver, Source
+from oddsengine.sources.failure import PLUGIN
+from oddsengine.sources.plugin_source import line_of
 
 BLOCKED_S = 5.0  # an event loop that stands still for so long is blocked
 _LOOK_S = 1.0
@@ -32,7 +32,7 @@ class ThreadedSource:
         self.feed, self._source = source.feed, source
 
     async def run(self, receiver: Receiver) -> None:
-        """Run it until it ends, and raise what it raises."""
+        """Run it until it ends, and raise what it raises; an exit or an interrupt of its thread is not one of ours."""
         running = _Running(self._source, ForwardingReceiver(receiver, asyncio.get_running_loop()))
         ended = asyncio.wrap_future(running.start())
         ended.add_done_callback(lambda each: each.cancelled() or each.exception())  # also when nobody waits any more
@@ -73,8 +73,11 @@ class _Running:
                 runner.run(self._main())
             except asyncio.CancelledError:
                 self._ended.set_result(None)
-            except BaseException as error:
+            except Exception as error:
                 self._ended.set_exception(error)
+            except BaseException as error:
+                reason = f"its plugin ends its thread: {type(error).__name__}"
+                self._ended.set_exception(Failure(reason, kind=PLUGIN))
             else:
                 self._ended.set_result(None)
 
@@ -90,7 +93,7 @@ class _Running:
     def look(self, name: str) -> None:
         """Say whether the event loop stands still; it is asked for a sign each time."""
         stands = self._loop.time() - self._beat > BLOCKED_S and not self._ended.done()
-        self._receiver.block(name, f"its plugin blocks its event loop in {_line(self._thread)}" if stands else "")
+        self._receiver.block(name, f"its plugin blocks its event loop in {line_of(self._thread)}" if stands else "")
         self._soon(self._move)
 
     def _move(self) -> None:
@@ -99,14 +102,6 @@ class _Running:
     def _soon(self, call: Callable[[], Any]) -> None:
         with suppress(RuntimeError):  # it has ended, and is closed
             self._loop.call_soon_threadsafe(call)
-
-
-def _line(thread: threading.Thread) -> str:
-    """Where a thread is: file, line and function."""
-    frame = sys._current_frames().get(thread.ident or 0)
-    if frame is None:
-        return ""
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
 class ForwardingReceiver:

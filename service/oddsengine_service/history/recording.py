@@ -4,7 +4,7 @@ If a tape cannot be written (a full disk), it ends there and the node reports it
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,6 +53,10 @@ class NodeTape(TapeWriter):
     def fair_changed(self, table: FairTable) -> None:
         if not self._ended:
             super().fair_changed(table)
+
+    def guards_changed(self, guards: Mapping[str, float | bool]) -> None:
+        if not self._ended:
+            super().guards_changed(guards)
 
     def close(self) -> None:
         with self._ending():

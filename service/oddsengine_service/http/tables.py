@@ -87,8 +87,10 @@ def with_tables(answer: Callable[[Context], Any], table: Table) -> Callable[[Con
 def _page_headers(response: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """What a page in JSON says about the next one."""
     pages, meta = response.get("pagination") or {}, response.get("meta") or {}
+    total = meta.get("total")  # of /historical/clv, the figures of all rows
     for name, value in (
-        (TOTAL, meta.get("total")), (NEXT_OFFSET, pages.get("next_offset")), (NEXT_CURSOR, pages.get("next_cursor")),
+        (TOTAL, total if isinstance(total, int) else None), (NEXT_OFFSET, pages.get("next_offset")),
+        (NEXT_CURSOR, pages.get("next_cursor")),
     ):  # fmt: skip
         if value is not None:
             yield name, str(value)

@@ -203,7 +203,9 @@ class _Queue(QueueHandler):
         self._ended = False
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Put a record into the queue as it is; the queue has its own lock."""
+        """Put a record into the queue, which has its own lock; filters see what others log, and no requests."""
+        if self.filters and type(record) is logging.LogRecord:
+            self.filter(record)
         self._records.put(record)
         return True
 

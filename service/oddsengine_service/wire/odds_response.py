@@ -287,7 +287,17 @@ def _columns(rows: OddsRows, state: str = "") -> list[Any]:
 
 
 _MAIN = {1: True, 0: False, -1: None}
-_REJECTIONS = [None, *(Rejection(name, reason(name)) for name in NAMES[1:])]
+
+
+class _Rejections(dict[int, Rejection | None]):
+    """Rejections by code, each made when it is first needed: guards of plugins get codes when a node starts."""
+
+    def __missing__(self, code: int) -> Rejection:
+        rejection = self[code] = Rejection(NAMES[code], reason(NAMES[code]))
+        return rejection
+
+
+_REJECTIONS = _Rejections({0: None})
 
 
 def reason_of(code: int) -> str | None:

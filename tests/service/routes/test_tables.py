@@ -152,6 +152,15 @@ def test_a_table_keeps_the_rules_of_json(service: Running) -> None:
         assert {*books} <= set(catalog.tier_books("hobby"))
 
 
+def test_headers_have_numbers_only(service: Running) -> None:
+    """The `total` of CLV is an object: the figures of all its rows."""
+    with service.client() as client:
+        assert isinstance(client.get("/historical/clv").json()["meta"]["total"], dict)
+        for form in ("csv", "arrow"):
+            answer_ = client.get(f"/historical/clv?format={form}")
+            assert (answer_.status_code, "x-total-count" in answer_.headers) == (200, False)
+
+
 def test_other_readers_have_the_types(service: Running) -> None:
     ipc = pytest.importorskip("pyarrow.ipc")
     with service.client() as client:
