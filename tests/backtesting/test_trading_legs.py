@@ -88,6 +88,24 @@ def test_an_arbitrage_is_bet_leg_by_leg_and_settled() -> None:
     assert backtest(past, ARBS).positions.select("profit", "expected_profit").row(0) == (None, None)
 
 
+@pytest.mark.parametrize("kind", ["arbitrage", "low_hold"])
+def test_three_outcomes_are_three_legs(kind: str) -> None:
+    best, sides = {"arbitrage": 3.1, "low_hold": 2.98}[kind], ("Lakers", "Draw", "Celtics")
+    three = {"sport": "soccer", "league": "epl", "market_type": "moneyline", "line": None}
+    rows = [
+        price(0, book, side, best if at == own else 2.5) | three
+        for at, book in enumerate(("fanduel", "pinnacle", "caesars")) for own, side in enumerate(sides)
+    ]  # fmt: skip
+    snapshots = [[row | {"last_seen_at": NOON + timedelta(minutes=at)} for row in rows] for at in range(5)]
+    found = backtest(history(*snapshots), Strategy(kinds=(kind,), staking="flat", size=0.03), results=SCORE)
+    assert both_ways(Strategy(kinds=(kind,), staking="flat", size=0.03), *snapshots).trades.height == 3
+    assert found.trades["stake"].to_list() == [10.0] * 3
+    assert found.trades["placed_at"].diff().to_list()[1:] == [timedelta(minutes=1)] * 2
+    row = found.positions.row(0, named=True)
+    assert (row["kind"], row["outcome"], len(set(row["sportsbooks"]))) == (kind, "whole", 3)
+    assert row["locked"] == pytest.approx(row["profit"]) == pytest.approx(10.0 * best - 30.0)
+
+
 def test_what_is_left_open() -> None:
     moved = both_ways(ARBS, both(0, 2.1, 2.05), both(1, 2.1, 2.05), both(2, 2.1, 2.0))
     assert moved.trades.select("status", "reason").rows() == [("filled", None), ("rejected", "price moved")]
