@@ -38,7 +38,7 @@ _MARKET = ("event_id", "market_type", "player_name", "team_side", "line", "is_li
 _OUTCOME = (*_MARKET, "market_segment", "selection_type")
 
 
-class Chosen(NamedTuple):
+class StepChoices(NamedTuple):
     """What was chosen in a step; None: nothing."""
 
     ev: pl.DataFrame | None  # +EV prices, by EV
@@ -70,33 +70,33 @@ class Choices:
         )  # fmt: skip
         self.looks: dict[str, Look] = {}
         self._ladders = Ladders(self.view.wanted.commission, rates)
-        self._at, self._has_rates = Looks(self._ladders), rates is not None
+        self._board_looks, self._has_rates = Looks(self._ladders), rates is not None
         self._chosen: set[tuple[object, ...]] = set()  # outcomes and markets so far
         self._ids: set[int] = set()  # ids of their opportunities, which are others in play
         self._due: list[tuple[int, int, list[_Order]]] = []  # the first of the orders is due then
         self._number = 0
 
-    def after(self, update: Update) -> Chosen:
+    def after(self, update: Update) -> StepChoices:
         """What is chosen for the first time after a step."""
-        changed = changed_prices(update, self._at.watched)
+        changed = changed_prices(update, self._board_looks.watched)
         if changed:
             with self._engine.still() as board:
-                self._at.follow(board, changed)
+                self._board_looks.follow(board, changed)
         self._look(update.now)
         hits = update.of(self.view).hits
         ids = self._in_games_of(hits.id) if hits.size else hits.id
         if not ids.size:
-            return Chosen(None, None)
+            return StepChoices(None, None)
         shown = self.view.opportunities(self._strategy.kinds, ids=ids)
         ev = self._choose_prices(shown.ev) if "ev" in self._strategy.kinds else None
         legs = [*self._choose_legs("arbitrage", shown.arbitrage), *self._choose_legs("low_hold", shown.low_hold)]
         if self._latency is not None:
             self._schedule(update.now, ev, legs)
             self._look(update.now)
-        return Chosen(ev, in_order(frame_of(legs)) if legs else None)
+        return StepChoices(ev, in_order(frame_of(legs)) if legs else None)
 
     def _choose_prices(self, shown: pl.DataFrame) -> pl.DataFrame | None:
-        chosen = self._asked("ev", shown)
+        chosen = self._choose("ev", shown)
         fresh = []
         for at, (ident, *outcome) in enumerate(chosen.select("id", *_OUTCOME).iter_rows()):
             if self._is_fresh(ident, ("ev", *outcome)):
@@ -108,7 +108,7 @@ class Choices:
     def _choose_legs(self, kind: str, shown: pl.DataFrame) -> list[dict[str, Any]]:
         if not shown.height:
             return []
-        chosen, legs = self._asked(kind, shown), list[dict[str, Any]]()
+        chosen, legs = self._choose(kind, shown), list[dict[str, Any]]()
         with self._engine.still() as board:
             for row in chosen.iter_rows(named=True):
                 bets = legs_of(kind, row, board, self._ladders)
@@ -116,7 +116,7 @@ class Choices:
                     legs += bets
         return legs
 
-    def _asked(self, kind: str, shown: pl.DataFrame) -> pl.DataFrame:
+    def _choose(self, kind: str, shown: pl.DataFrame) -> pl.DataFrame:
         strategy = self._strategy
         how = {"ev": strategy.choose, "arbitrage": strategy.choose_arbitrages, "low_hold": strategy.choose_low_holds}
         try:
@@ -159,14 +159,14 @@ class Choices:
                     self._send(now, orders[1:])
 
     def _look_at(self, board: Board, price: str) -> Look:
-        return self._at.at(board, np.array([_number(price)], np.uint64))[0]
+        return self._board_looks.at(board, np.array([_number(price)], np.uint64))[0]
 
     def _sized(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with `max_bet` of no more than their best levels take, in the money of stakes."""
         if not self._has_rates and not rows["max_bet"].null_count():
             return rows
         with self._engine.still() as board:
-            sizes = [self._at.size(board, _number(price)) for price in rows["odds_id"].to_list()]
+            sizes = [self._board_looks.size(board, _number(price)) for price in rows["odds_id"].to_list()]
         return rows.with_columns(pl.min_horizontal("max_bet", pl.Series(sizes, dtype=pl.Float64)))
 
     def _in_games_of(self, changed: Words) -> Words:

@@ -147,7 +147,7 @@ class Strategy:
         These are all +EV prices of the games in which one is new or has changed. Bets of one moment are staked by EV,
         whatever the order of the rows.
         """
-        keep = self._suits() & (pl.col("net_odds") >= self.min_odds)
+        keep = self._is_eligible() & (pl.col("net_odds") >= self.min_odds)
         if self.max_ev is not None:
             keep &= pl.col("ev_percentage") <= self.max_ev
         if self.max_odds is not None:
@@ -160,19 +160,19 @@ class Strategy:
         These are all arbitrages of the games in which something is new or has changed. Those of one moment are placed
         by profit, before +EV prices.
         """
-        return arbitrages.filter(self._suits() & self._settles())
+        return arbitrages.filter(self._is_eligible() & self._settles_alike())
 
     def choose_low_holds(self, low_holds: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a frame of low holds (`LOW_HOLD_SCHEMA`) to bet on; they are placed after +EV prices."""
-        return low_holds.filter(self._suits() & self._settles())
+        return low_holds.filter(self._is_eligible() & self._settles_alike())
 
-    def _settles(self) -> pl.Expr:
+    def _settles_alike(self) -> pl.Expr:
         """Whether legs are not known to settle differently with a loss, or one that nobody knows."""
         if self.different_terms:
             return pl.lit(value=True)
         return ~pl.col("terms_differ") | (pl.col("terms_worst_case") >= 0.0).fill_null(value=False)
 
-    def _suits(self) -> pl.Expr:
+    def _is_eligible(self) -> pl.Expr:
         """Whether an opportunity of any kind is one of those that the strategy looks at."""
         keep = ~pl.col("unconfirmed")
         if not self.live:

@@ -145,9 +145,9 @@ def _of_positions(s: PositionSummary) -> Iterator[tuple[str, str]]:
     names = [each for each in (*OUTCOMES, "waiting") if each in s.outcomes]
     yield name, f"{s.decided:,}: " + ", ".join(f"{s.outcomes[each]:,} {each}" for each in names)
     yield f"{name}: staked", f"{s.staked:,.2f}"
-    yield f"{name}: at least won by whole and part", f"{s.locked:,.2f}"
+    yield f"{name}: locked (whole, part)", f"{s.locked:,.2f}"
     if "open" in s.outcomes:
-        yield f"{name}: at worst by open", f"{s.worst:,.2f}"
+        yield f"{name}: worst case (open)", f"{s.worst:,.2f}"
     if s.settled:
         yield f"{name}: profit of {s.settled:,} settled", f"{s.profit:,.2f}"
 

@@ -112,7 +112,7 @@ def test_what_is_left_open() -> None:
     assert moved.positions.select("outcome", "reason", "locked").row(0) == ("open", "price moved", -49.39)
     (of,) = moved.summary().positions
     assert (of.worst, of.locked, of.settled) == (-49.39, 0.0, 0)
-    assert ("arbitrage: at worst by open", "-49.39") in lines(moved.summary())
+    assert ("arbitrage: worst case (open)", "-49.39") in lines(moved.summary())
     gone = both_ways(ARBS, both(0, 2.1, 2.05), both(1, 2.05, 2.05))
     assert gone.trades.select("status", "reason").rows() == [
         ("rejected", "price moved"),
