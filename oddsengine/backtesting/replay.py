@@ -30,7 +30,7 @@ from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.tables.column_names import Columns
 from oddsengine.tables.frames import to_polars
-from oddsengine.tables.schema import OddsError
+from oddsengine.tables.schema import OddsError, warn
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape import Tape, engine_for
 from oddsengine.tape import play as steps_of
@@ -196,6 +196,9 @@ def steps(
         prices += batch.quoted.key.size
         yield ReplayStep(update.now, update, prices, quotes >= PIECE)
         quotes = (quotes if quotes < PIECE else 0) + batch.quoted.key.size
+    for guard in engine.plugin_guards:
+        if guard.problem:
+            warn(guard.problem)
 
 
 def _fed(

@@ -190,14 +190,14 @@ class Columns:
             rows = map(self._split, at.tolist())
             texts = [texts[part] or None if len(texts) > part else None for texts in rows]
             return typed(name, pl.Series(texts, dtype=pl.String))
-        return self._column(name)[self._terms[1][at] if name in _WORDED else at]
+        return self._column(name)[self._terms[1][at] if name in LABELS else at]
 
     def table(self, names: list[str]) -> pl.DataFrame:
         """Some columns of all rows; `id` is the source's own."""
         links = [name for name in names if name in LINKS] if self._facts.links else []
         self._made |= zip(links, link_columns(self._facts.links, links), strict=True)
         columns = {name: self._column(name).alias(name) for name in names}
-        if texts := [column for name, column in columns.items() if name in _WORDED]:
+        if texts := [column for name, column in columns.items() if name in LABELS]:
             columns |= {column.name: column for column in pl.DataFrame(texts)[self._terms[1]]}
         return pl.DataFrame(list(columns.values()))
 
@@ -209,8 +209,8 @@ class Columns:
 
     def _make(self, name: str) -> pl.Series:
         """One column of all rows; of the raw label: of all terms."""
-        if name in _WORDED:
-            at = _WORDED[name]
+        if name in LABELS:
+            at = LABELS[name]
             return pl.Series([raw_label[at] for raw_label in self._terms[0]], dtype=ODDS_SCHEMA[name])
         if name in LINKS and self._facts.links:
             return link_columns(self._facts.links, [name])[0]
@@ -232,7 +232,8 @@ class Columns:
         return [raw_labels[term] for term in terms.tolist()], of
 
 
-_WORDED = {name: at for at, name in enumerate((*RAW_LABEL, "line"))}
+LABELS = {name: at for at, name in enumerate((*RAW_LABEL, "line"))}
+"""Columns of raw labels, and their places in one."""
 _MADE: dict[str, Callable[[Facts], Any]] = {
     "sportsbook": lambda facts: pl.Series(facts.books, dtype=pl.String)[facts.book],
     "odds_decimal": lambda facts: facts.odds,

@@ -23,7 +23,7 @@ from oddsengine._jit import kernel
 from oddsengine.board.ageing import age, schedule
 from oddsengine.board.changed_markets import ELSEWHERE, JUDGED, REPRICED, TIMED, reach
 from oddsengine.board.event_status import EventNotice, EventNotices
-from oddsengine.board.facts import Columns, Facts
+from oddsengine.board.facts import LABELS, Facts, moments_of
 from oddsengine.board.flap import FlapLimits, Levels
 from oddsengine.board.names import Names
 from oddsengine.board.partitions import DIRTY, Partitions
@@ -70,6 +70,7 @@ from oddsengine.pricing.close_table import minutes
 from oddsengine.pricing.momentum import LadderSamples, Memory
 from oddsengine.pricing.references import close_input
 from oddsengine.pricing.votes import BookLogits
+from oddsengine.tables.schema import ODDS_SCHEMA
 
 _FEW = 65_536  # terms that are retained even if unused
 _DERIVED = {"partition", "member", "pending", "close", "own"}  # columns of rows that `rebuild` or a search derives
@@ -682,9 +683,21 @@ class Board:
         return Facts.from_slots(self.rows, self.names, slots, self.limits.flap_agree)
 
     def table(self, slots: Ints, names: Sequence[str]) -> pl.DataFrame:
-        """Some columns of `ODDS_SCHEMA` of some distinct rows, in their order."""
-        facts = self.facts(slots)
-        return Columns(facts).table([*names])[facts.places(slots)]
+        """Some columns of `ODDS_SCHEMA` of some rows, in their order: those of `LABELS`, the book and the start."""
+        rows, known = self.rows, self.names
+        key = rows.key[slots]
+        terms, of = np.unique(key >> BOOK_BITS, return_inverse=True)
+        labels = [known.terms.raw_labels[term] for term in terms.tolist()]
+        columns = dict[str, pl.Series]()
+        for name in names:
+            if name == "sportsbook":
+                columns[name] = pl.Series(known.books.values, dtype=pl.String)[key & BOOK_MASK]
+            elif name == "event_start_time":
+                columns[name] = moments_of(rows.start[slots])
+            else:
+                at = LABELS[name]
+                columns[name] = pl.Series([label[at] for label in labels], dtype=ODDS_SCHEMA[name])[of]
+        return pl.DataFrame(columns)
 
     def past(self) -> Past:
         """What rows were before the batch that may still be undone."""

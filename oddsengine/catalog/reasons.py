@@ -5,7 +5,7 @@ name, and run in this order. `IDENTITY` reasons cannot be disabled. Guards of pl
 named (`add`), which hold for this process.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oddsengine import catalog
@@ -75,15 +75,19 @@ SENTENCES = {
 _ADDED: set[str] = set()  # names of guards of plugins
 
 
-def add(name: str, text: str) -> int:
+class TooManyGuardsError(ValueError):
+    """There is no code for another guard."""
+
+
+def add(name: str, text: str = "") -> int:
     """Return the code of a guard of a plugin, which says `text` of the prices that it rejects."""
     if name not in _ADDED:
-        if name in CODES or len(NAMES) == MOST_CODES:
-            raise ValueError(f"a guard cannot have the name {excerpt(name)}: it is taken, or there are too many guards")
+        if len(NAMES) == MOST_CODES:
+            raise TooManyGuardsError(f"a process can have {MOST_CODES - len(GUARDS) - len(IDENTITY) - 1} guards more")
         _ADDED.add(name)
         CODES[name] = len(NAMES)
         NAMES.append(name)
-    SENTENCES[name] = text
+    SENTENCES[name] = text or SENTENCES.get(name, "")
     return CODES[name]
 
 
@@ -138,6 +142,12 @@ _NOT_A_CALLERS = ("price_mismatch",)
 Guards = Iterable[str] | Mapping[str, float | bool] | None
 """Names of the guards to run (None: all of ours), or changes by name: a threshold, false to disable, or true for one of
 a plugin."""
+
+
+def listed(guards: Guards) -> Guards:
+    """The same, an iterator as a list, so that it can be read more than once."""
+    is_iterator = isinstance(guards, Iterable) and not isinstance(guards, str | Mapping | Sequence)
+    return [*guards] if is_iterator else guards  # type: ignore[misc]
 
 
 def enabled(guards: Guards) -> frozenset[int]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from oddsengine.commands.output import echo, terminal
 from oddsengine.commands.text_tables import Column, table
 from oddsengine.fair_functions import OWN_NAMES
-from oddsengine.guards.plugin_guards import own_names
+from oddsengine.guards.plugin_guards import own_names, problem_of
 from oddsengine.plugins import FAIR, GROUPS, GUARDS, SOURCES, TARGETS, AmbiguousNameError, Plugin, find, registered
 
 _COLUMNS = (
@@ -33,6 +33,8 @@ def plugins_command(arguments: argparse.Namespace) -> None:
 def _row(plugin: Plugin, taken: Collection[str]) -> dict[str, str | None]:
     """What is shown of a plugin; `problem` is why its name cannot be used."""
     problem = None if plugin.group != TARGETS or _is_scheme(plugin.name) else _NO_SCHEME
+    if plugin.group == GUARDS:
+        problem = problem_of(plugin.name) or None
     try:
         find(plugin.group, plugin.name, taken)
     except AmbiguousNameError as error:

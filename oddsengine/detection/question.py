@@ -17,7 +17,7 @@ import polars as pl
 
 from oddsengine import catalog
 from oddsengine.bounds import excerpt
-from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, thresholds_of
+from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, SENTENCES, Guards, enabled, listed, thresholds_of
 from oddsengine.columns import NO_TIME, NONE, Bools, Floats, Ints, Longs, Words
 from oddsengine.detection import book_names as naming
 from oddsengine.detection import opportunity_ids
@@ -223,6 +223,7 @@ def prepare(odds: IntoFrame, guards: Guards = None, now: datetime | None = None)
     """
     if now is not None and not isinstance(now, datetime):
         raise TypeError(f"now must be a datetime or None, got {type(now).__name__} {excerpt(now)}")
+    guards = listed(guards)
     more = plugin_guards.loaded(guards)
     on, limits = enabled(guards), thresholds_of(guards)
     table = check_odds(odds)

@@ -25,7 +25,7 @@ from oddsengine.board.quotes import QuoteReader, Quotes
 from oddsengine.board.rows import CodedQuotes
 from oddsengine.board.state import Batch, Board
 from oddsengine.bounds import excerpt
-from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, Guards, enabled, thresholds_of
+from oddsengine.catalog.reasons import CODES, GUARDS, NAMES, Guards, enabled, listed, thresholds_of
 from oddsengine.columns import Longs
 from oddsengine.detection.kinds import KINDS
 from oddsengine.detection.model_input import IntoModel, read_model
@@ -84,7 +84,9 @@ class Engine(Readable):
     """
 
     def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None, threads: int = 1) -> None:
-        more = plugin_guards.loaded(guards)
+        guards = listed(guards)
+        self._guards = self._loaded = plugin_guards.loaded(guards)
+        self._stopped: list[str] = []  # names of those of plugins that do not run any more
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
         table = catalog.chosen_fair_table(fair)
         self.state = ReadState(Board(self._off, thresholds_of(guards)), OpenTable(), {}, table, samples=False)
@@ -92,7 +94,7 @@ class Engine(Readable):
         self._reader = QuoteReader()
         self._recorders: list[Recorder] = []
         self._copies = Copies(self.state, WeakMethod(self._settle))
-        self._searcher = Searcher(self.state, self._copies, self._off, threads, more)
+        self._searcher = Searcher(self.state, self._copies, self._off, threads, self._guards)
         self._active = ActiveViews(self.state, self._copies, self._searcher, self._lock, self._recorders)
         self._delayed: dict[float, DelayedBoard] = {}
 
@@ -171,6 +173,9 @@ class Engine(Readable):
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock, self._copies.undone():
             board, before, number = self.state.board, self.state.board.moment, self.state.board.number
+            if self._searcher.guards is not self._guards:
+                self._searcher.guards = self._guards
+                board.search_again()
             names, partitions = board.names, board.names.partitions.size
             try:
                 applied = board.apply(batch)
@@ -244,9 +249,15 @@ class Engine(Readable):
                 self._copies.restart()
         self._copies.follow()
 
-    def restored(self, number: int, momentum: Memory | None) -> None:
-        """Continue from a restored board, with the given step number and what a snapshot remembers of momentum."""
+    def restored(self, number: int, momentum: Memory | None, stopped: Iterable[str] = ()) -> None:
+        """Continue from a restored board, with the given step number and what a snapshot remembers of momentum.
+
+        `stopped` are names of guards of plugins that do not run any more.
+        """
         with self._lock:
+            self._stopped = [*stopped]
+            self._guards = tuple(guard for guard in self._loaded if guard.name not in self._stopped)
+            self._searcher.guards = self._guards
             if momentum is not None:
                 self.state.samples, self.state.board.momentum = True, momentum
             self.state.board.number = number
@@ -404,18 +415,23 @@ class Engine(Readable):
     @property
     def plugin_guards(self) -> tuple[LoadedGuard, ...]:
         """The guards of plugins that run, in their order."""
-        return self._searcher.guards
+        return self._guards
+
+    @property
+    def stopped_guards(self) -> tuple[str, ...]:
+        """Names of guards of plugins that were stopped."""
+        return tuple(self._stopped)
 
     def stop_guard(self, name: str) -> None:
-        """Run a guard of a plugin no more; the next step judges everything again."""
-        with self._lock, self._copies.repeated():
-            left = tuple(guard for guard in self.plugin_guards if guard.name != name)
-            if len(left) == len(self.plugin_guards):
+        """Run a guard of a plugin no more, from the next step on, which judges everything again."""
+        with self._lock:
+            left = tuple(guard for guard in self._guards if guard.name != name)
+            if len(left) == len(self._guards):
                 raise ValueError(f"no guard of a plugin that runs has the name {excerpt(name)}")
-            self._searcher.guards = left
+            self._guards = left
+            self._stopped.append(name)
             for recorder in self._recorders:
                 recorder.guards_changed(self.guards)
-            self.state.board.search_again()
 
     @property
     def fair(self) -> catalog.FairTable:

@@ -52,7 +52,7 @@ def dump(engine: Engine) -> dict[str, Any]:
             "wordings": content.raw_labels, "books": content.books,
             "momentum": _memory(board.momentum) if engine.state.samples else None,
             "kinds": list(KINDS),  # by code
-            "guards": [guard.name for guard in engine.plugin_guards],  # those that were not stopped
+            "stopped": list(engine.stopped_guards),
             "views": [
                 [
                     view.wanted.content, view.kept > 0,
@@ -90,7 +90,7 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
         new = board.content()
         try:
             board.restore(content)
-            engine.restored(number, momentum)
+            engine.restored(number, momentum, held.get("stopped", ()))
             for key, keep, since in views:
                 view = engine.view_of(key, keep=keep, restored=True)
                 made.append((view, keep))
@@ -105,9 +105,6 @@ def restore(engine: Engine, held: dict[str, Any]) -> None:
             if isinstance(error, Exception):
                 raise SnapshotError(f"the snapshot cannot be used: {type(error).__name__}: {error}") from error
             raise
-    for guard in engine.plugin_guards:
-        if guard.name not in held.get("guards", [guard.name]):
-            engine.stop_guard(guard.name)
 
 
 def _content(held: dict[str, Any]) -> BoardContent:

@@ -12,6 +12,7 @@ import polars as pl
 from oddsengine.catalog import FairTable, read_fair_table
 from oddsengine.columns import NO_TIME
 from oddsengine.live.engine import Engine
+from oddsengine.plugins import GUARDS, find
 from oddsengine.tables.timestamps import micros, time_of
 from oddsengine.tape.blocks import HEADER, Block, Note, TapeError, TapeStep, decoded, head, whole
 from oddsengine.tape.quote_rows import FRAME_SCHEMA, price_rows
@@ -186,7 +187,7 @@ class Tape:
         (['pinnacle'], 2)
         """
         low = int(NO_TIME) if since is None else micros(since)
-        engine = engine_for(self)
+        engine = engine_for(self, judges=False)
         kept = [
             rows if where is None else rows.filter(where)
             for rows in price_rows(self.between(until=until), engine, since=low)
@@ -218,10 +219,18 @@ class Tape:
         return block
 
 
-def engine_for(tape: Tape, *, fair: FairTable | None = None) -> Engine:
-    """Create an engine with the guards and, unless given, the fair-price constants of the recorded one."""
+def engine_for(tape: Tape, *, fair: FairTable | None = None, judges: bool = True) -> Engine:
+    """Create an engine with the guards and, unless given, the fair-price constants of the recorded one.
+
+    One that does not judge needs no guards of plugins. Raises `TapeError` if such a guard is not installed.
+    """
     guards: dict[str, float | bool] = {}
     for text in tape.without:
         name, changed, value = text.partition("=")
-        guards[name] = True if value == "True" else float(value) if changed else False
+        if value != "True":
+            guards[name] = float(value) if changed else False
+        elif judges:
+            guards[name] = True
+            if find(GUARDS, name) is None:
+                raise TapeError(f"{tape.path} was recorded with the guard {name!r} of a package that is not installed")
     return Engine(guards=guards, fair=fair or tape.fair)

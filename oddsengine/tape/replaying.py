@@ -71,8 +71,8 @@ def replay(
 def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterator[tuple[TapeStep, Update]]:
     """Replay step by step, yielding each recorded step and its update."""
     off, own = tape.without, without(engine.guards)
-    stopped = {text for text in off if text.endswith(_RUNS)} if engine.number else set()
-    if set(own) | stopped != set(off):
+    off = tuple(text for text in off if text.removesuffix(_RUNS) not in engine.stopped_guards)
+    if own != off:
         raise TapeError(
             f"{tape.path} was recorded with guards disabled: {', '.join(off) or '(none)'}, "
             f"but the engine has disabled {', '.join(own) or '(none)'}"

@@ -1,11 +1,13 @@
 """What every guard must do, as checks of a `GuardCase`; each raises `AssertionError`.
 
-A node gives a guard the accepted prices of some markets, which it does not choose, and again when one of them changes.
-So a verdict may depend on the prices of the same market, period and event, and on nothing else.
+A node gives a guard the accepted prices of some sections of its board: of an event, in play or not, a market type and a
+period. It chooses neither which, nor when. So a verdict may depend on the prices of the same section, and on nothing
+else.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +17,16 @@ from polars.testing import assert_frame_equal
 from oddsengine.bounds import excerpt
 from oddsengine.columns import Bools, Longs
 from oddsengine.detection.question import prepare
-from oddsengine.guards.plugin_guards import GUARD_COLUMNS, MARKET, Guard, GuardError, checked, columns_of, verdict
+from oddsengine.guards.plugin_guards import (
+    GUARD_COLUMNS,
+    MARKET,
+    Guard,
+    GuardError,
+    checked,
+    columns_of,
+    sections,
+    verdict,
+)
 from oddsengine.plugins import GUARDS, Plugin, PluginError, find, load
 from oddsengine.simulate import World
 
@@ -45,7 +56,7 @@ class GuardCase(NamedTuple):
                 plugin = find(GUARDS, self.guard)
                 assert plugin is not None, f"no installed package registers the guard {excerpt(self.guard)}"
                 return checked(plugin, load(plugin))
-            return checked(Plugin(GUARDS, "of the case", "it", "these tests", ""), self.guard)
+            return checked(Plugin(GUARDS, "guard", "it", "the case", ""), self.guard)
         except PluginError as error:
             raise AssertionError(str(error)) from None
 
@@ -59,23 +70,29 @@ class GuardCase(NamedTuple):
 
 @cache
 def _simulated() -> tuple[pl.DataFrame, ...]:
-    """Odds tables: of ten games, some in play; of one game; of two books."""
+    """Odds tables: of ten games, some in play; of one with halves, before and in play; of two books; with few texts."""
     batch = next(iter(World(7, events=10, live=0.3).run(1)))
     table = pl.DataFrame(batch.quotes, infer_schema_length=None).with_columns(last_seen_at=pl.lit(batch.now))
-    one = table["event_id"][0]
+    one = table.filter(event_id=table["event_id"][0])
+    half = one.with_columns(market_segment=pl.lit("1st_half"), odds_decimal=pl.col("odds_decimal") * 1.02)
+    begun = one.with_columns(is_live=pl.lit(value=True), odds_decimal=pl.col("odds_decimal") * 1.04)
     books = table["sportsbook"].unique().sort()[:2]
-    return table, table.filter(event_id=one), table.filter(pl.col("sportsbook").is_in(books.implode()))
+    bare = table.with_columns(pl.lit(None, pl.String).alias(name) for name in ("league", "selection_type"))
+    return (
+        table,
+        pl.concat([one, half, begun], how="diagonal_relaxed"),
+        table.filter(pl.col("sportsbook").is_in(books.implode())),
+        bare.with_columns(event_start_time=pl.lit(None, pl.Datetime("us", "UTC"))),
+    )
 
 
 def _accepted(table: pl.DataFrame) -> tuple[pl.DataFrame, Longs]:
-    """What our own guards accept of an odds table, with all columns that guards may read; what is judged together."""
+    """What our own guards accept of an odds table, with all columns that guards may read; where its sections are."""
     prepared = prepare(table)
     groups = prepared.identity.groups
     at = np.flatnonzero(prepared.guarded.reason == 0)
     prices = columns_of(groups, at, lambda some, names: prepared.table.select(names)[groups.row[some]], GUARD_COLUMNS)
-    ladder = groups.ladder[groups.market[at]]
-    parts = np.stack((groups.event[ladder], groups.live[ladder], groups.kind[ladder]))
-    return prices, np.unique(parts, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+    return prices, sections(groups, at)
 
 
 def _ask(guard: Guard, prices: pl.DataFrame) -> Bools:
@@ -105,16 +122,17 @@ def order_does_not_matter(case: GuardCase) -> None:
         _same(prices, _ask(guard, prices)[order], _ask(guard, turned), "in another order")
 
 
-def other_markets_do_not_matter(case: GuardCase) -> None:
-    """A verdict is the same if other events, or other market types of the event, are not there."""
+def other_sections_do_not_matter(case: GuardCase) -> None:
+    """A verdict is the same without other events, market types and periods, and prices in play or not; of one, too."""
     guard = case.loaded
-    for table in (*_simulated()[:1], *case.prices):
-        everything, part = _accepted(table)
-        whole = _ask(guard, everything.select(guard.columns))
-        for number in range(min(60, int(part.max(initial=-1)) + 1)):
-            at = np.flatnonzero(part == number)
-            some = everything[at].select(guard.columns)
-            _same(some, whole[at], _ask(guard, some), "without the other markets")
+    for table in (*_simulated()[:2], *case.prices):
+        everything, ends = _accepted(table)
+        prices = everything.select(guard.columns)
+        whole = _ask(guard, prices)
+        for a, b in [*pairwise(ends.tolist())][:60]:
+            _same(prices[a:b], whole[a:b], _ask(guard, prices[a:b]), "without the other sections")
+    for at in range(min(5, prices.height)):
+        _ask(guard, prices[at : at + 1])
 
 
 def it_is_pure(case: GuardCase) -> None:
@@ -123,6 +141,9 @@ def it_is_pure(case: GuardCase) -> None:
     boards = list(case.boards)
     copies = [prices.clone() for prices in boards]
     first = [_ask(guard, prices) for prices in boards]
+    for prices in boards:
+        if "odds_decimal" in prices.columns:
+            _ask(guard, prices.with_columns(pl.col("odds_decimal") * 1.5))
     again = [_ask(guard, prices) for prices in reversed(boards)][::-1]
     for prices, copied, one, other in zip(boards, copies, first, again, strict=True):
         _same(prices, one, other, "a second time")
@@ -156,6 +177,6 @@ def _same(prices: pl.DataFrame, one: Bools, other: Bools, what: str) -> None:
 
 
 GUARD_CHECKS: tuple[Callable[[GuardCase], None], ...] = (
-    verdicts_are_booleans, order_does_not_matter, other_markets_do_not_matter, it_is_pure, it_agrees_with_its_twin,
+    verdicts_are_booleans, order_does_not_matter, other_sections_do_not_matter, it_is_pure, it_agrees_with_its_twin,
 )  # fmt: skip
 """All of them, for `pytest.mark.parametrize`."""

@@ -12,6 +12,7 @@ from support.service_running import METRICS_TOKEN, running, until
 from oddsengine.live.engine import Engine
 from oddsengine.simulate import World
 from oddsengine_service.board.node_guards import STEPS, GuardWatch, guards_of
+from oddsengine_service.node import Failures
 from oddsengine_service.settings import SettingsError, load
 
 MODULE = """
@@ -100,7 +101,8 @@ def test_what_it_rejects_is_shown_with_its_name_and_reason(tmp_path: Path, fault
         assert "failing: guard long_odds" in health, health
         assert "a secret of mine" not in health
         server.advance(STEPS)
-        until(lambda: "it is stopped" in server.log_text(), "the guard's stop")
+        until(lambda: "guard stopped" in server.log_text(), "the guard's stop")
+        assert "works again" not in server.log_text()
         faults.clear()
         server.advance()
         assert 'guard="long_odds"' not in _metrics(server.origin)
@@ -137,6 +139,18 @@ def test_one_that_takes_too_much_of_steps_is_stopped(faults: set[str]) -> None:
         step(0.1)
         steps += 1
     assert STEPS <= steps < 3 * STEPS  # in some, nothing is judged
-    assert [what for what, _ in reported] == ["guard long_odds"] * 2
-    assert "the guard 'long_odds' of nodeguards 0.5 takes over a tenth of each step: 0.0" in reported[1][1]
+    said = [(what, text) for what, text in reported if text]
+    assert [what for what, _ in said] == ["guard long_odds"]
+    assert "the guard 'long_odds' of nodeguards 0.5 takes over a tenth of each step: 0.0" in said[0][1]
     watch.after(0.1)
+
+
+def test_a_failure_that_has_passed_is_not_reported_any_more(faults: set[str]) -> None:
+    engine, failing = Engine(guards={"long_odds": True}), Failures()
+    _ = engine.view(keep=True)
+    watch = GuardWatch(engine, failing.report)
+    for number, batch in enumerate(World(3, events=12).run(6)):
+        (faults.add if number == 2 else faults.discard)("raise")
+        engine.step(batch.quotes, batch.now)
+        watch.after(0.1)
+        assert ("guard long_odds" in failing) == (number == 2)

@@ -12,7 +12,7 @@ from oddsengine.testing.guard_checks import (
     it_agrees_with_its_twin,
     it_is_pure,
     order_does_not_matter,
-    other_markets_do_not_matter,
+    other_sections_do_not_matter,
     verdicts_are_booleans,
 )
 
@@ -51,6 +51,35 @@ class Remembers:
         return prices["odds_decimal"] > 2.0 + self.calls
 
 
+class Jumps:
+    """Rejects what has changed by more than a tenth since it was last seen."""
+
+    def __init__(self) -> None:
+        self.last: dict[tuple[Any, ...], float] = {}
+
+    def __call__(self, prices: pl.DataFrame) -> list[bool]:
+        out = []
+        for *bet, odds in prices.select(
+            "event_id", "sportsbook", "market", "outcome", "is_live", "odds_decimal"
+        ).rows():
+            before = self.last.get(tuple(bet), odds)
+            out.append(abs(odds - before) > 0.1 * before)
+            self.last[tuple(bet)] = odds
+        return out
+
+
+def best_of_event(prices: pl.DataFrame) -> pl.Series:
+    """The best price of a selection, whatever period it is on, and in play or not."""
+    best = ODDS.max().over("event_id", "market_type", "selection")
+    return prices.select((best <= ODDS) & (pl.len().over("event_id", "market_type", "selection") > 4)).to_series()
+
+
+def no_nulls(prices: pl.DataFrame) -> list[bool]:
+    if prices["league"].null_count():
+        raise ValueError("a null")
+    return [False] * prices.height
+
+
 def changes(prices: pl.DataFrame) -> pl.Series:
     prices[0, "odds_decimal"] = 1.5
     return prices["odds_decimal"] > 9.0
@@ -59,7 +88,11 @@ def changes(prices: pl.DataFrame) -> pl.Series:
 @pytest.mark.parametrize(
     ("check", "guard", "message"),
     [
-        (verdicts_are_booleans, Guard(lambda p: p["odds_decimal"], "x"), "it must return a boolean for each of"),
+        (
+            verdicts_are_booleans,
+            Guard(lambda p: p["odds_decimal"], "x"),
+            "it must return a boolean for each price, got",
+        ),
         (verdicts_are_booleans, Guard(lambda p: p["none"], "x"), "it raises ColumnNotFoundError"),
         (verdicts_are_booleans, Guard(lambda p: p["odds_decimal"] > 1.0, "x"), "prices of a usual board"),
         (verdicts_are_booleans, Guard(far, "x", ("colour",)), "its columns must be among event_id, "),
@@ -67,11 +100,24 @@ def changes(prices: pl.DataFrame) -> pl.Series:
         (order_does_not_matter, Guard(lambda p: [True] + [False] * (p.height - 1), "x"), "in another order, such as"),
         (order_does_not_matter, Guard(lambda p: p["market"] == 3, "x"), "in another order, such as"),
         (
-            other_markets_do_not_matter,
+            other_sections_do_not_matter,
             Guard(lambda p: p.select(2.0 * ODDS.median() < ODDS).to_series(), "x", ("odds_decimal",)),
-            "have another verdict without the other markets",
+            "have another verdict without the other sections",
+        ),
+        (
+            other_sections_do_not_matter,
+            Guard(best_of_event, "x", ("event_id", "market_type", "selection", "odds_decimal")),
+            "have another verdict without the other sections",
+        ),
+        (
+            other_sections_do_not_matter,
+            Guard(lambda p: [False] * max(p.height, 2), "x"),
+            "1 prices: it must return a boolean for each price, got .* for 1",
         ),
         (it_is_pure, Guard(Remembers(), "x"), "have another verdict a second time"),
+        (it_is_pure, Guard(Jumps(), "x"), "have another verdict a second time"),
+        (verdicts_are_booleans, Guard(no_nulls, "x"), "it raises ValueError: a null"),
+        (verdicts_are_booleans, Guard(far, "x", ("line", "line")), "its columns must be different"),
         (it_is_pure, Guard(changes, "x", ("odds_decimal",)), "it must not change the prices"),
         (it_agrees_with_its_twin, Guard(far, "x", BET), "have another verdict as its twin sees them"),
     ],
