@@ -288,7 +288,7 @@ class Board {
         cell.replaceChildren(el(why ? "s" : "span", {}, odds(price.odds_american, price.odds_decimal)));
         if (top.includes(book)) cell.append(el("span", { class: "unseen" }, " best price"));
         cell.append(aged(seenAt(price)));
-        if (why) cell.append(el("span", { class: "why" }, why));
+        if (why) cell.append(el("span", { class: "why", ...(price.rejection && { title: `guard: ${price.rejection.guard}` }) }, why));
         else if (points.length > 1) cell.append(sparkline(points, 46, 12));
         if (before && before !== price.odds_decimal) flash(cell, price.odds_decimal > before);
       }

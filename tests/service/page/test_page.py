@@ -1337,6 +1337,7 @@ def test_board_never_stars_what_cannot_be_bet(visit: Visiting, server: Running) 
     for odds, why in (("+340", "not seen for too long"), ("+150", "too generous compared with the other books")):
         cell = row.locator("td.refused", has=page.locator("s", has_text=odds))
         expect(cell.locator(".why")).to_have_text(why)
+    expect(cell.locator(".why")).to_have_attribute("title", "guard: outlier")
     assert row.locator("td:has(span, s) time.seen").count() == 5
     expect(row.locator("td.refused time.seen").last).to_have_text(re.compile(r"^(9|1[01]) min$"))
     server.node.write(server.node.step, [old | {"last_seen_at": now, "odds_decimal": 2.01}], now).result(30)
