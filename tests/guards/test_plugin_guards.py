@@ -125,7 +125,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor where a guard fails on some of the markets that are judged together: it rejects in the others."""
     monkeypatch.setattr(searcher, "_LEAST_ROWS", 200)
     for guards in (BOTH, {"some_fail": True}):
-        one, many = played(guards), played(guards, threads=3)
+        one, many = played(guards, 16.0), played(guards, 16.0, threads=3)
         assert one[2] == many[2]
         assert one[0].rejected_counts() == many[0].rejected_counts()
         assert one[0].rejected_counts()[next(iter(guards))] > 5
