@@ -188,7 +188,8 @@ class Account:
 
     def _place_legs(self, legs: Sequence[Mapping[str, Any]], bankroll: float) -> None:
         """Plan all legs of an opportunity, and send the first; nothing, if they do not fit."""
-        total = float(self._strategy.total_stake(bankroll, self.start))
+        total = self._strategy.total_stake(bankroll, self.start)
+        check_number("total_stake", total)
         rules = [stake_rules(leg, self._strategy.step) for leg in legs]
         odds = [leg["net_odds"] for leg in legs]
         stakes = split(self._units(legs, total), odds, rules)
@@ -203,7 +204,8 @@ class Account:
             self._plan(order, leg["kind"], leg["id"], leg["leg"], None)
             for order, leg in zip(orders, legs, strict=True)
         ]  # fmt: skip
-        position = Position(self._now, legs[0]["shown"], trades, rules, sum(stakes), payout)
+        lots = [stake_rules(leg).step or 0.0 for leg in legs]
+        position = Position(self._now, legs[0]["shown"], trades, rules, lots, sum(stakes))
         self._positions.append(position)
         self._unfinished.append(position)
         self._send(trades[0])
@@ -232,7 +234,8 @@ class Account:
         strategy, room = self._strategy, {("cash", ""): self.cash}
         limits = [limit for limit in (strategy.max_bet, row["max_bet"]) if limit is not None]
         if limits:
-            room["bet", row["odds_id"]] = min(limits)
+            same = _staked(self._standing(), lambda trade: _is_on(trade.order, row))
+            room["bet", row["odds_id"]] = min(limits) - same
         book, event = row["sportsbook"], row["event_id"]
         if strategy.max_event is not None:
             on_event = _staked(self._standing(), lambda trade: trade.order.bet["event_id"] == event)
@@ -265,13 +268,16 @@ class Account:
             left = position.left
             if position.is_waiting or not left:
                 continue
-            stake = position.next_stake()
+            stake, order = position.next_stake(), left[0].order
+            sent = max(trade.answered for trade in position.trades)
             if stake <= 0.0:
                 self._drop(left, "too small" if position.least_payout > 0.0 else "leg before failed")
                 continue
-            order = left[0].order
+            if left[0].starts <= sent and not order.is_live:
+                self._drop(left, "event started")
+                continue
             self.cash += order.stake - stake
-            left[0].order = order._replace(stake=stake, sent=self._now)
+            left[0].order = order._replace(stake=stake, sent=sent)
             self._send(left[0])
         self._unfinished = [position for position in unfinished if position.left]
         return self._sent > before
@@ -341,12 +347,15 @@ class Account:
         trade.stake = stake = answer.stake
         if stake > 0.0 and (answer.payout != stake * order.net_odds or answer.odds not in {None, order.odds}):
             trade.net_odds = answer.payout / stake
-            share = (trade.net_odds - 1.0) / (order.net_odds - 1.0)
-            trade.odds = 1.0 + (order.odds - 1.0) * share if answer.odds is None else answer.odds
+            if answer.odds is not None:
+                trade.odds = answer.odds
+            elif order.net_odds > 1.0:
+                trade.odds = 1.0 + (order.odds - 1.0) * (trade.net_odds - 1.0) / (order.net_odds - 1.0)
             if trade.ev is not None:
                 trade.ev = trade.net_odds * bet["fair_probability"] - 1.0
         if not answer.final:
             return
+        trade.answered = self._now if answer.at is None else min(answer.at, self._now)
         del self._waiting[order.id]
         self.cash += order.stake - trade.stake
         trade.status, trade.reason = ("filled" if trade.stake > 0.0 else "rejected"), answer.reason
@@ -362,12 +371,15 @@ class Account:
         """Release the stakes of finished events, with profits if the score is known, or once it is."""
         begun = now - self._settled_after
         self._drop([trade for trade in self._planned.values() if trade.starts <= begun], "event over")
-        over = [trade for trade in self._open if trade.starts <= begun]
+        ends = [trade for trade in self._open if trade.starts <= begun]
+        unanswered = {trade.opportunity for trade in self._waiting.values() if trade.kind != "ev"} if ends else set()
+        over = [trade for trade in ends if trade.opportunity not in unanswered]  # a position is released as a whole
         new, self._new_scores = self._new_scores, set()
         late = [trade for trade in self._unscored if trade.order.bet["event_id"] in new] if new else []
         if not (over or late):
             return
-        self._open = [trade for trade in self._open if trade.starts > begun]
+        released = set(map(id, over))
+        self._open = [trade for trade in self._open if id(trade) not in released]
         ended = [*self._unscored, *over]
         self._unscored = [trade for trade in ended if trade.order.bet["event_id"] not in self._scores]
         bets = pl.DataFrame([trade.row() for trade in (*late, *over)], schema=TRADES_SCHEMA)
@@ -380,6 +392,11 @@ class Account:
         most = self._strategy.max_daily_loss
         if most is not None and result < 0.0 and -result >= most:
             self.halt(f"lost {-result:,.2f} on {moments_of(np.array([now], np.int64)).to_list()[0]:%Y-%m-%d}")
+
+
+def _is_on(order: BetOrder, row: Mapping[str, Any]) -> bool:
+    """Whether an order takes what a price has before the start, or in play."""
+    return bool(order.odds_id == row["odds_id"] and order.is_live == row["is_live"])
 
 
 def _staked(trades: Iterable[Trade], which: Callable[[Trade], bool]) -> float:

@@ -355,7 +355,8 @@ def _with_results(positions: pl.DataFrame, trades: pl.DataFrame | None) -> pl.Da
         for name in _RESULTS
     )
     bets = trades.filter(pl.col("status") == "filled").group_by("opportunity_id").agg(*known)
-    return positions.join(bets, on="opportunity_id", how="left", maintain_order="left")
+    joined = positions.join(bets, on="opportunity_id", how="left", maintain_order="left")
+    return joined.with_columns(pl.when(pl.col("outcome") != "waiting").then(pl.col(name)) for name in _RESULTS)
 
 
 def _events(history: Any, columns: Columns | None) -> pl.DataFrame:
@@ -400,5 +401,14 @@ def _graded(
         no_result=pl.when(pl.Series(filled) & pl.col("gain").is_null()).then(
             pl.concat_str(without, why_no_close(closes, pl.col("closing_ev")), separator="; ", ignore_nulls=True)
         ),
+    )
+    # The close of one leg alone says nothing of what all of them are worth.
+    alone = (pl.col("kind") != "ev") & (
+        (pl.col("status") == "filled") & pl.col("expected_profit").is_null()
+    ).any().over("opportunity_id")  # fmt: skip
+    by_close = pl.col("graded_by") == "close"
+    graded = graded.with_columns(
+        expected_profit=pl.when(~alone).then(pl.col("expected_profit")),
+        graded_by=pl.when(~(alone & by_close)).then(pl.col("graded_by")),
     )
     return graded.select(*trades.columns, *RESULT_SCHEMA)

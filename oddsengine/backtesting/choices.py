@@ -7,8 +7,8 @@ Choices do not depend on money, and those of one game not on those of another: s
 side by side, and stakes are decided afterwards, in order of time.
 
 **Looks.** An order for what was chosen is answered by the first step at which it is due. The order for the next leg is
-sent at that step, whatever the stakes. So all prices are looked at when orders for them are due, also if an account has
-no money for them, and the looks at a price are the same in a backtest and on paper.
+sent when it was due, whatever the stakes. So all prices are looked at when orders for them are due, also if an account
+has no money for them, and the looks at a price are the same in a backtest and on paper.
 """
 
 from collections.abc import Mapping
@@ -23,6 +23,7 @@ import polars as pl
 from oddsengine.backtesting.opportunity_legs import frame_of, legs_of
 from oddsengine.backtesting.strategy import Strategy
 from oddsengine.board.state import Board
+from oddsengine.bounds import excerpt
 from oddsengine.columns import Words
 from oddsengine.execution.ladders import Ladders
 from oddsengine.execution.paper import Latency, Look, Looks
@@ -117,13 +118,16 @@ class Choices:
         return legs
 
     def _choose(self, kind: str, shown: pl.DataFrame) -> pl.DataFrame:
-        strategy = self._strategy
-        how = {"ev": strategy.choose, "arbitrage": strategy.choose_arbitrages, "low_hold": strategy.choose_low_holds}
+        name = {"ev": "choose", "arbitrage": "choose_arbitrages", "low_hold": "choose_low_holds"}[kind]
         try:
-            return how[kind](shown)
+            chosen: pl.DataFrame = getattr(self._strategy, name)(shown)
         except pl.exceptions.ColumnNotFoundError as error:
             what = {"ev": "+EV prices", "arbitrage": "arbitrages", "low_hold": "low holds"}[kind]
             raise OddsError(f"a strategy chose by a column that {what} lack: {error}") from None
+        if not isinstance(chosen, pl.DataFrame) or not set(shown.columns) <= set(chosen.columns):
+            came = " ".join(excerpt(chosen).split())
+            raise OddsError(f"{name} must return rows of the polars frame that it gets, got {came}")
+        return chosen
 
     def _is_fresh(self, ident: str, key: tuple[object, ...]) -> bool:
         """Whether something is chosen for the first time; from now on it is not."""
@@ -141,9 +145,9 @@ class Choices:
         for _, some in groupby(legs, key=itemgetter("id")):
             self._send(now, [_order(leg, leg["leg"], now) for leg in some])
 
-    def _send(self, now: int, orders: list[_Order]) -> None:
+    def _send(self, sent: int, orders: list[_Order]) -> None:
         assert self._latency is not None
-        due = self._latency.due(now, orders[0].delay_s, live=orders[0].is_live)
+        due = self._latency.due(sent, orders[0].delay_s, live=orders[0].is_live)
         self._number += 1
         heappush(self._due, (due, self._number, orders))
 
@@ -153,10 +157,10 @@ class Choices:
             return
         with self._engine.still() as board:
             while self._due and self._due[0][0] <= now:
-                *_, orders = heappop(self._due)
+                due, _, orders = heappop(self._due)
                 self.looks[orders[0].id] = self._look_at(board, orders[0].price)
                 if len(orders) > 1:
-                    self._send(now, orders[1:])
+                    self._send(due, orders[1:])
 
     def _look_at(self, board: Board, price: str) -> Look:
         return self._board_looks.at(board, np.array([_number(price)], np.uint64))[0]

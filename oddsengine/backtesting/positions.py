@@ -18,7 +18,6 @@ import polars as pl
 
 from oddsengine.backtesting.trades import Trade
 from oddsengine.board.facts import moments_of
-from oddsengine.execution.attempts import outcome_of
 from oddsengine.staking.rules import StakeRules
 from oddsengine.tables.casts import TIME
 
@@ -39,7 +38,7 @@ POSITIONS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "shown_percent": pl.Float64,  # the profit of an arbitrage, or the hold
     "wanted": pl.Float64,  # stakes of all legs, as planned
     "stake": pl.Float64,  # filled
-    "locked": pl.Float64,  # the least that an outcome pays, less the stakes; null before the last answer
+    "locked": pl.Float64,  # the least that an outcome pays without a push, less the stakes; null before the last answer
     "locked_percent": pl.Float64,  # of the stakes; null without any
     "opportunity_id": pl.String,
 }
@@ -72,8 +71,8 @@ class Position:
     shown: float  # percent
     trades: list[Trade]
     rules: list[StakeRules]
+    lots: list[float]  # steps of the venues alone, in money: what a fill may fall short by
     planned: float  # all stakes
-    units: float  # payout of each leg, as planned
 
     @property
     def is_waiting(self) -> bool:
@@ -101,14 +100,15 @@ class Position:
         """What has become of it."""
         if self.is_waiting or self.left:
             return "waiting"
-        steps = [rule.step or 0.0 for rule in self.rules]
-        lot = max(step * trade.net_odds for step, trade in zip(steps, self.trades, strict=True))
-        is_short = any(
-            trade.order.stake - trade.stake > step * (1.0 - 1e-6)
-            for step, trade in zip(steps, self.trades, strict=True)
-        )
-        payouts = [min(trade.payout, self.units) for trade in self.trades]  # more, at better odds, is not open
-        return outcome_of(payouts, lot, is_short=is_short)
+        if not any(trade.stake for trade in self.trades):
+            return "none"
+        short = [
+            not trade.stake or trade.order.stake - trade.stake > 1.05 * lot + 1e-6 * trade.order.stake
+            for trade, lot in zip(self.trades, self.lots, strict=True)
+        ]
+        if any(short[1:]):  # the next legs were ordered for what those before had got
+            return "open"
+        return "part" if short[0] else "whole"
 
     def row(self) -> dict[str, Any]:
         """Return it in `POSITIONS_SCHEMA`."""
@@ -119,7 +119,8 @@ class Position:
         return {
             **{name: first.order.bet[name] for name in _OF_BET},
             "decided_at": moments_of(np.array([self.decided], np.int64)).to_list()[0], "kind": first.kind,
-            "outcome": outcome, "reason": next((trade.reason for trade in short_first if trade.reason), None),
+            "outcome": outcome,
+            "reason": next((each.reason for each in short_first if each.reason and outcome != "waiting"), None),
             "is_live": first.order.is_live, "market_type": first.order.bet["market_type"],
             "sportsbooks": [trade.order.sportsbook for trade in legs], "shown_percent": self.shown,
             "wanted": self.planned, "stake": stake, "locked": locked,

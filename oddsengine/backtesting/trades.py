@@ -73,6 +73,7 @@ class Trade:
     status: str = "planned"
     reason: str | None = None
     stake: float = 0.0  # filled so far
+    answered: int = 0  # when its final answer was made, microseconds
 
     @property
     def staked(self) -> float:

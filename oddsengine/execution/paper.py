@@ -133,9 +133,9 @@ class PaperVenue:
         due = [each for each in self._waiting if each[0] <= self._now]
         ended, self._ended = self._ended, []
         self._waiting = [each for each in self._waiting if each[0] > self._now]
-        ended += [self._answer(*each, self._looks.get(each[1].id, Look())) for each in due]
+        ended += [self._answer(at, order, self._looks.get(order.id, Look()))._replace(at=at) for at, order in due]
         if self._is_over and self._sparse:
-            ended += [_unobserved(order) for _, order in self._waiting]
+            ended += [_unobserved(order)._replace(at=at) for at, order in self._waiting]
             self._waiting = []
         return ended
 

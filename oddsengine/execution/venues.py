@@ -38,6 +38,7 @@ class BetAnswer(NamedTuple):
     final: bool  # whether nothing more will be filled
     reason: str | None = None  # why it was not filled, or not in whole
     odds: float | None = None  # mean of the fills, as the venue shows odds; None: those of the order, if nothing moved
+    at: int | None = None  # when it was answered, microseconds; None: when the answer is heard
 
 
 def order_id(opportunity: str, leg: int, decided: int) -> str:
@@ -53,6 +54,7 @@ def read_answer(given: Any) -> BetAnswer:
         "order": isinstance(given.order, str), "stake": _is_real(given.stake), "payout": _is_real(given.payout),
         "final": isinstance(given.final, bool), "reason": given.reason is None or isinstance(given.reason, str),
         "odds": given.odds is None or _is_real(given.odds),
+        "at": given.at is None or (isinstance(given.at, int) and not isinstance(given.at, bool)),
     }  # fmt: skip
     for name in (name for name, is_valid in valid.items() if not is_valid):
         raise ValueError(f"a malformed answer: {name} {excerpt(getattr(given, name))}, to order {excerpt(given.order)}")

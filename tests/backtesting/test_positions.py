@@ -186,7 +186,66 @@ def test_a_better_price_is_not_open_and_a_worse_one_is() -> None:
     step(account)
     venue.say(1, 25.29, 25.29 * 1.9)
     step(account)
+    assert became(account)[0] == "whole"  # all was filled; what is locked says that it was at worse odds
+    assert became(account)[-1] < 0.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome"),
+    [(20.0, 20.0, "whole"), (20.0, 10.01, "open"), (10.01, 10.0, "part"), (20.0, 0.0, "open"), (0.0, 0.0, "none")],
+)
+def test_what_is_short_of_its_order_is_open_however_large_the_steps_are(
+    first: float, second: float, outcome: str
+) -> None:
+    venue, account = begin(Strategy(staking="flat", size=0.16, step=10.0), legs(0, ("fanduel", 2.1), ("betmgm", 2.1)))
+    venue.say(0, first)
+    step(account)
+    if first:
+        venue.say(1, second)
+        step(account)
+    assert became(account)[0] == outcome
+
+
+def test_steps_of_a_venue_are_no_reason_to_get_nothing() -> None:
+    some = legs(0, ("fanduel", 2.0), ("betmgm", 2.1)).with_columns(bet_step=pl.Series([5.0, 0.01]))
+    venue, account = begin(Strategy(staking="flat", size=0.06), some)
+    venue.say(0, venue.orders[0].stake)
+    step(account)
+    venue.say(1, 0.0)
+    step(account)
     assert became(account)[0] == "open"
+
+
+def test_a_leg_of_before_the_start_is_not_sent_after_it() -> None:
+    venue, account = begin()
+    venue.say(0, 24.69)
+    step(account, at=NOON + timedelta(hours=2))
+    assert account.trades().select("status", "reason").row(1) == ("not sent", "event started")
+    assert len(venue.orders) == 1
+
+
+def test_a_position_is_released_as_a_whole() -> None:
+    """The score of a game whose second leg is not answered yet counts when it is."""
+    venue, account = begin(Strategy(staking="flat", size=0.05, max_daily_loss=20.0))
+    account.settle("e0", 90, 100)
+    venue.say(0, venue.orders[0].stake)
+    step(account)
+    step(account, at=NOON + timedelta(hours=6))
+    assert account.halted is None
+    venue.say(1, venue.orders[1].stake)
+    step(account, at=NOON + timedelta(hours=7))
+    step(account, at=NOON + timedelta(hours=8))
+    assert account.halted is None
+    assert account.cash > 250.0
+
+
+def test_net_odds_of_one_are_no_division_by_zero() -> None:
+    some = legs(0, ("fanduel", 1.0), ("betmgm", 50.0), kind="low_hold")
+    venue, account = begin(Strategy(kinds=("low_hold",), max_hold=5.0, staking="flat", size=0.1), some)
+    stake = venue.orders[0].stake
+    venue.say(0, stake, stake * 1.01)
+    step(account)
+    assert account.trades()["odds_decimal"][0] == 1.0
 
 
 def test_the_next_leg_may_be_too_small_for_its_venue() -> None:

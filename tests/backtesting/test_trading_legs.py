@@ -69,7 +69,7 @@ def test_an_arbitrage_is_bet_leg_by_leg_and_settled() -> None:
     first, second = found.trades.rows(named=True)
     assert (first["sportsbook"], first["selection"], first["wanted"]) == ("fanduel", "Over", 49.39)
     assert (second["sportsbook"], second["selection"], second["wanted"]) == ("pinnacle", "Under", 50.59)
-    assert second["placed_at"] - first["placed_at"] == timedelta(minutes=1)
+    assert second["placed_at"] - first["placed_at"] == timedelta(seconds=5)  # as the first was answered then
     assert first["opportunity_id"] == second["opportunity_id"]
     (row,) = found.positions.rows(named=True)
     assert (row["kind"], row["outcome"], row["sportsbooks"]) == ("arbitrage", "whole", ["fanduel", "pinnacle"])
@@ -100,14 +100,14 @@ def test_three_outcomes_are_three_legs(kind: str) -> None:
     found = backtest(history(*snapshots), Strategy(kinds=(kind,), staking="flat", size=0.03), results=SCORE)
     assert both_ways(Strategy(kinds=(kind,), staking="flat", size=0.03), *snapshots).trades.height == 3
     assert found.trades["stake"].to_list() == [10.0] * 3
-    assert found.trades["placed_at"].diff().to_list()[1:] == [timedelta(minutes=1)] * 2
+    assert found.trades["placed_at"].diff().to_list()[1:] == [timedelta(seconds=5)] * 2
     row = found.positions.row(0, named=True)
     assert (row["kind"], row["outcome"], len(set(row["sportsbooks"]))) == (kind, "whole", 3)
     assert row["locked"] == pytest.approx(row["profit"]) == pytest.approx(10.0 * best - 30.0)
 
 
 def test_what_is_left_open() -> None:
-    moved = both_ways(ARBS, both(0, 2.1, 2.05), both(1, 2.1, 2.05), both(2, 2.1, 2.0))
+    moved = both_ways(ARBS, both(0, 2.1, 2.05), both(1, 2.1, 2.0))
     assert moved.trades.select("status", "reason").rows() == [("filled", None), ("rejected", "price moved")]
     assert moved.positions.select("outcome", "reason", "locked").row(0) == ("open", "price moved", -49.39)
     (of,) = moved.summary().positions
@@ -129,6 +129,61 @@ def test_what_is_left_open() -> None:
     assert ("arbitrage", "1: 1 waiting") in lines(unanswered.summary())
     at_once = both_ways(ARBS, both(0, 2.1, 2.05), latency_s=0.0)
     assert at_once.positions["outcome"].to_list() == ["whole"]
+
+
+def test_no_leg_is_sent_after_the_start_or_at_odds_of_another_time() -> None:
+    """In a history with hours between snapshots, both are answered as if the book had accepted the odds decided."""
+    later = [both(at, 1.5, 1.5) for at in (150, 400)]
+    found = backtest(history(both(0, 2.1, 2.05), *later), ARBS, results=SCORE)
+    assert found.trades["reason"].to_list() == ["unobserved"] * 2
+    assert found.trades["placed_at"].diff().to_list()[1:] == [timedelta(seconds=5)]
+    assert (found.trades["placed_at"] < found.trades["event_start_time"]).all()
+
+
+def test_a_bet_does_not_take_the_size_that_a_leg_needs() -> None:
+    """Of a price that takes 30, a low hold gets what the bet on it has left."""
+    rule = Strategy(kinds=("ev", "arbitrage"), min_ev=0.1, staking="flat", size=0.1)
+    snaps = [[row | {"max_bet": 30.0} for row in both(at, 2.1, 2.05)] for at in range(4)]
+    found = backtest(history(*snaps), rule)
+    legs = found.trades.filter(pl.col("kind") != "ev")
+    assert found.positions["outcome"].to_list() == ["whole"]
+    assert legs["status"].to_list() == ["filled"] * 2
+    taken = found.trades.filter(status="filled").group_by("odds_id").agg(pl.col("stake").sum())["stake"]
+    assert taken.max() <= 30.0  # type: ignore[operator]
+
+
+def test_what_one_leg_is_worth_at_the_close_is_not_what_all_are() -> None:
+    others = [(book, 1.95, 1.9) for book in ("betmgm", "caesars")]
+    snaps = [
+        [*both(at, 2.1, 2.05), *(price(at, book, side, odds) for book, *two in others
+         for side, odds in zip(("Over", "Under"), two, strict=True))]
+        for at in (0, 1, 2, 3, 100, 115, 119)
+    ]  # fmt: skip
+    found = backtest(history(*snaps), ARBS)
+    known = found.trades["expected_profit"].is_not_null()
+    assert known.all() or not known.any()
+    assert found.summary().expected_profit == pytest.approx(found.positions["expected_profit"].fill_null(0.0).sum())
+
+
+def test_a_position_that_waits_has_no_result() -> None:
+    found = backtest(history(both(0, 2.1, 2.05), both(1, 2.1, 2.05)), ARBS, results=SCORE, latency_s=45.0)
+    assert found.positions.select("outcome", "profit", "reason").row(0) == ("waiting", None, None)
+    assert found.summary().positions[0].settled == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "message"),
+    [
+        ("choose_arbitrages", None, "choose_arbitrages must return rows of the polars frame that it gets, got None"),
+        ("choose_arbitrages", pl.DataFrame({"x": [1]}), "choose_arbitrages must return rows of the polars frame"),
+        ("total_stake", None, "total_stake must be a finite number, got None"),
+        ("total_stake", float("nan"), "total_stake must be a finite number, got nan"),
+    ],
+)
+def test_what_an_override_may_return(name: str, answer: Any, message: str) -> None:
+    rule = type("Own", (Strategy,), {name: lambda *_: answer})(kinds=("arbitrage",))
+    with pytest.raises(ValueError, match=message):
+        backtest(history(both(0, 2.1, 2.05), both(1, 2.1, 2.05)), rule)
 
 
 def test_the_thinnest_leg_is_sent_first_for_what_it_has() -> None:
@@ -288,7 +343,7 @@ def test_paper_trading_on_a_live_engine_is_the_backtest(past: pl.DataFrame, foun
     assert_frame_equal(trader.trades(), found.trades.select(trader.trades().columns))
     assert_frame_equal(trader.positions(), found.positions.select(trader.positions().columns))
     assert set(found.trades["kind"]) == {"ev", "arbitrage", "low_hold"}
-    assert {"whole", "part", "open", "none"} <= set(found.positions["outcome"])
+    assert {"whole", "open", "none"} <= set(found.positions["outcome"])
 
 
 def test_no_decision_knows_the_future(past: pl.DataFrame, found: Backtest) -> None:

@@ -80,7 +80,7 @@ def test_orders_are_answered_once_when_they_are_due() -> None:
 
 
 def test_an_answer_that_is_late_or_not_seen_in_a_sparse_history_is_unobserved() -> None:
-    whole = BetAnswer("0", 10.0, 20.0, final=True, reason="unobserved", odds=2.0)
+    whole = BetAnswer("0", 10.0, 20.0, final=True, reason="unobserved", odds=2.0, at=5_000_000)
     hour = 3_600_000_000
     assert answered(None, order(), at=hour) == [whole]
     assert answered(ladder((53, 99)), order(), sparse=True) == [whole]
