@@ -140,8 +140,7 @@ MAIN_THRESHOLDS = {
 _NOT_A_CALLERS = ("price_mismatch",)
 
 Guards = Iterable[str] | Mapping[str, float | bool] | None
-"""Names of the guards to run (None: all of ours), or changes by name: a threshold, false to disable, or true for one of
-a plugin."""
+"""Names of the guards to run (None: all of ours), or changes by name: a threshold, false, or true for a package's."""
 
 
 def listed(guards: Guards) -> Guards:
