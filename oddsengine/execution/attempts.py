@@ -52,18 +52,6 @@ EXCHANGE_S, BOOK_S = (0.2, 1.0), (2.0, 8.0)
 """Seconds until an order arrives, at least and at most: an order over an interface, and a bet slip."""
 
 
-def outcome_of(payouts: Sequence[float], lot: float, *, is_short: bool, is_hedged: bool = False) -> str:
-    """Return one of `OUTCOMES`, given what each leg pays; a difference of less than a `lot` is not open."""
-    most = max(payouts)
-    if most <= 0.0:
-        return "none"
-    if most - min(payouts) > max(OPEN * most, lot * (1.0 - 1e-6)):
-        return "open"
-    if is_hedged:
-        return "hedged"
-    return "part" if is_short else "whole"
-
-
 class Rules(NamedTuple):
     """How opportunities are attempted."""
 
@@ -126,9 +114,14 @@ class Attempt:
     @property
     def outcome(self) -> str:
         """One of `OUTCOMES`."""
+        if not any(self.cost):
+            return "none"
         both = [units + hedge for units, hedge in zip(self.filled, self.hedged, strict=True)]
-        is_short = self.is_short or bool(self.reason)
-        return outcome_of(both, self.lot, is_short=is_short, is_hedged=self.hedge_cost > 0.0)
+        if max(both) - min(both) > max(OPEN * max(both), self.lot * (1.0 - 1e-6)):
+            return "open"
+        if self.hedge_cost:
+            return "hedged"
+        return "part" if self.is_short or self.reason else "whole"
 
 
 @dataclass(slots=True, eq=False)
