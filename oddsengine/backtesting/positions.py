@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from oddsengine.backtesting.trades import Trade
+from oddsengine.backtesting.trades import EVENT_COLUMNS, Trade
 from oddsengine.board.facts import moments_of
 from oddsengine.staking.rules import StakeRules
 from oddsengine.tables.casts import TIME
@@ -26,13 +26,7 @@ POSITIONS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "kind": pl.String,  # arbitrage or low_hold
     "outcome": pl.String,  # whole, part, open or none, as of `FILLS_SCHEMA`; waiting before the last answer
     "reason": pl.String,  # why the first leg that fell short did
-    "event_id": pl.String,
-    "sport": pl.String,
-    "league": pl.String,
-    "home_team": pl.String,
-    "away_team": pl.String,
-    "event_start_time": TIME,
-    "is_live": pl.Boolean,
+    **EVENT_COLUMNS,
     "market_type": pl.String,  # of the first leg
     "sportsbooks": pl.List(pl.String),  # by leg
     "shown_percent": pl.Float64,  # the profit of an arbitrage, or the hold
@@ -44,7 +38,7 @@ POSITIONS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """Columns of `Account.positions`."""
 
-_OF_BET = ("event_id", "sport", "league", "home_team", "away_team", "event_start_time")
+_OF_BET = tuple(name for name in EVENT_COLUMNS if name != "is_live")  # which the order has
 
 
 def split(units: float, net_odds: Sequence[float], rules: Sequence[StakeRules]) -> list[float]:

@@ -10,10 +10,7 @@ from oddsengine.board.facts import moments_of
 from oddsengine.execution.venues import BetOrder
 from oddsengine.tables.casts import TIME
 
-TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "placed_at": TIME,  # when it was sent, or decided if it was not
-    "status": pl.String,  # one of `STATUSES`
-    "reason": pl.String,  # why it was rejected, not filled in whole, or not sent; or `UNOBSERVED`
+EVENT_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "event_id": pl.String,
     "sport": pl.String,
     "league": pl.String,
@@ -21,6 +18,12 @@ TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "away_team": pl.String,
     "event_start_time": TIME,
     "is_live": pl.Boolean,
+}
+TRADES_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "placed_at": TIME,  # when it was sent, or decided if it was not
+    "status": pl.String,  # one of `STATUSES`
+    "reason": pl.String,  # why it was rejected, not filled in whole, or not sent; or `UNOBSERVED`
+    **EVENT_COLUMNS,
     "market_type": pl.String,
     "market_segment": pl.String,
     "player_name": pl.String,

@@ -85,7 +85,7 @@ class Engine(Readable):
 
     def __init__(self, *, guards: Guards = None, fair: catalog.FairTable | None = None, threads: int = 1) -> None:
         guards = listed(guards)
-        self._guards = self._loaded = plugin_guards.loaded(guards)
+        self._loaded = plugin_guards.loaded(guards)
         self._stopped: list[str] = []  # names of those of plugins that do not run any more
         self._off = frozenset(CODES[name] for name in GUARDS) - enabled(guards)
         table = catalog.chosen_fair_table(fair)
@@ -94,7 +94,7 @@ class Engine(Readable):
         self._reader = QuoteReader()
         self._recorders: list[Recorder] = []
         self._copies = Copies(self.state, WeakMethod(self._settle))
-        self._searcher = Searcher(self.state, self._copies, self._off, threads, self._guards)
+        self._searcher = Searcher(self.state, self._copies, self._off, threads, self._loaded)
         self._active = ActiveViews(self.state, self._copies, self._searcher, self._lock, self._recorders)
         self._delayed: dict[float, DelayedBoard] = {}
 
@@ -173,8 +173,8 @@ class Engine(Readable):
     def _feed(self, batch: Batch, read: Quotes | None) -> Update:
         with self._lock, self._copies.undone():
             board, before, number = self.state.board, self.state.board.moment, self.state.board.number
-            if self._searcher.guards is not self._guards:
-                self._searcher.guards = self._guards
+            if self._searcher.guards != self.plugin_guards:
+                self._searcher.guards = self.plugin_guards
                 board.search_again()
             names, partitions = board.names, board.names.partitions.size
             try:
@@ -256,8 +256,7 @@ class Engine(Readable):
         """
         with self._lock:
             self._stopped = [*stopped]
-            self._guards = tuple(guard for guard in self._loaded if guard.name not in self._stopped)
-            self._searcher.guards = self._guards
+            self._searcher.guards = self.plugin_guards
             if momentum is not None:
                 self.state.samples, self.state.board.momentum = True, momentum
             self.state.board.number = number
@@ -415,7 +414,7 @@ class Engine(Readable):
     @property
     def plugin_guards(self) -> tuple[LoadedGuard, ...]:
         """The guards of plugins that run, in their order."""
-        return self._guards
+        return tuple(guard for guard in self._loaded if guard.name not in self._stopped)
 
     @property
     def stopped_guards(self) -> tuple[str, ...]:
@@ -425,10 +424,8 @@ class Engine(Readable):
     def stop_guard(self, name: str) -> None:
         """Run a guard of a plugin no more, from the next step on, which judges everything again."""
         with self._lock:
-            left = tuple(guard for guard in self._guards if guard.name != name)
-            if len(left) == len(self._guards):
+            if name not in [guard.name for guard in self.plugin_guards]:
                 raise ValueError(f"no guard of a plugin that runs has the name {excerpt(name)}")
-            self._guards = left
             self._stopped.append(name)
             for recorder in self._recorders:
                 recorder.guards_changed(self.guards)

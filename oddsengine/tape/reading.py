@@ -219,6 +219,10 @@ class Tape:
         return block
 
 
+RUNS = "=True"
+"""What `Tape.without` has after the name of a guard of a plugin."""
+
+
 def engine_for(tape: Tape, *, fair: FairTable | None = None, judges: bool = True) -> Engine:
     """Create an engine with the guards and, unless given, the fair-price constants of the recorded one.
 
@@ -227,7 +231,7 @@ def engine_for(tape: Tape, *, fair: FairTable | None = None, judges: bool = True
     guards: dict[str, float | bool] = {}
     for text in tape.without:
         name, changed, value = text.partition("=")
-        if value != "True":
+        if not text.endswith(RUNS):
             guards[name] = float(value) if changed else False
         elif judges:
             guards[name] = True

@@ -12,10 +12,8 @@ from oddsengine.live.update import Update
 from oddsengine.live.view import View
 from oddsengine.tables.timestamps import micros
 from oddsengine.tape.blocks import Note, TapeError, TapeStep
-from oddsengine.tape.reading import Tape, engine_for
+from oddsengine.tape.reading import RUNS, Tape, engine_for
 from oddsengine.tape.writing import TapeWriter, without
-
-_RUNS = "=True"  # after the name of a guard of a plugin
 
 
 def replay(
@@ -71,7 +69,7 @@ def replay(
 def play(tape: Tape, engine: Engine, *, until: datetime | None = None) -> Iterator[tuple[TapeStep, Update]]:
     """Replay step by step, yielding each recorded step and its update."""
     off, own = tape.without, without(engine.guards)
-    off = tuple(text for text in off if text.removesuffix(_RUNS) not in engine.stopped_guards)
+    off = tuple(text for text in off if text.removesuffix(RUNS) not in engine.stopped_guards)
     if own != off:
         raise TapeError(
             f"{tape.path} was recorded with guards disabled: {', '.join(off) or '(none)'}, "
@@ -108,7 +106,7 @@ class _ViewKeeper:
                 continue
             if kind == "without":
                 for guard in self._engine.plugin_guards:
-                    if guard.name + _RUNS not in value:
+                    if guard.name + RUNS not in value:
                         self._engine.stop_guard(guard.name)
                 continue
             if value in self._others:
