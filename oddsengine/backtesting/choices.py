@@ -163,14 +163,14 @@ class Choices:
                     self._send(due, orders[1:])
 
     def _look_at(self, board: Board, price: str) -> Look:
-        return self._board_looks.at(board, np.array([_number(price)], np.uint64))[0]
+        return self._board_looks.at(board, [_number(price)])[0]
 
     def _sized(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with `max_bet` of no more than their best levels take, in the money of stakes."""
         if not self._has_rates and not rows["max_bet"].null_count():
             return rows
         with self._engine.still() as board:
-            sizes = [self._board_looks.size(board, _number(price)) for price in rows["odds_id"].to_list()]
+            sizes = self._board_looks.sizes(board, [*map(_number, rows["odds_id"].to_list())])
         return rows.with_columns(pl.min_horizontal("max_bet", pl.Series(sizes, dtype=pl.Float64)))
 
     def _in_games_of(self, changed: Words) -> Words:

@@ -136,21 +136,47 @@ class _Played(NamedTuple):
 
 def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
     attempts: ViewAttempts | None = None
-    rows: list[tuple[Any, ...]] = []
+    ended = _Ended()
 
     def follow(engine: Engine, view: View, update: Update, first: int) -> None:
         nonlocal attempts
         attempts = attempts or ViewAttempts(engine, view, wanted.rules, wanted.rates, log=wanted.orders)
-        rows.extend(map(_row, attempts.follow(update, first)))
+        ended.add(attempts.follow(update, first))
 
     scanned = play_scan(wanted.scan, history, tick, follow).frame()
     if attempts is None:
         return _Played(pl.DataFrame(schema=FILLS_SCHEMA), pl.DataFrame(schema=ORDERS_SCHEMA))
-    rows.extend(map(_row, attempts.finish()))
+    ended.add(attempts.finish())
     attempts.check_delays()
     of = scanned.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
-    made = pl.DataFrame(rows, _ROW, orient="row").join(of, "number", maintain_order="left")
+    made = ended.frame().join(of, "number", maintain_order="left")
     return _Played(result_columns(made), _log(attempts.orders, of))
+
+
+class _Ended:
+    """The attempts that have ended, as columns of numbers and texts: Python looks through all else now and then."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[Any]] = {name: [] for name in _ROW}
+        self._legs: dict[str, list[float]] = {name: [] for name in _BY_LEG}
+        self._sizes: list[int] = []
+
+    def add(self, attempts: Iterable[Attempt]) -> None:
+        """Add some attempts."""
+        columns, legs = [column.append for column in self._columns.values()], self._legs
+        for attempt in attempts:
+            for append, value in zip(columns, _row(attempt), strict=True):
+                append(value)
+            for column, values in zip(legs.values(), (attempt.filled, attempt.cost, attempt.hedged), strict=True):
+                column.extend(values)
+            self._sizes.append(len(attempt.legs))
+
+    def frame(self) -> pl.DataFrame:
+        """All attempts as a table."""
+        of = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        legs = pl.DataFrame({"of": of, **self._legs}, {"of": pl.Int64, **dict.fromkeys(_BY_LEG, pl.Float64)})
+        lists = legs.group_by("of", maintain_order=True).agg(pl.all())
+        return pl.DataFrame(self._columns, _ROW).hstack(lists.drop("of"))
 
 
 def _log(orders: Sequence[Order], of: pl.DataFrame) -> pl.DataFrame:
@@ -166,10 +192,10 @@ def _log(orders: Sequence[Order], of: pl.DataFrame) -> pl.DataFrame:
     return log.select(*ORDERS_SCHEMA)
 
 
+_BY_LEG = ("units", "costs", "hedge_units")
 _ROW: dict[str, Any] = {
     "number": pl.Int64, "stake": pl.Float64, "bound": pl.String, "there": pl.Boolean, "reason": pl.String,
-    "outcome": pl.String, "lot": pl.Float64, "known_size": pl.Boolean, "units": pl.List(pl.Float64),
-    "costs": pl.List(pl.Float64), "hedge_units": pl.List(pl.Float64), "hedge_cost": pl.Float64,
+    "outcome": pl.String, "lot": pl.Float64, "known_size": pl.Boolean, "hedge_cost": pl.Float64,
 }  # fmt: skip
 
 
@@ -177,8 +203,7 @@ def _row(attempt: Attempt) -> tuple[Any, ...]:
     bettor = attempt.bettor
     return (
         attempt.number, bettor.stake, bettor.bound, attempt.is_there, attempt.reason or None,
-        attempt.outcome, attempt.lot, all(leg.is_known for leg in attempt.legs), attempt.filled, attempt.cost,
-        attempt.hedged, attempt.hedge_cost,
+        attempt.outcome, attempt.plan.lot, all(leg.is_known for leg in attempt.legs), attempt.hedge_cost,
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def legs_of(kind: str, row: Mapping[str, Any], board: Board, ladders: Ladders) -
     sides = row["legs"] if "legs" in row else [side for name in SIDES if (side := row[name])]
     prices = [_price(side) for side in sides]
     slots = board.rows.find_ids(np.array([int(price[-16:], 16) for price in prices], np.uint64))
-    found = [None if slot < 0 else ladders.of_slot(board, slot) for slot in slots.tolist()]
+    found = ladders.of_slots(board, slots)
     some = [ladder for ladder in found if ladder is not None and ladder.is_active and ladder.levels]
     if len(some) < len(prices):
         return []

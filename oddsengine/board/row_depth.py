@@ -4,8 +4,6 @@ They are derived from the rows' texts (`row_links`), whenever those are set. Lev
 best first; those of earlier texts stay in it until it is packed.
 """
 
-from math import nan
-
 import numpy as np
 
 from oddsengine.board.row_links import FEES, LADDER, RULES, depth_parts
@@ -67,17 +65,6 @@ class Depth:
         self._odds, self._stake = self._odds[at], self._stake[at]
         self._first[slots] = np.cumsum(sizes) - sizes
         self._used = at.size
-
-    def levels(self, slot: int) -> list[tuple[float, float]]:
-        """Odds and stakes of a row's levels, best first; none if it has none."""
-        if slot >= self._size.size:
-            return []
-        at = slice(int(self._first[slot]), int(self._first[slot] + self._size[slot]))
-        return list(zip(self._odds[at].tolist(), self._stake[at].tolist(), strict=True))
-
-    def fees(self, slot: int) -> tuple[float, float]:
-        """Commission and fee of a row, each nan if it is that of its book."""
-        return self._fees.get(slot, (nan, nan))
 
     @property
     def is_empty(self) -> bool:

@@ -17,23 +17,23 @@ limit is the cost of the last unit that the plan wanted. What is left of it may 
 of any book: a hedge. It has a delay of its own, and need not be filled either.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import chain
 from math import inf
-from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from oddsengine.board.state import Board
 from oddsengine.catalog.books import Book
 from oddsengine.columns import SECOND
-from oddsengine.execution.ladders import Ladder, Ladders, Level, refusal, rows_against, rows_of_bet
+from oddsengine.execution.ladders import BoardLadders, Ladder, Ladders, Level, refusal
+from oddsengine.execution.plans import Plan, planned
 from oddsengine.execution.queues import Queue
-from oddsengine.execution.taking import NOTHING, Fill, Taken, cheapest, cost_of, fill, rounded, rounding, stake_of
+from oddsengine.execution.taking import NOTHING, Fill, Taken, cost_of, fill, rounded, units_by_odds
 from oddsengine.execution.watched import WatchedPrices
 from oddsengine.identity.layout import BOOK_BITS
-from oddsengine.maths.depth import buy_together
 
 Legs = Literal["thinnest", "together"]
 LEGS: tuple[str, ...] = ("thinnest", "together")
@@ -78,12 +78,13 @@ class NewOpportunity(NamedTuple):
     worth: float  # the most that a unit of payout of each leg may cost together
 
 
-class Bettor(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Bettor:
     """Whose orders take liquidity from each other."""
 
-    kind: str
     stake: float
     least: bool
+    taken: Taken = field(default_factory=Taken)
 
     @property
     def bound(self) -> str:
@@ -98,18 +99,20 @@ class Attempt:
     number: int  # of the opportunity
     bettor: Bettor
     legs: tuple[Ladder, ...]  # when it was shown
-    units: float  # of payout of each leg, as planned
-    limits: tuple[Level, ...]  # the last level of each leg that the plan wanted
-    is_short: bool  # the levels did not take the stake
-    lot: float = 0.0  # the largest step of payouts of its legs: a smaller difference between them is not open
-    sequence: list[int] = field(default_factory=list)  # legs that are not sent yet
-    waiting: int = 0  # orders that are not answered
-    filled: list[float] = field(default_factory=list)  # units, without hedges
-    cost: list[float] = field(default_factory=list)
-    hedged: list[float] = field(default_factory=list)  # units
+    plan: Plan
+    sequence: tuple[int, ...]  # legs that are not sent yet
+    filled: list[float]  # units, without hedges
+    cost: list[float]
+    hedged: list[float]  # units
     hedge_cost: float = 0.0
+    waiting: int = 0  # orders that are not answered
     is_there: bool | None = None  # whether it was still there when its first order arrived; None: unobserved
-    reason: str = ""  # why the first leg that fell short did
+    reason: str = ""  # why nothing was ordered, or the first leg that fell short did
+
+    @property
+    def least_open(self) -> float:
+        """The difference between the payouts of its legs up to which it is not open."""
+        return self.plan.lot * (1.0 - 1e-6)
 
     @property
     def outcome(self) -> str:
@@ -117,11 +120,11 @@ class Attempt:
         if not any(self.cost):
             return "none"
         both = [units + hedge for units, hedge in zip(self.filled, self.hedged, strict=True)]
-        if max(both) - min(both) > max(OPEN * max(both), self.lot * (1.0 - 1e-6)):
+        if max(both) - min(both) > max(OPEN * max(both), self.least_open):
             return "open"
         if self.hedge_cost:
             return "hedged"
-        return "part" if self.is_short or self.reason else "whole"
+        return "part" if self.plan.is_short or self.reason else "whole"
 
 
 @dataclass(slots=True, eq=False)
@@ -164,12 +167,13 @@ class Attempts:
         self._books = None if books is None else frozenset(books)
         self.orders: list[Order] | None = [] if log else None
         self._done: list[Attempt] = []
-        self._sent = 0
+        self._sent = self._now = 0
         self._due: list[tuple[int, int, Order]] = []  # by arrival, then as they were sent
         self._unseen: list[Order] = []  # have arrived, and their price has not been seen since
         self._resting: list[Order] = []
         self._prices = WatchedPrices()
-        self._taken: dict[Bettor, Taken] = defaultdict(Taken)
+        self._bettors: dict[str, list[Bettor]] = {}  # by kind, those of a stake together
+        self._users: dict[int, set[Bettor]] = defaultdict(set)  # who took of a price that is not seen otherwise since
         self._most = 256
 
     @property
@@ -187,51 +191,65 @@ class Attempts:
 
     def follow(self, board: Board, now: int, changed: Iterable[int], found: Iterable[NewOpportunity]) -> None:
         """Process a step: `changed` are ids of watched prices that changed, `found` what is first shown."""
-        for row in changed:
-            ladder = self._ladders.of_id(board, row)
+        shown, rows = BoardLadders(self._ladders, board), list(changed)
+        changers = set[Bettor]()
+        self._prices.follow(self._now - _WAIT_S * SECOND)  # as long as orders wait, and with them the next ones
+        self._now = now
+        for row, ladder in zip(rows, shown.of_ids(rows), strict=True):
             self._prices.change(row, ladder, now)
-            for taken in self._taken.values():
-                taken.observe(row, ladder)
-        self._rest(board, now)
-        self._answer_due(board, now)
-        for each in found:
-            self._begin(now, each, [self._ladders.of_slot(board, slot) for slot in each.slots])
-        self._answer_due(board, now)  # what arrives at once
-        self._prices.passed()
-        for taken in self._taken.values():
-            taken.passed()
+            users, levels = self._users.pop(row, set()), units_by_odds(ladder)
+            for bettor in users:
+                bettor.taken.observe(row, levels)
+                changers.add(bettor)
+                if row in bettor.taken.rows:
+                    self._users[row].add(bettor)
+        self._rest(shown, now)
+        self._answer_due(shown, now)
+        new = list(found)
+        shown.of_slots(slot for each in new for slot in each.slots)
+        for each in new:
+            self._begin(now, each, shown.of_slots(each.slots))
+        self._answer_due(shown, now)  # what arrives at once
+        for bettor in changers:
+            bettor.taken.passed()
         if len(self.watched) > self._most:
             self._forget()
 
-    def _answer_due(self, board: Board, now: int) -> None:
+    def _answer_due(self, shown: BoardLadders, now: int) -> None:
         """Answer the orders that have arrived; the lower bound waits until the price is seen again."""
-        waiting, self._unseen = deque(self._unseen), []
-        read: dict[int, Ladder | None] = {}
-        while waiting or (self._due and self._due[0][0] <= now):
-            order = waiting.popleft() if waiting else heappop(self._due)[-1]
+        last, arrived = now - _WAIT_S * SECOND, [order for at, _, order in self._due if at <= now]
+        waiting, self._unseen = self._unseen, []
+        seen = self._last_seen(shown, now, {order.ladder.row for order in (*waiting, *arrived)})
+        for order in chain(waiting, self._arriving(now)):
             row = order.ladder.row
-            if row not in read:
-                read[row] = self._ladders.of_id(board, row)
-            ladder = read[row]
-            is_old = (
-                ladder is not None
-                and ladder.seen < order.arrives
-                and self._prices.after(row, order.arrives, now) is None
-            )
-            if is_old and order.attempt.bettor.least and now - order.arrives < _WAIT_S * SECOND:
+            if row not in seen:  # it was sent in this step
+                seen |= self._last_seen(shown, now, {leg.row for leg in order.attempt.legs} | {row})
+            if order.attempt.bettor.least and last < order.arrives > seen[row]:
                 self._unseen.append(order)
             else:
-                self._answer(board, now, order, ladder)
+                self._answer(shown, now, order)
+
+    def _last_seen(self, shown: BoardLadders, now: int, rows: Collection[int]) -> dict[int, int]:
+        """When some prices were seen last; one that changes as an order arrives has not been seen since."""
+        some = zip(rows, shown.seen_at(rows), strict=True)
+        return {row: now if at < 0 else max(at, self._prices.changed_at(row) - 1) for row, at in some}
+
+    def _arriving(self, now: int) -> Iterator[Order]:
+        """The orders that have arrived, also of those that are sent in the meantime."""
+        while self._due and self._due[0][0] <= now:
+            yield heappop(self._due)[-1]
 
     def finish(self, board: Board, now: int) -> None:
         """The history is over: orders on their way find nothing."""
+        shown = BoardLadders(self._ladders, board)
+        self._prices.follow(self._now)
         while self._resting or self._unseen or self._due:
-            self._rest(board, now, over=True)
+            self._rest(shown, now, over=True)
             unseen, self._unseen = self._unseen, []
             for order in unseen:  # as they stand
-                self._answer(board, now, order, self._ladders.of_id(board, order.ladder.row))
+                self._answer(shown, now, order)
             if self._due:
-                self._answered(board, now, heappop(self._due)[-1], Fill(reason=UNOBSERVED))
+                self._answered(shown, now, heappop(self._due)[-1], Fill(reason=UNOBSERVED))
 
     def take_done(self) -> list[Attempt]:
         """The attempts that have ended since the last call."""
@@ -240,7 +258,7 @@ class Attempts:
 
     def _forget(self) -> None:
         """Watch no longer what does not matter any more."""
-        kept = {row for taken in self._taken.values() for row in taken.rows}
+        kept = set(self._users)
         for order in (*self._unseen, *self._resting, *(each[-1] for each in self._due)):
             kept.update(leg.row for leg in (order.ladder, *order.attempt.legs))
             kept.add(order.against)
@@ -255,44 +273,30 @@ class Attempts:
             return
         for leg in legs:
             self._prices.watch(leg, now)
-        for stake in self._rules.stakes:
-            for least in (True, False):
-                self._plan(now, new, Bettor(new.kind, stake, least), legs)
-
-    def _plan(self, now: int, new: NewOpportunity, bettor: Bettor, legs: tuple[Ladder, ...]) -> None:
-        taken = self._taken[bettor]
-        left = [taken.left(leg) for leg in legs]
-        plan = buy_together([[(level.cost, level.units) for level in some] for some in left], new.worth, bettor.stake)
-        is_short = sum(plan.stakes) < bettor.stake * (1.0 - 1e-9)
-        within = [[level for level in some if level.cost <= most] for some, most in zip(left, plan.limits, strict=True)]
-        attempt = Attempt(new.number, bettor, legs, plan.units, tuple(some[-1] for some in within if some), is_short)
-        attempt.filled, attempt.cost, attempt.hedged = ([0.0] * len(legs) for _ in range(3))
-        if plan.units <= 0.0:
-            attempt.reason = "no profit" if all(left) else "taken"
-            self._done.append(attempt)
-            return
-        # Payouts that all venues sell, so that none is left with a part of a contract.
-        attempt.lot = max((rounding(leg) for leg in legs), default=0.0)
-        units = min(rounded(leg, some, plan.units) for leg, some in zip(legs, within, strict=True))
-        units = min(rounded(leg, some, units) for leg, some in zip(legs, within, strict=True))
-        stakes = [stake_of(cheapest(some, units)) for some in within]
-        if units <= 0.0 or any(stake < leg.min_stake * (1.0 - 1e-9) for stake, leg in zip(stakes, legs, strict=True)):
-            attempt.reason = "too small"
-            self._done.append(attempt)
-            return
-        attempt.units = units
-        room = [sum(level.units for level in some) for some in within]
-        attempt.sequence = sorted(range(len(legs)), key=room.__getitem__)
-        self._next(now, attempt)
+        if new.kind not in self._bettors:
+            self._bettors[new.kind] = [Bettor(stake, least) for stake in self._rules.stakes for least in (True, False)]
+        stake, before, plan = 0.0, list[Sequence[Level]](), None
+        for bettor in self._bettors[new.kind]:
+            left = [bettor.taken.left(leg) for leg in legs]
+            if plan is None or bettor.stake != stake or left != before:  # both bounds of a stake mostly have one plan
+                stake, before, plan = bettor.stake, left, planned(legs, left, new.worth, bettor.stake)
+            nothing = [0.0] * len(legs)
+            attempt = Attempt(
+                new.number, bettor, legs, plan, plan.sequence, nothing, [*nothing], [*nothing], reason=plan.reason
+            )
+            if plan.sequence:
+                self._next(now, attempt)
+            else:
+                self._done.append(attempt)
 
     def _next(self, sent: int, attempt: Attempt) -> None:
         """Send the next leg, or all, for what the legs before it got."""
         count = 1 if self._rules.legs == "thinnest" else len(attempt.sequence)
-        legs, attempt.sequence = attempt.sequence[:count], attempt.sequence[count:]
+        legs, attempt.sequence, plan = attempt.sequence[:count], attempt.sequence[count:], attempt.plan
         unsent = {*legs, *attempt.sequence}
-        units = min((each for leg, each in enumerate(attempt.filled) if leg not in unsent), default=attempt.units)
+        units = min((each for leg, each in enumerate(attempt.filled) if leg not in unsent), default=plan.units)
         for leg in legs:
-            self._send(Order(attempt, leg, False, attempt.legs[leg], sent, units, attempt.limits[leg]))  # noqa: FBT003
+            self._send(Order(attempt, leg, False, attempt.legs[leg], sent, units, plan.limits[leg]))  # noqa: FBT003
 
     def _send(self, order: Order) -> None:
         ladder, attempt = order.ladder, order.attempt
@@ -305,30 +309,35 @@ class Attempts:
         if self.orders is not None:
             self.orders.append(order)
 
-    def _answer(self, board: Board, now: int, order: Order, ladder: Ladder | None) -> None:
+    def _answer(self, shown: BoardLadders, now: int, order: Order) -> None:
         """Answer an order by what is shown, and was shown before this step."""
-        attempt, row = order.attempt, order.ladder.row
-        least, taken = attempt.bettor.least, self._taken[attempt.bettor]
-        late = now - order.arrives > ANSWER_S * SECOND
-        late |= self._rules.sparse and (ladder is None or ladder.seen < order.arrives)
+        attempt, row, arrives = order.attempt, order.ladder.row, order.arrives
+        least, taken, ladder = attempt.bettor.least, attempt.bettor.taken, self._prices.shown(row)
+        late = now - arrives > ANSWER_S * SECOND or (self._rules.sparse and shown.seen_at((row,))[0] < arrives)
         if attempt.is_there is None and not (late or order.is_hedge):
-            looks = (False,) if order.arrives >= now else (True, False)
+            looks = (False,) if arrives >= now else (True, False)
             attempt.is_there = (all if least else any)(self._is_there(attempt, before=before) for before in looks)
         if late and least:
             got = Fill(reason=UNOBSERVED)
         elif late:
             got = self._fill(order, order.ladder, taken.left(order.ladder))
         else:
-            around = self._prices.around(row, order.arrives, now, order.ladder) or [(ladder, False)]
-            fills = [self._fill_at(order, each, taken, before=before) for each, before in around]
-            # Ties: at least takes the dearer fill, at most the earlier one, as a later improvement would be luck.
-            got = (
-                min(fills, key=lambda each: (each.units, -each.cost)) if least else max(fills, key=attrgetter("units"))
-            )
-        taken.take(row, got.levels)
-        if not (late or order.is_hedge) and self._rest_on(board, order, ladder, got):
+            around = self._prices.around(row, arrives, order.ladder) or [(ladder, False)]
+            got, *others = (self._fill_at(order, each, taken, before=before) for each, before in around)
+            for other in others:
+                # Ties: at least takes the dearer fill, at most the earlier one, as a later improvement would be luck.
+                if (got.units, -got.cost) > (other.units, -other.cost) if least else got.units < other.units:
+                    got = other
+        self._take(attempt.bettor, row, got.levels)
+        if not (late or order.is_hedge) and self._rest_on(shown, order, ladder, got):
             return
-        self._answered(board, now, order, got)
+        self._answered(shown, now, order, got)
+
+    def _take(self, bettor: Bettor, row: int, levels: Sequence[tuple[float, float]]) -> None:
+        """A bettor takes some units of some levels of a price."""
+        if levels:
+            bettor.taken.take(row, levels)
+            self._users[row].add(bettor)
 
     def _fill_at(self, order: Order, ladder: Ladder | None, taken: Taken, *, before: bool = False) -> Fill:
         why = refusal(ladder, live=order.ladder.is_live)
@@ -341,14 +350,15 @@ class Attempts:
 
     def _is_there(self, attempt: Attempt, *, before: bool) -> bool:
         """Whether the best levels of all legs cost no more than the limits, now or before this step."""
-        ladders = [self._prices.shown(leg.row, before=before) for leg in attempt.legs]
-        return all(
-            ladder is not None and not refusal(ladder, live=leg.is_live)
-            and ladder.levels and ladder.levels[0].cost <= limit.cost * _SAME
-            for ladder, leg, limit in zip(ladders, attempt.legs, attempt.limits, strict=True)
-        )  # fmt: skip
+        for leg, limit in zip(attempt.legs, attempt.plan.limits, strict=True):
+            ladder = self._prices.shown(leg.row, before=before)
+            if ladder is None or not ladder.levels or refusal(ladder, live=leg.is_live):
+                return False
+            if ladder.levels[0].cost > limit.cost * _SAME:
+                return False
+        return True
 
-    def _answered(self, board: Board, now: int, order: Order, got: Fill) -> None:
+    def _answered(self, shown: BoardLadders, now: int, order: Order, got: Fill) -> None:
         attempt, order.got = order.attempt, got
         attempt.waiting -= 1
         if order.is_hedge:
@@ -360,29 +370,27 @@ class Attempts:
             if attempt.sequence and got.units > 0.0:
                 self._next(max(order.arrives, order.until), attempt)
             elif not attempt.waiting:
-                self._hedge(board, now, attempt)
+                self._hedge(shown, now, attempt)
         if not attempt.waiting:
             self._done.append(attempt)
 
     # ---- the other leg ----
 
-    def _hedge(self, board: Board, now: int, attempt: Attempt) -> None:
+    def _hedge(self, shown: BoardLadders, now: int, attempt: Attempt) -> None:
         """Order what some legs have less than others."""
         most = max(attempt.filled)
         for leg, units in enumerate(attempt.filled):
-            if len(attempt.legs) > 1 and most - units > max(OPEN * most, attempt.lot * (1.0 - 1e-6)):
-                for ladder, limit, some in self._cheapest(board, attempt, leg, most - units):
+            if len(attempt.legs) > 1 and most - units > max(OPEN * most, attempt.least_open):
+                for ladder, limit, some in self._cheapest(shown, attempt, leg, most - units):
                     self._send(Order(attempt, leg, True, ladder, now, some, limit))  # noqa: FBT003
 
     def _cheapest(
-        self, board: Board, attempt: Attempt, leg: int, units: float
+        self, shown: BoardLadders, attempt: Attempt, leg: int, units: float
     ) -> list[tuple[Ladder, Level, float]]:  # fmt: skip
         """The prices of a leg's bet at which some units cost least, the last level of each, and how many it has."""
-        taken, every = self._taken[attempt.bettor], list[tuple[Level, Ladder]]()
-        slots = rows_of_bet(board, attempt.legs[leg].key >> BOOK_BITS)
-        for slot in slots[board.rows.rejected[slots] == 0].tolist():
-            ladder = self._ladders.of_slot(board, slot)
-            if ladder is not None and ladder.is_active and (self._books is None or ladder.book.id in self._books):
+        taken, every = attempt.bettor.taken, list[tuple[Level, Ladder]]()
+        for ladder in shown.of_bet(attempt.legs[leg].key >> BOOK_BITS):
+            if self._books is None or ladder.book.id in self._books:
                 every += [(level, ladder) for level in taken.left(ladder)]
         every.sort(key=lambda each: each[0].cost)
         wanted: dict[int, tuple[Ladder, Level, float]] = {}
@@ -396,7 +404,7 @@ class Attempts:
 
     # ---- orders that rest ----
 
-    def _rest_on(self, board: Board, order: Order, ladder: Ladder | None, got: Fill) -> bool:
+    def _rest_on(self, shown: BoardLadders, order: Order, ladder: Ladder | None, got: Fill) -> bool:
         """Let what is left of an order rest, if it may; whether it does."""
         rest = round(self._rules.rest_s * SECOND)
         if not rest or self._rules.all_or_nothing or ladder is None or not ladder.is_active:
@@ -406,8 +414,7 @@ class Attempts:
             return False
         if ladder.is_live != order.ladder.is_live or not ladder.book.exchange:
             return False
-        against = [self._ladders.of_slot(board, slot) for slot in rows_against(board, ladder.key).tolist()]
-        other = next((each for each in against if each is not None and each.book is ladder.book), None)
+        other = shown.against(ladder)
         if other is None:
             return False
         limit = order.limit
@@ -418,7 +425,7 @@ class Attempts:
         self._resting.append(order)
         return True
 
-    def _rest(self, board: Board, now: int, *, over: bool = False) -> None:
+    def _rest(self, shown: BoardLadders, now: int, *, over: bool = False) -> None:
         """Follow the orders that rest."""
         resting, self._resting = self._resting, []
         for order in resting:
@@ -431,8 +438,8 @@ class Attempts:
                 changed = self._prices.has_changed(order.against, order.ladder.row)
                 # What a snapshot after its end shows may have come after it, too.
                 if (changed or is_over) and not (order.attempt.bettor.least and now > order.until):
-                    taken = self._taken[order.attempt.bettor]
-                    taken.take(ladder.row, queue.follow(self._prices.shown(order.against), taken.left(ladder)))
+                    bettor, against = order.attempt.bettor, self._prices.shown(order.against)
+                    self._take(bettor, ladder.row, queue.follow(against, bettor.taken.left(ladder)))
             if queue.left > 1e-9 and not is_over:
                 self._resting.append(order)
                 continue
@@ -444,4 +451,4 @@ class Attempts:
             cost = cost_of(order.ladder, [(limit, units)]) if units > 1e-9 else 0.0
             reason = got.reason if queue.left > 1e-9 else ""
             filled = got._replace(units=got.units + units, cost=got.cost + cost, reason=reason)
-            self._answered(board, now, order, filled)
+            self._answered(shown, now, order, filled)

@@ -5,29 +5,32 @@ charges per contract. A commission on winnings is in the price. A price without 
 an unknown size, which counts as unlimited.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from math import inf, isnan
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from oddsengine import catalog
-from oddsengine.board.row_links import LINKS, SEPARATOR
+from oddsengine.board.row_links import LINKS, RULES, SEPARATOR
 from oddsengine.board.state import Board
 from oddsengine.catalog.books import Book
-from oddsengine.columns import Ints, Longs
+from oddsengine.columns import Bools, Floats, Ints, Longs
 from oddsengine.detection.arbitrage_sizes import currency_rates
 from oddsengine.identity.groups import distinct
 from oddsengine.identity.layout import BOOK_BITS, BOOK_MASK, LIVE, ON, SUSPENDED
 from oddsengine.identity.packed_terms import unpack
 from oddsengine.maths.depth import fee_per_unit
 from oddsengine.maths.odds import charged
+from oddsengine.pricing.commission import PriceDepth
 from oddsengine.tables.levels import BET_DELAY, BET_STEP, MIN_BET
 
 _SAME = 1.0 + 1e-9
 _CONTRACT = 0.02
-_RULES = tuple(map(LINKS.index, ("max_bet", MIN_BET, BET_STEP, BET_DELAY)))
+_LIVE = (False, True)
+_RULES = tuple(map(LINKS.index, (MIN_BET, BET_STEP, BET_DELAY)))
+_MAX_BET = LINKS.index("max_bet")
 
 
 class Level(NamedTuple):
@@ -66,13 +69,25 @@ class Ladder(NamedTuple):
         return all(level.units < inf for level in self.levels)
 
 
-class Terms(NamedTuple):
+class _Terms(NamedTuple):
     """What a row says about stakes; 0 where it says nothing."""
 
-    max_bet: float
     min_stake: float
     step: float
     delay: int
+
+
+_NO_TERMS = _Terms(0.0, 0.0, 0)
+
+
+class _Venue(NamedTuple):
+    """What the prices of a book have in common."""
+
+    book: Book
+    worth: float  # of its currency
+    is_rated: bool  # whether that is known
+    charges: tuple[tuple[float, float], tuple[float, float]]  # commission and fee, before the start and in play
+    is_own: bool  # whether the commission is the user's
 
 
 class Ladders:
@@ -94,88 +109,158 @@ class Ladders:
     ) -> None:  # fmt: skip
         self._own = {catalog.book(book).id: rate for book, rate in commission}
         self._worth, self._strict = currency_rates(rates), strict
-        self._books: dict[str, Book] = {}
+        self._venues: dict[str, _Venue] = {}
 
-    def of_id(self, board: Board, row: int) -> Ladder | None:
-        """The ladder of a price; None: it is gone."""
-        slot = int(board.rows.find_ids(np.array([row], np.uint64))[0])
-        return None if slot < 0 else self.of_slot(board, slot)
+    def of_ids(self, board: Board, rows: Sequence[int]) -> list[Ladder | None]:
+        """The ladders of some prices; None: it is gone."""
+        return self.of_slots(board, board.rows.find_ids(np.array(rows, np.uint64)))
 
-    def of_slot(self, board: Board, slot: int) -> Ladder | None:
-        """The ladder of a row; None: it is gone."""
-        rows = board.rows
-        if rows.state[slot] != ON:
-            return None
-        key, flags, odds = int(rows.key[slot]), int(rows.flags[slot]), float(rows.odds[slot])
-        name = board.names.books.values[key & BOOK_MASK]
-        book = self._books.get(name)
-        if book is None:
-            book = self._books[name] = catalog.book(name)
-        terms = _terms(rows.links[slot]) if slot < len(rows.links) else _NO_TERMS
-        is_live = flags & LIVE != 0
-        commission, fee = self._fees(rows.deep.fees(slot), book, live=is_live)
-        # A level that is better contradicts the price.
-        sizes = [level for level in rows.deep.levels(slot) if level[0] <= odds * _SAME]
-        sizes = sizes or [(odds, terms.max_bet or inf)]
-        if sizes[0][1] == inf:
-            worth = self._worth.get(book.currency, 1.0)  # needed for the venue's steps at most
-        elif book.currency and book.currency not in self._worth and not self._strict:
-            return None
-        else:
-            worth = self._rate(book)
-        levels = _levels(tuple(sizes), commission, fee, worth)
-        is_whole = terms.step > 0.0 and abs(terms.step * odds - 1.0) < _CONTRACT  # it is the price of one
-        return Ladder(
-            int(rows.id[slot]), key, book, levels, flags & SUSPENDED == 0, is_live, int(rows.seen[slot]),
-            book.fee_step * worth, terms.min_stake * worth, 0.0 if is_whole else terms.step * worth,
-            worth if is_whole else 0.0, terms.delay,
+    def of_slots(self, board: Board, slots: Ints) -> list[Ladder | None]:
+        """The ladders of some rows, -1 being none; None: it is gone."""
+        out: list[Ladder | None] = [None] * slots.size
+        places = np.flatnonzero((slots >= 0) & (board.rows.state[slots] == ON))
+        if places.size:
+            for place, ladder in zip(places.tolist(), self._read(board, slots[places]), strict=True):
+                out[place] = ladder
+        return out
+
+    def _read(self, board: Board, slots: Ints) -> Iterator[Ladder | None]:
+        rows, names = board.rows, board.names.books.values
+        key, flags, odds = rows.key[slots], rows.flags[slots], rows.odds[slots]
+        live = flags & LIVE != 0
+        venues = [self._venue(names[code]) for code in (key & BOOK_MASK).tolist()]
+        links = rows.links_of(slots) or [None] * slots.size
+        terms = [_terms(link) if has else _NO_TERMS for link, has in zip(links, rows.own[slots] & RULES, strict=True)]
+        depth = rows.price_depth(slots, levels=True)
+        at, best, stake = _sizes(odds, links, depth)
+        is_known = stake[np.searchsorted(at, np.arange(slots.size))] != inf  # by its first level
+        unrated = is_known & np.array([not venue.is_rated for venue in venues])
+        if self._strict and unrated.any():
+            raise self._no_rate(venues[int(unrated.argmax())].book)
+        charges = _charges(venues, live, depth)
+        worth = np.array([venue.worth for venue in venues])
+        levels = _levels(at, best, stake * worth[at], charges[at], slots.size)
+        facts = (
+            rows.id[slots].tolist(), key.tolist(), venues, levels, (flags & SUSPENDED == 0).tolist(), live.tolist(),
+            rows.seen[slots].tolist(), odds.tolist(), terms, unrated.tolist(),
         )  # fmt: skip
+        for ident, term, venue, some, is_active, is_live, seen, price, own, is_unrated in zip(*facts, strict=True):
+            step = own.step * venue.worth
+            is_whole = own.step > 0.0 and abs(own.step * price - 1.0) < _CONTRACT  # it is the price of one
+            yield None if is_unrated else Ladder(
+                ident, term, venue.book, some, is_active, is_live, seen, venue.book.fee_step * venue.worth,
+                own.min_stake * venue.worth, 0.0 if is_whole else step, venue.worth if is_whole else 0.0, own.delay,
+            )  # fmt: skip
 
-    def _fees(self, own: tuple[float, float], book: Book, *, live: bool) -> tuple[float, float]:
-        fee = book.contract_fee(live=live)
-        if book.id in self._own:
-            return self._own[book.id], fee
-        commission, of_row = own
-        return book.commission if isnan(commission) else commission, fee if isnan(of_row) else of_row
+    def _venue(self, name: str) -> _Venue:
+        venue = self._venues.get(name)
+        if venue is None:
+            book = catalog.book(name)
+            own = self._own.get(book.id)
+            before, in_play = ((book.commission if own is None else own, book.contract_fee(live=at)) for at in _LIVE)
+            is_rated = not book.currency or book.currency in self._worth
+            worth = self._worth.get(book.currency, 1.0)  # if it is not known, needed for steps at most
+            venue = self._venues[name] = _Venue(book, worth, is_rated, (before, in_play), own is not None)
+        return venue
 
-    def _rate(self, book: Book) -> float:
-        """Worth of its currency. Raises `ValueError` if that is unknown."""
-        if book.currency and book.currency not in self._worth:
-            raise ValueError(
-                f"sizes at {book.id} are in {book.currency}: give its exchange rate, such as rates={{'USD': 1, "
-                f"'{book.currency}': ...}}; rates given: {', '.join(self._worth)}"
-            )
-        return self._worth.get(book.currency, 1.0)
-
-
-@lru_cache(maxsize=1 << 16)
-def _terms(link: str | None) -> Terms:
-    texts = (link or "").split(SEPARATOR)
-    max_bet, min_stake, step, delay = (float(texts[at] or 0.0) if at < len(texts) else 0.0 for at in _RULES)
-    return Terms(max_bet, min_stake, step, round(delay * 1e6))
-
-
-_NO_TERMS = Terms(0.0, 0.0, 0.0, 0)
+    def _no_rate(self, book: Book) -> ValueError:
+        return ValueError(
+            f"sizes at {book.id} are in {book.currency}: give its exchange rate, such as rates={{'USD': 1, "
+            f"'{book.currency}': ...}}; rates given: {', '.join(self._worth)}"
+        )
 
 
-@lru_cache(maxsize=1 << 16)
-def _levels(
-    sizes: tuple[tuple[float, float], ...], commission: float, fee: float, worth: float
-) -> tuple[Level, ...]:  # fmt: skip
-    """Levels, cheapest first, of odds and stakes in the currency of their book, best first."""
-    out: list[Level] = []
-    for odds, size in sizes:
-        stake = size * worth
-        if stake <= 0.0 or isnan(stake):
-            continue
-        net = float(charged(np.float64(odds), commission))
-        price = 1.0 / net
-        if out and out[-1].odds == odds:
-            out[-1] = out[-1]._replace(units=out[-1].units + stake * net)
-            continue
-        # A fee is charged for each contract, which pays 1; a commission is taken from what the bet wins.
-        out.append(Level(odds, price, float(fee_per_unit(np.array(odds), commission, fee)), stake * net))
-    return tuple(sorted(out, key=lambda level: level.cost))
+class BoardLadders:
+    """The ladders of a board as long as it does not change, each of which is read once."""
+
+    def __init__(self, ladders: Ladders, board: Board) -> None:
+        self._ladders, self._board = ladders, board
+        self._of_slot: dict[int, Ladder | None] = {}
+        self._of_bet: dict[int, list[Ladder]] = {}
+        self._seen: dict[int, int] = {}
+
+    def seen_at(self, rows: Iterable[int]) -> list[int]:
+        """When some prices were seen last, microseconds; -1: it is gone."""
+        wanted, known = tuple(rows), self._seen
+        if unread := [row for row in dict.fromkeys(wanted) if row not in known]:
+            slots = self._board.rows.find_ids(np.array(unread, np.uint64))
+            known.update(zip(unread, np.where(slots < 0, -1, self._board.rows.seen[slots]).tolist(), strict=True))
+        return [known[row] for row in wanted]
+
+    def of_ids(self, rows: Sequence[int]) -> list[Ladder | None]:
+        """The ladders of some prices; None: it is gone."""
+        return self.of_slots(self._board.rows.find_ids(np.array(rows, np.uint64)).tolist())
+
+    def of_slots(self, slots: Iterable[int]) -> list[Ladder | None]:
+        """The ladders of some rows, -1 being none; None: it is gone."""
+        wanted, read = tuple(slots), self._of_slot
+        if unread := [slot for slot in dict.fromkeys(wanted) if slot not in read]:
+            found = self._ladders.of_slots(self._board, np.array(unread, np.int32))
+            read.update(zip(unread, found, strict=True))
+        return [read[slot] for slot in wanted]
+
+    def of_bet(self, term: int) -> list[Ladder]:
+        """The ladders of all prices, at any book, of the bet that a term means, without those rejected or suspended."""
+        if term not in self._of_bet:
+            slots = _rows_of_bet(self._board, term)
+            found = self.of_slots(slots[self._board.rows.rejected[slots] == 0].tolist())
+            self._of_bet[term] = [ladder for ladder in found if ladder is not None and ladder.is_active]
+        return self._of_bet[term]
+
+    def against(self, ladder: Ladder) -> Ladder | None:
+        """The other outcome's ladder in the market of a price, at its book; None if it has not two outcomes."""
+        found = self.of_slots(_rows_against(self._board, ladder.key).tolist())
+        return next((each for each in found if each is not None and each.book is ladder.book), None)
+
+
+def _terms(link: str | None) -> _Terms:
+    min_stake, step, delay = (_number(link, at) for at in _RULES)
+    return _Terms(min_stake, step, round(delay * 1e6))
+
+
+def _number(link: str | None, at: int) -> float:
+    """One of the numbers `LINKS` of a row; 0 if it has none."""
+    texts = (link or "").split(SEPARATOR, at + 1)
+    return float(texts[at] or 0.0) if at < len(texts) else 0.0
+
+
+def _sizes(odds: Floats, links: Sequence[str | None], depth: PriceDepth | None) -> tuple[Longs, Floats, Floats]:
+    """Row, odds and stake of each level, by row and best first; of a row without levels, its own."""
+    at, best, stake = depth.levels if depth is not None else (np.empty(0, np.int64), np.empty(0), np.empty(0))
+    fits = best <= odds[at] * _SAME  # a level that is better contradicts the price
+    alone = np.setdiff1d(np.arange(odds.size), at[fits])
+    sizes = np.array([_number(links[row], _MAX_BET) or inf for row in alone.tolist()])
+    rows = np.concatenate((at[fits], alone))
+    order = np.argsort(rows, kind="stable")
+    return rows[order], np.concatenate((best[fits], odds[alone]))[order], np.concatenate((stake[fits], sizes))[order]
+
+
+def _charges(venues: Sequence[_Venue], live: Bools, depth: PriceDepth | None) -> Floats:
+    """Commission and fee of each row: its own, or those of its book."""
+    charges = np.array([venue.charges[is_live] for venue, is_live in zip(venues, live.tolist(), strict=True)])
+    if depth is not None and depth.charged.size:
+        may = np.array([not venues[row].is_own for row in depth.charged.tolist()])
+        rows, own = depth.charged[may], np.column_stack((depth.commission, depth.fee))[may]
+        charges[rows] = np.where(np.isnan(own), charges[rows], own)
+    return charges
+
+
+def _levels(at: Longs, odds: Floats, stake: Floats, charges: Floats, n: int) -> list[tuple[Level, ...]]:
+    """The levels of each of n rows, cheapest first, of odds, stakes and charges, best first."""
+    some = np.flatnonzero(stake > 0.0)
+    if not some.size:
+        return [()] * n
+    at, odds, stake, (commission, fee) = at[some], odds[some], stake[some], charges[some].T
+    net = charged(odds, commission)
+    first = np.flatnonzero(np.append(True, (np.diff(at) != 0) | (np.diff(odds) != 0.0)))  # of those at the same odds
+    units = np.add.reduceat(stake * net, first)
+    at, odds, price = at[first], odds[first], 1.0 / net[first]
+    # A fee is charged for each contract, which pays 1; a commission is taken from what the bet wins.
+    due = fee_per_unit(odds, commission[first], fee[first])
+    order = np.lexsort((price + due, at))
+    every = [*map(Level, *(column[order].tolist() for column in (odds, price, due, units)))]
+    ends = np.searchsorted(at, np.arange(n + 1)).tolist()
+    return [tuple(every[a:b]) for a, b in pairwise(ends)]
 
 
 def refusal(ladder: Ladder | None, *, live: bool) -> str:
@@ -187,13 +272,13 @@ def refusal(ladder: Ladder | None, *, live: bool) -> str:
     return "" if ladder.is_live == live else "in play"
 
 
-def rows_of_bet(board: Board, term: int) -> Ints:
+def _rows_of_bet(board: Board, term: int) -> Ints:
     """Slots of all prices of the bet that a term means, at any book."""
     market, sides, side = _market(board, term)
     return _rows(board, market[sides == side], np.arange(len(board.names.books.values)))
 
 
-def rows_against(board: Board, key: int) -> Ints:
+def _rows_against(board: Board, key: int) -> Ints:
     """Slots of the other outcome's prices in the market of a price, at its book; none if it has not two outcomes."""
     market, sides, side = _market(board, key >> BOOK_BITS)
     slots = _rows(board, market, np.array([key & BOOK_MASK]))

@@ -9,16 +9,16 @@ at the odds of the decision, as `UNOBSERVED`. If the snapshots of an event are u
 and those that wait at the end of the history.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
 from oddsengine.board.state import Board
 from oddsengine.bounds import check_number
-from oddsengine.columns import SECOND, Words
+from oddsengine.columns import SECOND
 from oddsengine.execution.attempts import ANSWER_S, UNOBSERVED
 from oddsengine.execution.ladders import Ladder, Ladders, refusal
-from oddsengine.execution.taking import Taken, lowered, spend
+from oddsengine.execution.taking import Taken, lowered, spend, units_by_odds
 from oddsengine.execution.venues import BetAnswer, BetOrder
 
 _SAME = 1.0 + 1e-9
@@ -63,30 +63,28 @@ class Looks:
 
     def follow(self, board: Board, changed: Iterable[int]) -> None:
         """Process a step: `changed` are ids of watched prices."""
-        for row in changed:
-            lowest = self._lowest.pop(row, None)
-            if lowest is not None:
-                lowest = lowered(lowest, self._ladders.of_id(board, row))
-                (self._lowest if lowest.levels else self._ended)[row] = lowest
+        some = [row for row in dict.fromkeys(changed) if row in self._lowest]
+        for row, ladder in zip(some, self._ladders.of_ids(board, some), strict=True):
+            lowest = lowered(self._lowest.pop(row), ladder)
+            (self._lowest if lowest.levels else self._ended)[row] = lowest
 
-    def at(self, board: Board, rows: Words) -> list[Look]:
+    def at(self, board: Board, rows: Sequence[int]) -> list[Look]:
         """Look at some prices, for which orders are due."""
         out = []
-        for row, slot in zip(rows.tolist(), board.rows.find_ids(rows).tolist(), strict=True):
-            ladder = None if slot < 0 else self._ladders.of_slot(board, slot)
+        for row, ladder in zip(rows, self._ladders.of_ids(board, rows), strict=True):
             lowest = self._lowest.get(row) or self._ended.get(row)
             if lowest is None and ladder is not None and ladder.is_known:
                 lowest = self._lowest[row] = ladder
             out.append(Look(ladder, lowest))
         return out
 
-    def size(self, board: Board, row: int) -> float | None:
-        """What the best level of a price takes; None if that is unknown."""
-        ladder = self._ladders.of_id(board, row)
-        if ladder is None or not ladder.levels or not ladder.is_known:
-            return None
-        best = ladder.levels[0]
-        return best.units * best.cost
+    def sizes(self, board: Board, rows: Sequence[int]) -> list[float | None]:
+        """What the best levels of some prices take; None if that is unknown."""
+        out: list[float | None] = []
+        for ladder in self._ladders.of_ids(board, rows):
+            best = ladder.levels[0] if ladder is not None and ladder.levels and ladder.is_known else None
+            out.append(None if best is None else best.units * best.cost)
+        return out
 
 
 class PaperVenue:
@@ -152,7 +150,7 @@ class PaperVenue:
         if ladder is None or why:
             return _refused(order, why)
         if look.lowest is not None:
-            self._taken.observe(ladder.row, look.lowest)
+            self._taken.observe(ladder.row, units_by_odds(look.lowest))
         worst = order.min_odds - 1e-9
         levels = [level for level in self._taken.left(ladder) if level.odds >= worst]
         if not levels:

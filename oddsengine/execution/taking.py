@@ -4,7 +4,7 @@
 than before: of a level that shrinks, what is left may be what we took, and what is added is new.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -42,11 +42,13 @@ def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *,
     all_or_nothing
         Whether the order is all or nothing.
     """
-    fits = [level for level in levels if level.cost <= limit * _SAME]
+    most = limit * _SAME
+    fits = [level for level in levels if level.price + level.fee <= most]
     if not fits:
         return Fill(reason="price moved" if levels else "taken")
     wanted = rounded(ladder, fits, units)
-    got = rounded(ladder, fits, min(sum(level.units for level in fits), units))
+    room = sum(level.units for level in fits)
+    got = wanted if room >= units else rounded(ladder, fits, room)
     if got <= 0.0:
         return Fill(reason="too small")
     if all_or_nothing and got < wanted * (1.0 - 1e-9):
@@ -119,9 +121,14 @@ def cost_of(ladder: Ladder, parts: Iterable[tuple[Level, float]]) -> float:
     return stake + (float(rounded_fee(fee, ladder.fee_step)) if fee > 0.0 else 0.0)
 
 
+def units_by_odds(ladder: Ladder | None) -> dict[float, float]:
+    """Units of each level of a ladder."""
+    return {level.odds: level.units for level in ladder.levels} if ladder is not None else {}
+
+
 def lowered(ladder: Ladder, other: Ladder | None) -> Ladder:
     """What stands of each level of a ladder in another look at it as well."""
-    shown = {level.odds: level.units for level in other.levels} if other is not None else {}
+    shown = units_by_odds(other)
     levels = (level._replace(units=min(level.units, shown.get(level.odds, 0.0))) for level in ladder.levels)
     return ladder._replace(levels=tuple(level for level in levels if level.units > 0.0))
 
@@ -134,7 +141,7 @@ class Taken:
         self._before: dict[int, dict[float, float]] = {}  # of prices that changed in this step
 
     @property
-    def rows(self) -> Iterable[int]:
+    def rows(self) -> Collection[int]:
         """Prices of which we took something."""
         return self._now
 
@@ -145,8 +152,11 @@ class Taken:
             used = self._now.get(ladder.row)
         if not used:
             return ladder.levels
-        some = [level._replace(units=level.units - used.get(level.odds, 0.0)) for level in ladder.levels]
-        return [level for level in some if level.units > 1e-9]
+        return [
+            Level(odds, price, fee, left)
+            for odds, price, fee, units in ladder.levels
+            if (left := units - used.get(odds, 0.0)) > 1e-9
+        ]
 
     def take(self, row: int, levels: Iterable[tuple[float, float]]) -> None:
         """We took some units of some levels."""
@@ -154,13 +164,12 @@ class Taken:
             for of in (self._now.setdefault(row, {}), self._before.get(row, {})):
                 of[odds] = of.get(odds, 0.0) + units
 
-    def observe(self, row: int, ladder: Ladder | None) -> None:
-        """The venue shows another ladder, or none."""
+    def observe(self, row: int, shown: Mapping[float, float]) -> None:
+        """The venue shows other levels, or none: `units_by_odds`."""
         used = self._now.get(row)
         if used is None:
             return
         self._before[row] = used
-        shown = {level.odds: level.units for level in ladder.levels} if ladder else {}
         still = {odds: min(units, shown[odds]) for odds, units in used.items() if odds in shown}
         if still:
             self._now[row] = still

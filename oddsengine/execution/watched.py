@@ -1,10 +1,11 @@
 """Prices that orders wait for: how each has changed since it was first watched."""
 
+from bisect import bisect_right
 from collections.abc import Collection
+from operator import itemgetter
 
 from oddsengine.execution.ladders import Ladder
 
-_LOOKS = 64  # of a price that are kept
 Look = tuple[int, Ladder | None]  # from when on, microseconds; None: it is gone
 
 
@@ -14,11 +15,17 @@ class WatchedPrices:
     def __init__(self) -> None:
         self._looks: dict[int, list[Look]] = {}
         self._changed: set[int] = set()
+        self._since = 0
 
     @property
     def rows(self) -> Collection[int]:
         """Ids of the prices."""
         return self._looks.keys()
+
+    def follow(self, since: int) -> None:
+        """Begin a step: looks matter from `since` on, microseconds."""
+        self._since = since
+        self._changed.clear()
 
     def watch(self, ladder: Ladder, now: int) -> None:
         """Watch a price from now on, unless it is."""
@@ -28,12 +35,9 @@ class WatchedPrices:
         """A watched price has changed."""
         looks = self._looks[row]
         looks.append((now, ladder))
-        del looks[:-_LOOKS]
+        while looks[1][0] <= self._since:
+            del looks[0]
         self._changed.add(row)
-
-    def passed(self) -> None:
-        """The step is over."""
-        self._changed.clear()
 
     def keep(self, rows: Collection[int]) -> None:
         """Watch no others any more."""
@@ -48,19 +52,18 @@ class WatchedPrices:
         looks = self._looks.get(row)
         return looks[-2 if before and row in self._changed else -1][1] if looks else None
 
-    def after(self, row: int, time: int, now: int) -> int | None:
-        """The place of the first look at a price after a time, at most now; None if it has not changed since."""
-        return next((at for at, (since, _) in enumerate(self._looks.get(row, ())) if time < since <= now), None)
+    def changed_at(self, row: int) -> int:
+        """When a price has changed last, or was first watched; 0 if it is not watched."""
+        return self._looks[row][-1][0] if row in self._looks else 0
 
-    def around(self, row: int, time: int, now: int, first: Ladder) -> list[tuple[Ladder | None, bool]]:
+    def around(self, row: int, time: int, first: Ladder) -> list[tuple[Ladder | None, bool]]:
         """How a price was shown at a time, and after it had changed; nothing if it has not.
 
-        `first` is how it was shown if that is longer ago than what is kept. With each, whether it was shown until this
-        step.
+        `first` is how it was shown if that is before it was watched. With each, whether it was shown until this step.
         """
-        after = self.after(row, time, now)
-        if after is None:
+        looks = self._looks.get(row, [])
+        after = bisect_right(looks, time, key=itemgetter(0))
+        if after == len(looks):
             return []
-        looks = self._looks[row]
         before = looks[after - 1][1] if after else first
         return [(before, after == len(looks) - 1 and row in self._changed), (looks[after][1], False)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oddsengine import catalog
 from oddsengine.execution.ladders import Ladder, Level
-from oddsengine.execution.taking import Taken, fill
+from oddsengine.execution.taking import Taken, fill, units_by_odds
 
 KALSHI = catalog.book("kalshi")
 
@@ -108,7 +108,7 @@ def test_what_was_taken_is_taken_until_more_is_shown(looks: list[tuple[list[tupl
     for number, (levels, wanted, cents) in enumerate(looks):
         book = ladder(*levels)
         if number:
-            taken.observe(1, book)
+            taken.observe(1, units_by_odds(book))
             taken.passed()
         slow.show(levels)
         left = taken.left(book)
@@ -123,13 +123,13 @@ def test_before_and_after_a_step_are_two_ladders() -> None:
     """What we take in a step is gone from both."""
     taken, before, after = Taken(), ladder((40, 100)), ladder((40, 60), (41, 50))
     taken.take(1, [(2.5, 80.0)])
-    taken.observe(1, after)
+    taken.observe(1, units_by_odds(after))
     assert [level.units for level in taken.left(before, before=True)] == [20.0]
     assert [level.units for level in taken.left(after)] == [50.0]  # of the 60 none is new
     taken.take(1, [(2.5, 10.0)])
     assert [level.units for level in taken.left(before, before=True)] == [10.0]
     taken.passed()
     assert [level.units for level in taken.left(after, before=True)] == [50.0]
-    taken.observe(1, None)  # the price is removed
+    taken.observe(1, units_by_odds(None))  # the price is removed
     assert [level.units for level in taken.left(after)] == [60.0, 50.0]
     assert not list(taken.rows)
