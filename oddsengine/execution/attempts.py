@@ -293,8 +293,8 @@ class Attempts:
         """Send the next leg, or all, for what the legs before it got."""
         count = 1 if self._rules.legs == "thinnest" else len(attempt.sequence)
         legs, attempt.sequence, plan = attempt.sequence[:count], attempt.sequence[count:], attempt.plan
-        unsent = {*legs, *attempt.sequence}
-        units = min((each for leg, each in enumerate(attempt.filled) if leg not in unsent), default=plan.units)
+        answered = plan.sequence[: len(plan.sequence) - len(attempt.sequence) - len(legs)]
+        units = min([attempt.filled[leg] for leg in answered], default=plan.units)
         for leg in legs:
             self._send(Order(attempt, leg, False, attempt.legs[leg], sent, units, plan.limits[leg]))  # noqa: FBT003
 
@@ -323,11 +323,13 @@ class Attempts:
             got = self._fill(order, order.ladder, taken.left(order.ladder))
         else:
             around = self._prices.around(row, arrives, order.ladder) or [(ladder, False)]
-            got, *others = (self._fill_at(order, each, taken, before=before) for each, before in around)
-            for other in others:
+            fills = (self._fill_at(order, each, taken, before=before) for each, before in around)
+            got = next(fills)
+            if got.units > 0.0 if least else got.units < order.units:  # otherwise no look is worse, or better
                 # Ties: at least takes the dearer fill, at most the earlier one, as a later improvement would be luck.
-                if (got.units, -got.cost) > (other.units, -other.cost) if least else got.units < other.units:
-                    got = other
+                for other in fills:
+                    if (got.units, -got.cost) > (other.units, -other.cost) if least else got.units < other.units:
+                        got = other
         self._take(attempt.bettor, row, got.levels)
         if not (late or order.is_hedge) and self._rest_on(shown, order, ladder, got):
             return

@@ -228,7 +228,9 @@ def _sizes(odds: Floats, links: Sequence[str | None], depth: PriceDepth | None) 
     """Row, odds and stake of each level, by row and best first; of a row without levels, its own."""
     at, best, stake = depth.levels if depth is not None else (np.empty(0, np.int64), np.empty(0), np.empty(0))
     fits = best <= odds[at] * _SAME  # a level that is better contradicts the price
-    alone = np.setdiff1d(np.arange(odds.size), at[fits])
+    is_alone = np.ones(odds.size, bool)
+    is_alone[at[fits]] = False
+    alone = np.flatnonzero(is_alone)
     sizes = np.array([_number(links[row], _MAX_BET) or inf for row in alone.tolist()])
     rows = np.concatenate((at[fits], alone))
     order = np.argsort(rows, kind="stable")
@@ -252,7 +254,9 @@ def _levels(at: Longs, odds: Floats, stake: Floats, charges: Floats, n: int) -> 
         return [()] * n
     at, odds, stake, (commission, fee) = at[some], odds[some], stake[some], charges[some].T
     net = charged(odds, commission)
-    first = np.flatnonzero(np.append(True, (np.diff(at) != 0) | (np.diff(odds) != 0.0)))  # of those at the same odds
+    is_first = np.ones(at.size, bool)  # of those of a row at the same odds
+    is_first[1:] = (at[1:] != at[:-1]) | (odds[1:] != odds[:-1])
+    first = np.flatnonzero(is_first)
     units = np.add.reduceat(stake * net, first)
     at, odds, price = at[first], odds[first], 1.0 / net[first]
     # A fee is charged for each contract, which pays 1; a commission is taken from what the bet wins.

@@ -152,11 +152,11 @@ class Taken:
             used = self._now.get(ladder.row)
         if not used:
             return ladder.levels
-        return [
-            Level(odds, price, fee, left)
-            for odds, price, fee, units in ladder.levels
-            if (left := units - used.get(odds, 0.0)) > 1e-9
+        left = [
+            level if level.odds not in used else Level(*level[:3], level.units - used[level.odds])
+            for level in ladder.levels
         ]
+        return [level for level in left if level.units > 1e-9]
 
     def take(self, row: int, levels: Iterable[tuple[float, float]]) -> None:
         """We took some units of some levels."""

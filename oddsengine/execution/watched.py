@@ -29,7 +29,8 @@ class WatchedPrices:
 
     def watch(self, ladder: Ladder, now: int) -> None:
         """Watch a price from now on, unless it is."""
-        self._looks.setdefault(ladder.row, [(now, ladder)])
+        if ladder.row not in self._looks:
+            self._looks[ladder.row] = [(now, ladder)]
 
     def change(self, row: int, ladder: Ladder | None, now: int) -> None:
         """A watched price has changed."""
