@@ -9,7 +9,7 @@ _MOST = 100  # characters of a value in a message
 
 
 def excerpt(value: Any) -> str:
-    """A value that was given, for a message: as Python writes it, and if that is long, its beginning.
+    """A value that was given, for a message: as Python writes it, in one line, and if that is long, its beginning.
 
     Examples
     --------
@@ -20,6 +20,8 @@ def excerpt(value: Any) -> str:
         more = "..." if isinstance(value, str) else b"..."
         return repr(value[:_MOST] + more)  # type: ignore[operator]  # both are of one type
     text = text_of(value, repr)
+    if "\n" in text:  # a table or an array
+        text = " ".join(text.split())
     return text if len(text) <= _MOST + 5 else shortened(text)
 
 

@@ -162,9 +162,7 @@ def verdict(guard: Guard, prices: pl.DataFrame) -> Bools:
     except BaseException:  # whatever an object does that is no array
         found = np.empty(0)
     if found.dtype != bool or found.shape != (prices.height,) or isinstance(came, np.ma.MaskedArray):
-        raise GuardError(
-            "it must return a boolean for each price", f"{' '.join(excerpt(came).split())} for {prices.height}"
-        )
+        raise GuardError("it must return a boolean for each price", f"{excerpt(came)} for {prices.height}")
     return found
 
 
