@@ -125,8 +125,7 @@ class Choices:
             what = {"ev": "+EV prices", "arbitrage": "arbitrages", "low_hold": "low holds"}[kind]
             raise OddsError(f"a strategy chose by a column that {what} lack: {error}") from None
         if not isinstance(chosen, pl.DataFrame) or not set(shown.columns) <= set(chosen.columns):
-            came = excerpt(chosen)
-            raise OddsError(f"{name} must return rows of the polars frame that it gets, got {came}")
+            raise OddsError(f"{name} must return rows of the polars frame that it gets, got {excerpt(chosen)}")
         return chosen
 
     def _is_fresh(self, ident: str, key: tuple[object, ...]) -> bool:

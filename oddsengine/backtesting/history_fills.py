@@ -154,7 +154,7 @@ def _play(wanted: _Wanted, history: History | Tape, tick: Tick) -> _Played:
 
 
 class _Ended:
-    """The attempts that have ended, as columns of numbers and texts: Python looks through all else now and then."""
+    """The attempts that have ended, as columns: the garbage collector looks through objects again and again."""
 
     def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {name: [] for name in _ROW}

@@ -325,11 +325,11 @@ class Attempts:
             around = self._prices.around(row, arrives, order.ladder) or [(ladder, False)]
             fills = (self._fill_at(order, each, taken, before=before) for each, before in around)
             got = next(fills)
-            if got.units > 0.0 if least else got.units < order.units:  # otherwise no look is worse, or better
+            is_settled = got.units <= 0.0 if least else got.units >= order.units
+            for other in () if is_settled else fills:
                 # Ties: at least takes the dearer fill, at most the earlier one, as a later improvement would be luck.
-                for other in fills:
-                    if (got.units, -got.cost) > (other.units, -other.cost) if least else got.units < other.units:
-                        got = other
+                if (got.units, -got.cost) > (other.units, -other.cost) if least else got.units < other.units:
+                    got = other
         self._take(attempt.bettor, row, got.levels)
         if not (late or order.is_hedge) and self._rest_on(shown, order, ladder, got):
             return
