@@ -29,9 +29,9 @@ from oddsengine.board.state import Board
 from oddsengine.catalog.books import Book
 from oddsengine.columns import SECOND
 from oddsengine.execution.ladders import BoardLadders, Ladder, Ladders, Level, refusal
-from oddsengine.execution.plans import Plan, planned
+from oddsengine.execution.plans import Plan, plan_for
 from oddsengine.execution.queues import Queue
-from oddsengine.execution.taking import NOTHING, Fill, Taken, cost_of, fill, rounded, units_by_odds
+from oddsengine.execution.taking import NOTHING, Fill, Taken, cost_of, fill, largest, rounded, smallest, units_by_odds
 from oddsengine.execution.watched import WatchedPrices
 from oddsengine.identity.layout import BOOK_BITS
 
@@ -167,7 +167,7 @@ class Attempts:
         self._books = None if books is None else frozenset(books)
         self.orders: list[Order] | None = [] if log else None
         self._done: list[Attempt] = []
-        self._sent = self._now = 0
+        self._sent = self._last_step = 0
         self._due: list[tuple[int, int, Order]] = []  # by arrival, then as they were sent
         self._unseen: list[Order] = []  # have arrived, and their price has not been seen since
         self._resting: list[Order] = []
@@ -193,8 +193,10 @@ class Attempts:
         """Process a step: `changed` are ids of watched prices that changed, `found` what is first shown."""
         shown, rows = BoardLadders(self._ladders, board), list(changed)
         changers = set[Bettor]()
-        self._prices.follow(self._now - _WAIT_S * SECOND)  # as long as orders wait, and with them the next ones
-        self._now = now
+        # An order that has not been answered by the last step arrives after this, as do those that are sent for it.
+        since = self._last_step - _WAIT_S * SECOND
+        self._prices.begin(min([since, *(order.until for order in self._resting)]))
+        self._last_step = now
         for row, ladder in zip(rows, shown.of_ids(rows), strict=True):
             self._prices.change(row, ladder, now)
             users, levels = self._users.pop(row, set()), units_by_odds(ladder)
@@ -217,22 +219,25 @@ class Attempts:
 
     def _answer_due(self, shown: BoardLadders, now: int) -> None:
         """Answer the orders that have arrived; the lower bound waits until the price is seen again."""
-        last, arrived = now - _WAIT_S * SECOND, [order for at, _, order in self._due if at <= now]
+        given_up, arrived = now - _WAIT_S * SECOND, [order for at, _, order in self._due if at <= now]
         waiting, self._unseen = self._unseen, []
         seen = self._last_seen(shown, now, {order.ladder.row for order in (*waiting, *arrived)})
         for order in chain(waiting, self._arriving(now)):
             row = order.ladder.row
             if row not in seen:  # it was sent in this step
                 seen |= self._last_seen(shown, now, {leg.row for leg in order.attempt.legs} | {row})
-            if order.attempt.bettor.least and last < order.arrives > seen[row]:
+            if order.attempt.bettor.least and order.arrives > max(given_up, seen[row]):
                 self._unseen.append(order)
             else:
                 self._answer(shown, now, order)
 
     def _last_seen(self, shown: BoardLadders, now: int, rows: Collection[int]) -> dict[int, int]:
-        """When some prices were seen last; one that changes as an order arrives has not been seen since."""
-        some = zip(rows, shown.seen_at(rows), strict=True)
-        return {row: now if at < 0 else max(at, self._prices.changed_at(row) - 1) for row, at in some}
+        """When some prices were seen last; that one is gone is seen now."""
+        out, prices = dict[int, int](), self._prices
+        for row, at in zip(rows, shown.seen_at(rows), strict=True):
+            # An order that arrives at the moment of a change may have got either price: it waits for the next look.
+            out[row] = now if prices.shown(row) is None else max(at, prices.changed_at(row) - 1)
+        return out
 
     def _arriving(self, now: int) -> Iterator[Order]:
         """The orders that have arrived, also of those that are sent in the meantime."""
@@ -242,7 +247,7 @@ class Attempts:
     def finish(self, board: Board, now: int) -> None:
         """The history is over: orders on their way find nothing."""
         shown = BoardLadders(self._ladders, board)
-        self._prices.follow(self._now)
+        self._prices.begin(0)
         while self._resting or self._unseen or self._due:
             self._rest(shown, now, over=True)
             unseen, self._unseen = self._unseen, []
@@ -279,7 +284,7 @@ class Attempts:
         for bettor in self._bettors[new.kind]:
             left = [bettor.taken.left(leg) for leg in legs]
             if plan is None or bettor.stake != stake or left != before:  # both bounds of a stake mostly have one plan
-                stake, before, plan = bettor.stake, left, planned(legs, left, new.worth, bettor.stake)
+                stake, before, plan = bettor.stake, left, plan_for(legs, left, new.worth, bettor.stake)
             nothing = [0.0] * len(legs)
             attempt = Attempt(
                 new.number, bettor, legs, plan, plan.sequence, nothing, [*nothing], [*nothing], reason=plan.reason
@@ -313,7 +318,8 @@ class Attempts:
         """Answer an order by what is shown, and was shown before this step."""
         attempt, row, arrives = order.attempt, order.ladder.row, order.arrives
         least, taken, ladder = attempt.bettor.least, attempt.bettor.taken, self._prices.shown(row)
-        late = now - arrives > ANSWER_S * SECOND or (self._rules.sparse and shown.seen_at((row,))[0] < arrives)
+        late = now - arrives > ANSWER_S * SECOND
+        late |= self._rules.sparse and (ladder is None or shown.seen_at((row,))[0] < arrives)
         if attempt.is_there is None and not (late or order.is_hedge):
             looks = (False,) if arrives >= now else (True, False)
             attempt.is_there = (all if least else any)(self._is_there(attempt, before=before) for before in looks)
@@ -324,12 +330,7 @@ class Attempts:
         else:
             around = self._prices.around(row, arrives, order.ladder) or [(ladder, False)]
             fills = (self._fill_at(order, each, taken, before=before) for each, before in around)
-            got = next(fills)
-            is_settled = got.units <= 0.0 if least else got.units >= order.units
-            for other in () if is_settled else fills:
-                # Ties: at least takes the dearer fill, at most the earlier one, as a later improvement would be luck.
-                if (got.units, -got.cost) > (other.units, -other.cost) if least else got.units < other.units:
-                    got = other
+            got = smallest(fills) if least else largest(fills, order.units)
         self._take(attempt.bettor, row, got.levels)
         if not (late or order.is_hedge) and self._rest_on(shown, order, ladder, got):
             return

@@ -28,7 +28,7 @@ from oddsengine.tables.levels import BET_DELAY, BET_STEP, MIN_BET
 
 _SAME = 1.0 + 1e-9
 _CONTRACT = 0.02
-_LIVE = (False, True)
+_IN_PLAY = (False, True)
 _RULES = tuple(map(LINKS.index, (MIN_BET, BET_STEP, BET_DELAY)))
 _MAX_BET = LINKS.index("max_bet")
 
@@ -112,11 +112,11 @@ class Ladders:
         self._venues: dict[str, _Venue] = {}
 
     def of_ids(self, board: Board, rows: Sequence[int]) -> list[Ladder | None]:
-        """The ladders of some prices; None: it is gone."""
+        """The ladders of some prices; None: it is gone, or of a size in a currency without a rate."""
         return self.of_slots(board, board.rows.find_ids(np.array(rows, np.uint64)))
 
     def of_slots(self, board: Board, slots: Ints) -> list[Ladder | None]:
-        """The ladders of some rows, -1 being none; None: it is gone."""
+        """The ladders of some rows, -1 being none; None: it is gone, or of a size in a currency without a rate."""
         out: list[Ladder | None] = [None] * slots.size
         places = np.flatnonzero((slots >= 0) & (board.rows.state[slots] == ON))
         if places.size:
@@ -157,7 +157,7 @@ class Ladders:
         if venue is None:
             book = catalog.book(name)
             own = self._own.get(book.id)
-            before, in_play = ((book.commission if own is None else own, book.contract_fee(live=at)) for at in _LIVE)
+            before, in_play = ((book.commission if own is None else own, book.contract_fee(live=at)) for at in _IN_PLAY)
             is_rated = not book.currency or book.currency in self._worth
             worth = self._worth.get(book.currency, 1.0)  # if it is not known, needed for steps at most
             venue = self._venues[name] = _Venue(book, worth, is_rated, (before, in_play), own is not None)
@@ -188,11 +188,11 @@ class BoardLadders:
         return [known[row] for row in wanted]
 
     def of_ids(self, rows: Sequence[int]) -> list[Ladder | None]:
-        """The ladders of some prices; None: it is gone."""
+        """The ladders of some prices; None: it is gone, or of a size in a currency without a rate."""
         return self.of_slots(self._board.rows.find_ids(np.array(rows, np.uint64)).tolist())
 
     def of_slots(self, slots: Iterable[int]) -> list[Ladder | None]:
-        """The ladders of some rows, -1 being none; None: it is gone."""
+        """The ladders of some rows, -1 being none; None: it is gone, or of a size in a currency without a rate."""
         wanted, read = tuple(slots), self._of_slot
         if unread := [slot for slot in dict.fromkeys(wanted) if slot not in read]:
             found = self._ladders.of_slots(self._board, np.array(unread, np.int32))
@@ -257,7 +257,7 @@ def _levels(at: Longs, odds: Floats, stake: Floats, charges: Floats, n: int) -> 
     is_first = np.ones(at.size, bool)  # of those of a row at the same odds
     is_first[1:] = (at[1:] != at[:-1]) | (odds[1:] != odds[:-1])
     first = np.flatnonzero(is_first)
-    units = np.add.reduceat(stake * net, first)
+    units = np.bincount(np.cumsum(is_first) - 1, stake * net)  # adds them in order
     at, odds, price = at[first], odds[first], 1.0 / net[first]
     # A fee is charged for each contract, which pays 1; a commission is taken from what the bet wins.
     due = fee_per_unit(odds, commission[first], fee[first])

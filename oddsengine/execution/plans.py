@@ -12,15 +12,15 @@ from oddsengine.maths.depth import buy_together
 class Plan(NamedTuple):
     """What to order."""
 
-    units: float  # of payout, of each leg
-    limits: tuple[Level, ...]  # by leg: the last level that is wanted; none if nothing is
+    units: float  # of payout, of each leg: what is ordered, or what the stake would buy
+    limits: tuple[Level, ...]  # by leg: the last level of these; none if it is nothing
     sequence: tuple[int, ...]  # the legs, the one with the least room first; none if nothing is ordered
     is_short: bool  # the levels do not take the stake
     lot: float = 0.0  # the largest step of payouts of the legs: a smaller difference between them is not open
     reason: str = ""  # why nothing is ordered
 
 
-def planned(legs: Sequence[Ladder], left: Sequence[Sequence[Level]], worth: float, stake: float) -> Plan:
+def plan_for(legs: Sequence[Ladder], left: Sequence[Sequence[Level]], worth: float, stake: float) -> Plan:
     """Plan an opportunity.
 
     Parameters

@@ -60,6 +60,30 @@ def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *,
     return Fill(got, cost_of(ladder, parts), taken, "" if got >= wanted * (1.0 - 1e-9) else "not enough")
 
 
+def smallest(fills: Iterable[Fill]) -> Fill:
+    """The smallest fill, of equal ones the dearest; there must be one."""
+    least = None
+    for some in fills:
+        if least is None or (some.units, -some.cost) < (least.units, -least.cost):
+            least = some
+        if least.units <= 0.0:
+            break
+    assert least is not None
+    return least
+
+
+def largest(fills: Iterable[Fill], units: float) -> Fill:
+    """The largest fill, of equal ones the earliest: a later improvement would be luck. None has more than `units`."""
+    most = None
+    for some in fills:
+        if most is None or some.units > most.units:
+            most = some
+        if most.units >= units:
+            break
+    assert most is not None
+    return most
+
+
 def rounded(ladder: Ladder, levels: Sequence[Level], units: float) -> float:
     """Units rounded down to what the venue sells: whole contracts, or stakes in whole steps."""
     if ladder.lot > 0.0:

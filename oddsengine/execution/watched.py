@@ -22,8 +22,8 @@ class WatchedPrices:
         """Ids of the prices."""
         return self._looks.keys()
 
-    def follow(self, since: int) -> None:
-        """Begin a step: looks matter from `since` on, microseconds."""
+    def begin(self, since: int) -> None:
+        """Begin a step; who asks for looks asks for later times than `since`, microseconds."""
         self._since = since
         self._changed.clear()
 
@@ -60,7 +60,7 @@ class WatchedPrices:
     def around(self, row: int, time: int, first: Ladder) -> list[tuple[Ladder | None, bool]]:
         """How a price was shown at a time, and after it had changed; nothing if it has not.
 
-        `first` is how it was shown if that is before it was watched. With each, whether it was shown until this step.
+        `first` is how it was shown before the looks that are kept. With each, whether it was shown until this step.
         """
         looks = self._looks.get(row, [])
         after = bisect_right(looks, time, key=itemgetter(0))

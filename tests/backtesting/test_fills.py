@@ -169,6 +169,23 @@ def test_what_is_left_of_an_order_rests_and_is_met() -> None:
     assert attempt(frame, "most", rest_s=10.0, **how)["units"][0] > 0.0
 
 
+def test_the_leg_after_an_order_that_rested_finds_what_was_shown_when_it_arrived() -> None:
+    """Also if the feed was silent in the meantime: the order of 2 s is answered at 62, and rests until 12."""
+    rows = [
+        price(0, "novig", "X", 2.1, max_bet=100.0), price(0, "novig", "Y", 1.7, max_bet=50.0),
+        price(0, "fanduel", "X", 1.8, max_bet=1000.0), price(0, "fanduel", "Y", 2.05, max_bet=1000.0),
+        price(1, "novig", "X", 2.1, max_bet=20.0), price(13, "fanduel", "Y", None),
+        price(20, "fanduel", "Y", 2.05, max_bet=1000.0), price(62, "fanduel", "X", 1.81, max_bet=1000.0),
+        price(63, "fanduel", "Y", 2.06, max_bet=1000.0), price(75, "fanduel", "Y", 2.04, max_bet=1000.0),
+    ]  # fmt: skip
+    found = oe.fills(history(*rows, looks=()), **ARBS, delays=2.0, rest_s=10.0, orders=True)
+    assert found.orders is not None
+    first, second = found.orders.filter(bound="least", is_hedge=False)[:2].rows(named=True)
+    assert (first["sportsbook"], first["reason"]) == ("novig", "not enough")
+    assert second["arrives_at"] == START + timedelta(seconds=14)  # when it was suspended
+    assert (second["units"], second["reason"]) == (0.0, "suspended")
+
+
 def test_what_met_an_order_that_rested_is_used_too() -> None:
     back = price(20, "novig", "X", 2.2, "2.2:30")
     better = price(30, "fanduel", "Y", 1.95, max_bet=300.0)
