@@ -173,7 +173,7 @@ class Attempts:
         self._resting: list[Order] = []
         self._prices = WatchedPrices()
         self._bettors: dict[str, list[Bettor]] = {}  # by kind, those of a stake together
-        self._users: dict[int, set[Bettor]] = defaultdict(set)  # who took of a price that is not seen otherwise since
+        self._users: dict[int, set[Bettor]] = defaultdict(set)  # by price: who took from it, while it shows that
         self._most = 256
 
     @property
@@ -193,7 +193,7 @@ class Attempts:
         """Process a step: `changed` are ids of watched prices that changed, `found` what is first shown."""
         shown, rows = BoardLadders(self._ladders, board), list(changed)
         changers = set[Bettor]()
-        # An order that has not been answered by the last step arrives after this, as do those that are sent for it.
+        # What is still to be answered arrives later than this, unless it follows an order that rests.
         since = self._last_step - _WAIT_S * SECOND
         self._prices.begin(min([since, *(order.until for order in self._resting)]))
         self._last_step = now
@@ -208,7 +208,7 @@ class Attempts:
         self._rest(shown, now)
         self._answer_due(shown, now)
         new = list(found)
-        shown.of_slots(slot for each in new for slot in each.slots)
+        shown.of_slots(slot for each in new for slot in each.slots)  # together, which is faster than one by one
         for each in new:
             self._begin(now, each, shown.of_slots(each.slots))
         self._answer_due(shown, now)  # what arrives at once
@@ -232,7 +232,7 @@ class Attempts:
                 self._answer(shown, now, order)
 
     def _last_seen(self, shown: BoardLadders, now: int, rows: Collection[int]) -> dict[int, int]:
-        """When some prices were seen last; that one is gone is seen now."""
+        """When some prices were seen last; a price that is gone counts as seen now."""
         out, prices = dict[int, int](), self._prices
         for row, at in zip(rows, shown.seen_at(rows), strict=True):
             # An order that arrives at the moment of a change may have got either price: it waits for the next look.

@@ -1,6 +1,5 @@
 """Plans: how much of each leg of an opportunity to order, for some stake."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,16 +31,11 @@ def plan_for(legs: Sequence[Ladder], left: Sequence[Sequence[Level]], worth: flo
     stake
         The most that all may cost.
     """
-    costs = [[level.cost for level in some] for some in left]
-    ladders = [
-        [(cost, level.units) for cost, level in zip(own, some, strict=True)]
-        for own, some in zip(costs, left, strict=True)
-    ]
-    bought = buy_together(ladders, worth, stake)
+    bought = buy_together([[(level.cost, level.units) for level in some] for some in left], worth, stake)
     is_short = sum(bought.stakes) < stake * (1.0 - 1e-9)
     if bought.units <= 0.0:
         return Plan(bought.units, (), (), is_short, reason="no profit" if all(left) else "taken")
-    within = [some[: bisect_right(own, most)] for some, own, most in zip(left, costs, bought.limits, strict=True)]
+    within = [[level for level in some if level.cost <= most] for some, most in zip(left, bought.limits, strict=True)]
     limits, lot = tuple([some[-1] for some in within]), max([rounding(leg) for leg in legs])
     units = bought.units
     for _ in range(2 if lot else 0):  # payouts that all venues sell, so that none is left with a part of a contract

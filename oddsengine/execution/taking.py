@@ -42,8 +42,7 @@ def fill(ladder: Ladder, levels: Sequence[Level], units: float, limit: float, *,
     all_or_nothing
         Whether the order is all or nothing.
     """
-    most = limit * _SAME
-    fits = [level for level in levels if level.price + level.fee <= most]
+    fits = [level for level in levels if level.cost <= limit * _SAME]
     if not fits:
         return Fill(reason="price moved" if levels else "taken")
     wanted = rounded(ladder, fits, units)

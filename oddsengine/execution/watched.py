@@ -23,7 +23,7 @@ class WatchedPrices:
         return self._looks.keys()
 
     def begin(self, since: int) -> None:
-        """Begin a step; who asks for looks asks for later times than `since`, microseconds."""
+        """Begin a step. Looks that were over by `since`, microseconds, are not needed any more."""
         self._since = since
         self._changed.clear()
 
