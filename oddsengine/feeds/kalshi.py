@@ -69,8 +69,9 @@ _KNOWN_STATUSES = values_of("kalshi", "market_status") | _NOT_TRADED
 _STRIKES = values_of("kalshi", "strike_type")
 ENDING = (7, 10, 25)
 """Codes of errors after which a subscription sends nothing more."""
-_STATUS_TYPES = {"market_lifecycle_v2", "event_lifecycle", "event_fee_update"}
-_HANDLED = {"orderbook_snapshot", "orderbook_delta", "market_lifecycle_v2", "event_fee_update", "error"}
+_STATUSES = "market_lifecycle_v2"
+_STATUS_TYPES = {_STATUSES, "event_lifecycle", "event_fee_update"}
+_HANDLED = {"orderbook_snapshot", "orderbook_delta", _STATUSES, "event_fee_update", "subscribed", "error"}
 _SIDES = {"yes": "no", "no": "yes"}
 _NOTHING = Payload()
 
@@ -110,7 +111,7 @@ class KalshiMarkets:
         self._bets: dict[str, _EventBets] = {}  # by event
         self._held = StreamRows()
         self._status_sid: int | None = None  # the subscription that statuses come from
-        self._unsure: set[str] = set()  # markets whose status may have changed without a message
+        self._unsure: dict[str, datetime] = {}  # market -> since when its status may have changed without a message
         self._amended: dict[str, tuple[datetime, datetime | None, dict[str, Any]]] = {}  # see `_amend`
         self.statuses_lost = False  # a change of a market's status may have been missed
 
@@ -218,7 +219,8 @@ class KalshiMarkets:
             # A list may be older than the stream.
             if not streamed or self._status[ticker] == _OPEN or ticker in self._unsure:
                 self._status[ticker] = "determined" if market.result else market.status
-            self._unsure.discard(ticker)
+            if now - self._unsure.get(ticker, now) >= OLDEST_LIST:
+                del self._unsure[ticker]
             self._of_event.setdefault(event, {})[ticker] = None
             self._series[event] = series
             if not streamed:
@@ -291,12 +293,14 @@ class KalshiMarkets:
         refused: Counter[str] = Counter()
         if given.type in _STATUS_TYPES:
             self._status_sid = given.sid
+        elif given.type == "subscribed" and change.channel == _STATUSES:
+            self._status_sid = change.sid
         if given.sid is not None and given.seq is not None and not self._books.follows(given.sid, given.seq):
             changed |= dict.fromkeys(self._doubt(given.sid, refused))
         if given.type == "error" and change.code in ENDING and given.sid is not None:
             changed |= dict.fromkeys(self._books.end(given.sid))
             if given.sid == self._status_sid:
-                self._unsure |= set(self._books.streamed)
+                self._unsure |= dict.fromkeys(self._books.streamed, now)
         moved: list[str] = []
         ticker = change.market_ticker
         if ticker in self._markets and given.type in _HANDLED:
@@ -304,12 +308,12 @@ class KalshiMarkets:
                 changed |= dict.fromkeys(self._books.replace(ticker, change, given.sid, refused))
             elif given.type == "orderbook_delta":
                 self._books.change(ticker, change, refused)
-            elif given.type == "market_lifecycle_v2" and change.event_type in _LIFECYCLE:
+            elif given.type == _STATUSES and change.event_type in _LIFECYCLE:
                 if change.event_type == "activated" and self._status[ticker] == "inactive":
                     self._books.doubt(ticker)  # its orders were cancelled
                 self._status[ticker] = _LIFECYCLE[change.event_type]
-                self._unsure.discard(ticker)
-            elif given.type == "market_lifecycle_v2" and change.event_type == "metadata_updated":
+                self._unsure.pop(ticker, None)
+            elif given.type == _STATUSES and change.event_type == "metadata_updated":
                 moved = self._amend(ticker, change.strike, now)
             changed[ticker] = None
         elif given.type == "event_fee_update" and change.event_ticker in self._of_event:
@@ -409,7 +413,7 @@ class KalshiMarkets:
             for state in (self._markets, self._status, self._amended):
                 state.pop(ticker, None)
             self._books.drop(ticker)
-            self._unsure.discard(ticker)
+            self._unsure.pop(ticker, None)
         self._series.pop(event, None)
         self._bets.pop(event, None)
         removed = list(self._rows.pop(event, {}))

@@ -145,6 +145,8 @@ class BookChange(msgspec.Struct):
     fee_type_override: str | None = None
     fee_multiplier_override: float | str | None = None
     code: int = 0
+    channel: str = ""  # of a new subscription
+    sid: int | None = None
 
     @property
     def strike(self) -> dict[str, Any]:

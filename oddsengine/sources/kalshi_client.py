@@ -84,7 +84,7 @@ class KalshiSource:
 
     async def _turn(self, web: PacedWeb, receiver: Receiver, winners: str, backoff: Backoff) -> float:
         """Read all that a league has now, and wait for its next turn."""
-        feed, reader = self.feed, self.reader
+        feed, reader, lost = self.feed, self.reader, self._lost  # what is lost during this turn ends its wait
         receiver.expect(feed.name, winners, 2.0 * self._interval + feed.timeout, polled=True)
         query: Query = [("series_ticker", winners), ("status", "open"), ("with_milestones", "true"), ("limit", _EVENTS)]
         pages = await _pages(web, "/events", query)
@@ -106,7 +106,7 @@ class KalshiSource:
         with suppress(TimeoutError):
             receiver.expect(feed.name, winners, 2.0 * self._interval + feed.timeout, polled=True)
             async with asyncio.timeout(self._interval):
-                await self._lost.wait()
+                await lost.wait()
         return 0.0
 
     @property

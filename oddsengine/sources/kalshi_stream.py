@@ -129,7 +129,7 @@ class Connection:
         self._wanted: list[str] = []
         self._pending: list[str] = []  # of these, those whose book may not have come
         self._requested_at: dict[str, float] = {}  # market -> when its snapshot was requested
-        self.resubscribed = False  # statuses were lost for a while; whoever reads the lists resets it
+        self.resubscribed = False  # statuses come again after a loss; whoever reads the lists resets it
 
     async def start(self) -> None:
         """Subscribe to the statuses of markets."""
@@ -232,6 +232,7 @@ class Connection:
         if reply.type == "error":
             await self._rejected(reply, command)
         elif reply.type == "subscribed" and reply.msg.channel == _STATUSES:
+            self.resubscribed = self._status_sid is not None
             self._status_sid = reply.msg.sid
         elif reply.type == "subscribed" and command is not None and command.of is not None:
             command.of.sid, command.of.asked_at = reply.msg.sid, inf
@@ -248,7 +249,6 @@ class Connection:
             if sid is None:
                 raise failure
             if sid == self._status_sid:
-                self.resubscribed = True
                 await self._again(None, failure)
             for ended in [one for one in self._subscriptions if one.sid == sid]:  # none if it was requested again
                 if ended.tickers:

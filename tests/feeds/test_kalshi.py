@@ -14,6 +14,7 @@ from support.kalshi import (
     START,
     Json,
     delta,
+    error,
     event,
     event_page,
     lifecycle,
@@ -620,6 +621,40 @@ def test_an_older_list_does_not_open_what_the_stream_closed() -> None:
     for seq, ticker in enumerate((SEA, DAL), 1):
         told(made, lifecycle(ticker, seq, "deactivated"))
     assert {row["is_active"] for row in listed(made, "KXNFLGAME", *winners()).quotes} == {False}
+
+
+def subscribed(sid: int, channel: str) -> Json:
+    return {"id": sid, "type": "subscribed", "msg": {"channel": channel, "sid": sid}}
+
+
+def test_statuses_that_ended_follow_lists_until_none_can_be_older() -> None:
+    made = streaming()
+
+    def open_by_list(seconds: float, status: str) -> list[str]:
+        page = encoded(markets_page(*winners(status=status)))
+        made.read_markets("KXNFLGAME", [page], NOW + timedelta(seconds=seconds))
+        return made.open_markets()
+
+    for seq, ticker in enumerate((SEA, DAL), 1):
+        told(made, lifecycle(ticker, seq, "deactivated"))
+    told(made, error(25, "overflow", 1, 3))
+    assert open_by_list(1.0, "inactive") == [], "it may have been under way"
+    assert open_by_list(2.0, "active") == [SEA, DAL]
+    told(made, lifecycle(SEA, 1, "deactivated", sid=3))
+    assert open_by_list(3.0, "active") == [DAL], "of the other the stream has spoken since"
+    assert open_by_list(60.0, "inactive") == []
+    assert open_by_list(61.0, "active") == [], "the list before was the last that counts"
+
+
+def test_statuses_that_ended_before_any_came_follow_lists_too() -> None:
+    made = streaming()
+    told(made, subscribed(7, "market_lifecycle_v2"))
+    told(made, subscribed(2, "orderbook_delta"))
+    told(made, error(25, "overflow", 7, 1))
+    assert not listed(made, "KXNFLGAME", *winners(status="inactive")).refused
+    assert made.open_markets() == []
+    listed(made, "KXNFLGAME", *winners())
+    assert made.open_markets() == [SEA, DAL]
 
 
 def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:

@@ -18,15 +18,17 @@ from support.kalshi import (
     fee_changes,
     fee_update,
     lifecycle,
+    markets_page,
     milestone,
     order_book,
     over,
+    winners,
 )
 from support.local_servers import new_hub, running, until
 from websockets.asyncio.server import ServerConnection
 
 from oddsengine.sources import kalshi_stream
-from oddsengine.testing.local_servers import now
+from oddsengine.testing.local_servers import Answering, Request, now
 from oddsengine_service.feeds.hub import Hub
 
 
@@ -71,6 +73,62 @@ def test_statuses_that_ended_are_requested_again_and_the_lists_read_at_once(tmp_
             await until(lambda: active(hub) == {True}, "the statuses of the lists")
         channels = Counter(one["params"]["channels"][0] for one in served_.commands if one["cmd"] == "subscribe")
         assert (served_.connections, channels["market_lifecycle_v2"]) == (1, 2)
+
+    asyncio.run(check())
+
+
+def statuses_requested(served_: Exchange) -> int:
+    return sum(one["params"].get("channels") == ["market_lifecycle_v2"] for one in served_.commands)
+
+
+def test_lists_are_read_after_statuses_come_again_and_not_only_before(tmp_path: Path) -> None:
+    """What changes until the subscription is answered comes with no message."""
+    served_ = with_books()
+
+    async def slow(_: Exchange, __: ServerConnection, command: Json) -> bool:
+        if statuses_requested(served_) == 2 and command is served_.commands[-1]:
+            await asyncio.sleep(0.2)
+            served_.markets["KXNFLGAME"] = winners(status="inactive")
+        return False
+
+    served_.acting = slow
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            await served_.end(1)
+            await until(lambda: active(hub) == {False}, "the statuses of the lists")
+
+    asyncio.run(check())
+
+
+def test_statuses_that_are_lost_while_lists_are_read_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """The list that is under way was made before the loss, and neither it nor the wait after it counts."""
+    monkeypatch.setattr(kalshi_stream, "_WAIT_S", 0.01)
+    monkeypatch.setattr(kalshi_stream, "_TURN_S", 0.02)
+    served_, asked, held = with_books(), asyncio.Event(), asyncio.Event()
+
+    async def older(_: Request, answering: Answering) -> bool:
+        asked.set()
+        await held.wait()
+        del served_.answers["/markets"]
+        await answering.answer(markets_page(*winners(status="inactive")))
+        return True
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path) as hub:
+            for ticker in (SEA, DAL):
+                await served_.send(served_.sockets[0], lifecycle(ticker, served_.number(1), "deactivated"))
+            await until(lambda: active(hub) == {False}, "suspended prices")
+            served_.answers["/markets"] = older
+            await served_.end(1)
+            await asked.wait()
+            await until(lambda: len(served_.subscriptions) == 3, "the statuses once more")
+            await served_.end(3)
+            await until(lambda: len(served_.subscriptions) == 4, "the statuses a third time")
+            held.set()
+            await until(lambda: active(hub) == {True}, "the statuses of the next list")
 
     asyncio.run(check())
 
