@@ -241,8 +241,8 @@ class KalshiSource:
                     doubtful = await self._read_next(receiver, await connection.receive())
                     if reader.statuses_lost:
                         raise Failure("a gap in the statuses of markets")
-                    if connection.resubscribed:
-                        connection.resubscribed = False
+                    if connection.lists_due:
+                        connection.lists_due = False
                         self._list_now()
                     await connection.repair(doubtful)
                     if not self._streaming and connection.complete(reader.is_streamed):

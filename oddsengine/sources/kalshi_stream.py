@@ -129,7 +129,7 @@ class Connection:
         self._wanted: list[str] = []
         self._pending: list[str] = []  # of these, those whose book may not have come
         self._requested_at: dict[str, float] = {}  # market -> when its snapshot was requested
-        self.resubscribed = False  # statuses come again after a loss; whoever reads the lists resets it
+        self.lists_due = False  # statuses were lost, or come again after that; whoever reads the lists resets it
 
     async def start(self) -> None:
         """Subscribe to the statuses of markets."""
@@ -232,7 +232,7 @@ class Connection:
         if reply.type == "error":
             await self._rejected(reply, command)
         elif reply.type == "subscribed" and reply.msg.channel == _STATUSES:
-            self.resubscribed = self._status_sid is not None
+            self.lists_due = self._status_sid is not None  # what has changed until now came with no message
             self._status_sid = reply.msg.sid
         elif reply.type == "subscribed" and command is not None and command.of is not None:
             command.of.sid, command.of.asked_at = reply.msg.sid, inf
@@ -249,6 +249,7 @@ class Connection:
             if sid is None:
                 raise failure
             if sid == self._status_sid:
+                self.lists_due = True
                 await self._again(None, failure)
             for ended in [one for one in self._subscriptions if one.sid == sid]:  # none if it was requested again
                 if ended.tickers:

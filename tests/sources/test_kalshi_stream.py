@@ -81,7 +81,7 @@ def statuses_requested(served_: Exchange) -> int:
     return sum(one["params"].get("channels") == ["market_lifecycle_v2"] for one in served_.commands)
 
 
-def test_lists_are_read_after_statuses_come_again_and_not_only_before(tmp_path: Path) -> None:
+def test_lists_are_read_once_more_when_statuses_come_again(tmp_path: Path) -> None:
     """What changes until the subscription is answered comes with no message."""
     served_ = with_books()
 
