@@ -113,7 +113,9 @@ class KalshiMarkets:
         self._status_sid: int | None = None  # the subscription that statuses come from
         self._unsure: dict[str, datetime] = {}  # market -> since when its status may have changed without a message
         self._amended: dict[str, tuple[datetime, datetime | None, dict[str, Any]]] = {}  # see `_amend`
+        self._activated: dict[str, datetime] = {}  # when the stream last said so
         self.statuses_lost = False  # a change of a market's status may have been missed
+        self.reopened = False  # the stream has opened a market; whoever follows it resets it
 
     # ---- lists ----
 
@@ -203,10 +205,11 @@ class KalshiMarkets:
                 listed[market.ticker] = market
         events = {event: None for event, own in self._series.items() if own == series}
         for ticker in (ticker for event in events for ticker in self._of_event[event]):
-            if ticker not in listed:
-                if self._status[ticker] == _OPEN:
-                    self._status[ticker] = "closed"
-                self._books.close(ticker)
+            if ticker in listed or (self._status[ticker] == _OPEN and self._opened_since(ticker, now)):
+                continue
+            if self._status[ticker] == _OPEN:
+                self._status[ticker] = "closed"
+            self._books.close(ticker)
         for ticker, market in listed.items():
             event = market.event_ticker
             events[event] = None
@@ -218,7 +221,10 @@ class KalshiMarkets:
             streamed = self._books.is_streamed(ticker)
             # A list may be older than the stream.
             if not streamed or self._status[ticker] == _OPEN or ticker in self._unsure:
-                self._status[ticker] = "determined" if market.result else market.status
+                status = "determined" if market.result else market.status
+                if status == _OPEN != self._status.get(ticker, _OPEN):
+                    self._books.doubt(ticker)
+                self._status[ticker] = status
             if now - self._unsure.get(ticker, now) >= OLDEST_LIST:
                 del self._unsure[ticker]
             self._of_event.setdefault(event, {})[ticker] = None
@@ -309,8 +315,11 @@ class KalshiMarkets:
             elif given.type == "orderbook_delta":
                 self._books.change(ticker, change, refused)
             elif given.type == _STATUSES and change.event_type in _LIFECYCLE:
-                if change.event_type == "activated" and self._status[ticker] == "inactive":
-                    self._books.doubt(ticker)  # its orders were cancelled
+                if change.event_type == "activated":
+                    self._activated[ticker] = now
+                    self.reopened |= self._status[ticker] != _OPEN
+                    if self._status[ticker] == "inactive":
+                        self._books.doubt(ticker)  # its orders were cancelled
                 self._status[ticker] = _LIFECYCLE[change.event_type]
                 self._unsure.pop(ticker, None)
             elif given.type == _STATUSES and change.event_type == "metadata_updated":
@@ -335,6 +344,10 @@ class KalshiMarkets:
         self._markets[ticker] = msgspec.structs.replace(market, **strike)
         return [market.event_ticker]
 
+    def _opened_since(self, ticker: str, now: datetime) -> bool:
+        """Whether the stream has opened a market so lately that a list without it may be older."""
+        return ticker in self._activated and now - self._activated[ticker] < OLDEST_LIST
+
     def _latest(self, market: Market, now: datetime) -> Market:
         """Return a listed market, with the strike that the stream has said since."""
         if market.ticker not in self._amended:
@@ -356,7 +369,9 @@ class KalshiMarkets:
         self._books.disconnect()
         self._status_sid = None
         self.statuses_lost = False
+        self.reopened = False
         self._unsure.clear()
+        self._activated.clear()
         self._held.clear()
         return payload
 
@@ -410,10 +425,9 @@ class KalshiMarkets:
     def _drop_event(self, event: str) -> list[str]:
         """Forget an event; returns the ids of its quotes."""
         for ticker in self._of_event.pop(event):
-            for state in (self._markets, self._status, self._amended):
+            for state in (self._markets, self._status, self._amended, self._unsure, self._activated):
                 state.pop(ticker, None)
             self._books.drop(ticker)
-            self._unsure.pop(ticker, None)
         self._series.pop(event, None)
         self._bets.pop(event, None)
         removed = list(self._rows.pop(event, {}))

@@ -233,11 +233,15 @@ class KalshiSource:
             async with self._stream.connection() as connection:
                 self._updated_at = asyncio.get_running_loop().time()
                 while True:
-                    if self.new_markets:
-                        self.new_markets = False
+                    if self.new_markets or reader.reopened:
+                        self.new_markets = reader.reopened = False
                         async with self._lock:
                             tickers = reader.open_markets()
+                            # A list without a market ends its book, which is still followed if it opened meanwhile.
+                            ended = [ticker for ticker in tickers if not reader.is_streamed(ticker)]
+                            doubtful = reader.doubtful
                         await connection.follow(tickers)
+                        await connection.repair((*doubtful, *ended))
                     doubtful = await self._read_next(receiver, await connection.receive())
                     if reader.statuses_lost:
                         raise Failure("a gap in the statuses of markets")

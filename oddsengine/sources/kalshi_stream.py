@@ -129,7 +129,7 @@ class Connection:
         self._wanted: list[str] = []
         self._pending: list[str] = []  # of these, those whose book may not have come
         self._requested_at: dict[str, float] = {}  # market -> when its snapshot was requested
-        self.lists_due = False  # statuses were lost, or come again after that; whoever reads the lists resets it
+        self.lists_due = False  # statuses may have changed without a message; whoever reads the lists resets it
 
     async def start(self) -> None:
         """Subscribe to the statuses of markets."""
@@ -152,6 +152,7 @@ class Connection:
             if some:
                 self._take(subscription, some)
                 await self._update(subscription, "add_markets", some)
+                self._requested_at |= dict.fromkeys(some, asyncio.get_running_loop().time())  # their snapshots follow
         for at in range(0, len(new), self._most):
             subscription = _Subscription(())
             self._subscriptions.append(subscription)
@@ -232,7 +233,7 @@ class Connection:
         if reply.type == "error":
             await self._rejected(reply, command)
         elif reply.type == "subscribed" and reply.msg.channel == _STATUSES:
-            self.lists_due = self._status_sid is not None  # what has changed until now came with no message
+            self.lists_due = True
             self._status_sid = reply.msg.sid
         elif reply.type == "subscribed" and command is not None and command.of is not None:
             command.of.sid, command.of.asked_at = reply.msg.sid, inf

@@ -657,6 +657,34 @@ def test_statuses_that_ended_before_any_came_follow_lists_too() -> None:
     assert made.open_markets() == [SEA, DAL]
 
 
+def test_a_streamed_book_counts_again_after_its_next_snapshot_where_a_list_opens_it() -> None:
+    made = streaming()
+    told(made, lifecycle(SEA, 1, "deactivated"))
+    told(made, error(25, "overflow", 1, 2))
+    assert not made.doubtful
+    listed(made, "KXNFLGAME", *winners())
+    assert (made.open_markets(), made.doubtful) == ([SEA, DAL], [SEA]), "its orders were cancelled"
+
+
+def test_a_list_that_is_older_than_the_opening_of_a_market_does_not_close_it() -> None:
+    made = streaming()
+    told(made, lifecycle(SEA, 1, "deactivated"))
+    listed(made, "KXNFLGAME", winners()[1])
+    assert not made.reopened
+    told(made, lifecycle(SEA, 2, "activated"))
+    assert made.reopened, "its book was no longer followed"
+    told(made, snapshot(SEA, 3, [("0.5900", "1")], [("0.3500", "1")]))
+
+    def open_by_list(seconds: float) -> list[str]:
+        made.read_markets("KXNFLGAME", [encoded(markets_page(winners()[1]))], NOW + timedelta(seconds=seconds))
+        return made.open_markets()
+
+    assert open_by_list(1.0) == [SEA, DAL]
+    assert made.is_streamed(SEA)
+    assert open_by_list(60.0) == [DAL]
+    assert not made.is_streamed(SEA)
+
+
 def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:
     made = streaming()
     lost = made.disconnected(NOW)

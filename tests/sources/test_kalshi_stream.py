@@ -81,22 +81,59 @@ def statuses_requested(served_: Exchange) -> int:
     return sum(one["params"].get("channels") == ["market_lifecycle_v2"] for one in served_.commands)
 
 
-def test_lists_are_read_once_more_when_statuses_come_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reads", [0, 1], ids=["at the loss", "when they come again"])
+def test_lists_are_read_when_statuses_are_lost_and_when_they_come_again(reads: int, tmp_path: Path) -> None:
     """What changes until the subscription is answered comes with no message."""
-    served_ = with_books()
+    served_, again, lists = with_books(), asyncio.Event(), []
 
     async def slow(_: Exchange, __: ServerConnection, command: Json) -> bool:
         if statuses_requested(served_) == 2 and command is served_.commands[-1]:
-            await asyncio.sleep(0.2)
-            served_.markets["KXNFLGAME"] = winners(status="inactive")
+            await again.wait()
+        return False
+
+    async def counted(*_: Any) -> bool:
+        lists.append(1)
         return False
 
     served_.acting = slow
 
     async def check() -> None:
         async with streaming(served_, tmp_path) as hub:
+            await asyncio.sleep(0.2)  # the turn in which the stream began may be under way
+            served_.answers["/markets"] = counted
+            if not reads:
+                served_.markets["KXNFLGAME"] = []
             await served_.end(1)
-            await until(lambda: active(hub) == {False}, "the statuses of the lists")
+            try:
+                await until(lambda: len(lists) > 0, "a list at the loss")
+                if reads:
+                    await asyncio.sleep(0.1)  # which is sent
+                    served_.markets["KXNFLGAME"] = []
+                    again.set()
+                await until(lambda: active(hub) == {False}, "the statuses of the lists")
+            finally:
+                again.set()
+
+    asyncio.run(check())
+
+
+def test_a_market_that_closes_while_the_stream_begins_is_closed(tmp_path: Path) -> None:
+    """No list after the one before, and no message: its subscription is answered later."""
+    served_ = with_books()
+
+    async def paused(_: Exchange, __: ServerConnection, command: Json) -> bool:
+        if statuses_requested(served_) == 1 and command is served_.commands[0]:
+            await until(lambda: "/markets" in served_.paths(), "the first list")
+            served_.markets["KXNFLGAME"] = []
+        return False
+
+    served_.acting = paused
+
+    async def check() -> None:
+        hub = new_hub()
+        with key(tmp_path) as (_, env):
+            async with exchange(served_) as where, running(hub, source(where, env, interval=60.0)):
+                await until(lambda: bool(hub.engine.table().height) and active(hub) == {False}, "closed markets")
 
     asyncio.run(check())
 
@@ -106,14 +143,13 @@ def test_statuses_that_are_lost_while_lists_are_read_are_read_again(
 ) -> None:  # fmt: skip
     """The list that is under way was made before the loss, and neither it nor the wait after it counts."""
     monkeypatch.setattr(kalshi_stream, "_WAIT_S", 0.01)
-    monkeypatch.setattr(kalshi_stream, "_TURN_S", 0.02)
     served_, asked, held = with_books(), asyncio.Event(), asyncio.Event()
 
     async def older(_: Request, answering: Answering) -> bool:
         asked.set()
         await held.wait()
         del served_.answers["/markets"]
-        await answering.answer(markets_page(*winners(status="inactive")))
+        await answering.answer(markets_page())
         return True
 
     async def check() -> None:
@@ -123,12 +159,37 @@ def test_statuses_that_are_lost_while_lists_are_read_are_read_again(
             await until(lambda: active(hub) == {False}, "suspended prices")
             served_.answers["/markets"] = older
             await served_.end(1)
-            await asked.wait()
+            await until(asked.is_set, "a list")
             await until(lambda: len(served_.subscriptions) == 3, "the statuses once more")
             await served_.end(3)
             await until(lambda: len(served_.subscriptions) == 4, "the statuses a third time")
+            served_.books[SEA] = order_book([("0.5700", "100.00")], [("0.4250", "1.00")])
             held.set()
-            await until(lambda: active(hub) == {True}, "the statuses of the next list")
+            await until(lambda: active(hub) == {True} and cost(hub).get("Seattle") == 0.575, "the books after it")
+            await served_.change(SEA, "0.4260", "3.00")
+            await served_.change(DAL, "0.5860", "3.00")
+            await until(lambda: cost(hub) == {"Seattle": 0.574, "Dallas": 0.414}, "changes")
+
+    asyncio.run(check())
+
+
+def test_a_market_that_reopens_is_followed_at_once(tmp_path: Path) -> None:
+    """It was not in the lists while it was paused, so that its book was no longer followed."""
+    served_ = with_books()
+
+    async def held(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path, refresh=0.1) as hub:
+            await served_.send(served_.sockets[0], lifecycle(SEA, served_.number(1), "deactivated"))
+            served_.markets["KXNFLGAME"] = winners()[1:]
+            await until(lambda: SEA not in served_.followed, "the end of its book")
+            served_.markets["KXNFLGAME"] = winners()
+            served_.answers["/markets"] = held
+            served_.books[SEA] = order_book([("0.5700", "100.00")], [("0.4250", "1.00")])
+            await served_.send(served_.sockets[0], lifecycle(SEA, served_.number(1), "activated"))
+            await until(lambda: cost(hub).get("Seattle") == 0.575, "its book, before the next list")
 
     asyncio.run(check())
 

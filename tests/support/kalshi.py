@@ -220,8 +220,9 @@ class Exchange:
                 event_page,
             )
         elif path == "/markets":
-            assert query["mve_filter"] == ["exclude"]
-            await self._paged(request, answering, self.markets.get(series, []), markets_page)
+            assert (query["status"], query["mve_filter"]) == (["open"], ["exclude"])
+            listed = [one for one in self.markets.get(series, []) if one["status"] == "active"]  # what it calls open
+            await self._paged(request, answering, listed, markets_page)
         elif path == "/series/fee_changes":
             await answering.answer({name: self.changes[name] for name in ("series_fee_change_arr",)})
         elif path == "/events/fee_changes":
