@@ -83,6 +83,7 @@ class Reports:
         self.refused: Failure | None = None
         self.changed = asyncio.Event()  # something failed, or the fetcher caught up
         self.complete = False
+        self._caught_up = False
         self.seconds = 0.0  # that all of it takes, by the limits of the source
         self._take = take
         self._warning = ""
@@ -92,12 +93,12 @@ class Reports:
 
     async def deliver(self, source: str, payload: Payload, part: str = "") -> None:
         payload = await asyncio.to_thread(displayable, payload)
-        self.failing.pop(part, None)
         self.report.payloads += 1
         self.report.quotes += len(payload.quotes)
         self.report.unmapped.update(payload.unmapped)
         self.report.refused.update(payload.refused)
         await self._take(payload)
+        self.alive(source, part)
 
     async def received(self, source: str, place: str, body: bytes) -> None:
         """Only a node counts what is not known."""
@@ -110,6 +111,7 @@ class Reports:
 
     def alive(self, source: str, part: str = "") -> None:
         self.failing.pop(part, None)
+        self._judge()
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
         self.failing[part] = failure
@@ -132,9 +134,15 @@ class Reports:
         """Only a node shows it."""
 
     def caught_up(self, source: str, *, ended: bool = False) -> None:
-        self.complete = not self.failing
+        self._caught_up = True
         self.report.warnings = [self._warning] if self._warning else []
-        self.changed.set()
+        self._judge()
+
+    def _judge(self) -> None:
+        """All is read once the fetcher has caught up and nothing that failed is still to come."""
+        if self._caught_up and not (self.failing or self.complete):
+            self.complete = True
+            self.changed.set()
 
 
 class SourcePrices:

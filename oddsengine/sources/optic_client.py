@@ -81,6 +81,8 @@ class _Part:
         query += [("include_fixture_updates", "true")]
         if reader.last_entry:
             query.append(("last_entry_id", reader.last_entry))
+        else:
+            self._begun = False  # what changed since it began would never come
         url = f"{feed.url.rstrip('/')}/stream/odds/{self._sport}"
         try:
             async with aclosing(self._stream.connect(self._web, url, query)) as events:
@@ -104,7 +106,6 @@ class _Part:
         except Failure as failure:
             if failure.fatal:
                 reader.last_entry = ""  # the entry may be the reason for the failure
-                self._begun = False
             raise
         raise Failure("the stream ended")
 

@@ -68,8 +68,9 @@ class _Exchange:
         contracts: list[bytes] = []
         quotes: list[Received] = []
         for ids in chunks([market.id for market in markets], _IDS):
-            contracts.append((await web.get(f"/markets/{','.join(ids)}/contracts/", [])).body)
+            # Contracts after the quotes, which may wait for long: none is older than what it decides about.
             quotes.append(await web.get(f"/markets/{','.join(ids)}/quotes/", [], window=self._window))
+            contracts.append((await web.get(f"/markets/{','.join(ids)}/contracts/", [])).body)
         bodies = [*contracts, *(body for body, _ in quotes)]
         return await web.parsed(bodies, lambda: self._reader.read(part, games, markets, contracts, quotes))
 

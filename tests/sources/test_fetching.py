@@ -17,9 +17,11 @@ from support.betfair import Betfair, Market, betfair
 from support.local_servers import game
 
 import oddsengine as oe
+from oddsengine.feeds import Payload
 from oddsengine.feeds.feed_names import sport_and_league
 from oddsengine.feeds.the_odds_api_names import SPORT_KEYS
-from oddsengine.sources.fetching import FetchedOdds
+from oddsengine.sources.failure import Failure
+from oddsengine.sources.fetching import FetchedOdds, Reports
 from oddsengine.sources.source_settings import SettingsError
 from oddsengine.testing.local_servers import Answering, Handler, Request, http, iso, now, served
 from oddsengine_cli import main
@@ -327,6 +329,19 @@ def test_what_ends_is_read_to_its_end(tmp_path: Path) -> None:
         return [quote["event_id"] async for payload in oe.source("table", path=tmp_path) for quote in payload.quotes]
 
     assert asyncio.run(check()) == ["a", "b"]
+
+
+def test_all_is_read_once_what_failed_meanwhile_is_back() -> None:
+    """One part connects again while the last of the others is read; a source says once that all were."""
+    reports = Reports(asyncio.Queue[Payload]().put)
+    reports.failed("s", Failure("the stream ended"), "a")
+    reports.caught_up("s")
+    reports.changed.clear()
+    reports.alive("s", "b")
+    assert not (reports.complete or reports.changed.is_set())
+    reports.alive("s", "a")
+    assert reports.complete
+    assert reports.changed.is_set()
 
 
 def test_a_refused_source_ends_with_an_error() -> None:

@@ -34,9 +34,21 @@ def test_fetch_reads_a_league_in_one_line() -> None:
     ]  # fmt: skip
     assert odds["sportsbook"].unique().to_list() == ["smarkets"]
     assert exchange.paths() == [
-        "/events/", "/events/", "/events/e1/markets/", "/markets/m1,m2/contracts/", "/markets/m1,m2/quotes/",
+        "/events/", "/events/", "/events/e1/markets/", "/markets/m1,m2/quotes/", "/markets/m1,m2/contracts/",
     ]  # fmt: skip
     assert odds.sources["smarkets"].refused == {}
+
+
+def test_a_contract_that_is_suspended_before_its_quotes_come_is_suspended() -> None:
+    """Quotes wait for their turn, a minute at times; what contracts were before that is nothing to go by."""
+
+    class Suspending(Smarkets):
+        def reply(self, request: Request) -> Any:
+            if request.path.endswith("/quotes/"):
+                self.contracts = [one | {"state_or_outcome": "suspended"} for one in self.contracts]
+            return super().reply(request)
+
+    assert not fetched(Suspending())["is_active"].any()
 
 
 def test_other_leagues_of_the_sport_are_left_out() -> None:

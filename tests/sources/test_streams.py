@@ -277,6 +277,37 @@ def test_an_optic_stream_is_resumed_after_its_last_entry() -> None:
     asyncio.run(check())
 
 
+def test_an_optic_stream_that_ends_before_its_first_entry_begins_anew() -> None:
+    """Nothing says after which entry it would be resumed, so that what has changed meanwhile would never come."""
+    streams: list[Request] = []
+
+    async def serve(request: Request, answering: Answering) -> None:
+        if request.path.endswith("/fixtures/active"):
+            await answering.answer({"data": [fixture()], "page": 1, "total_pages": 1})
+        elif request.path.endswith("/fixtures/odds"):
+            await answering.answer({"data": [fixture(offer(-150 - 10 * len(streams)))]})
+        else:
+            streams.append(request)
+            await answering.stream()
+            await answering.event("connected", "ok go")
+            await asyncio.sleep(0.1)
+            if len(streams) > 1:
+                await answering.event("ping", iso(now()))
+                await asyncio.sleep(60.0)
+
+    async def check() -> None:
+        hub = new_hub()
+        async with http(Checked("optic", serve)) as url:
+            declared = OpticSettings(
+                **QUICK, name="optic", kind="optic", key_env="K", sports=("basketball",), books=("DraftKings",),
+                silence=20.0, url=url,
+            )  # fmt: skip
+            async with running(hub, OpticSource(declared, {"key_env": "sekret"}, Secrets())):
+                await until(lambda: prices(hub) == {("draftkings", "Boston Celtics"): pytest.approx(1 + 100 / 170)})
+
+    asyncio.run(check())
+
+
 def test_an_optic_connection_has_at_most_ten_leagues() -> None:
     asked: list[list[str]] = []
     listed: list[list[str]] = []
