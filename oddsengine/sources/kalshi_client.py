@@ -247,7 +247,8 @@ class KalshiSource:
                         raise Failure("a gap in the statuses of markets")
                     if connection.lists_due:
                         connection.lists_due = False
-                        self._list_now()
+                        if _STREAM not in self._waiting:  # the first time, lists were read just before
+                            self._list_now()
                     await connection.repair(doubtful)
                     if not self._streaming and connection.complete(reader.is_streamed):
                         self._streaming = True

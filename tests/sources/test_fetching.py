@@ -338,7 +338,8 @@ def test_all_is_read_once_what_failed_meanwhile_is_back() -> None:
     reports.caught_up("s")
     reports.changed.clear()
     reports.alive("s", "b")
-    assert not (reports.complete or reports.changed.is_set())
+    assert not reports.complete
+    assert not reports.changed.is_set()
     reports.alive("s", "a")
     assert reports.complete
     assert reports.changed.is_set()

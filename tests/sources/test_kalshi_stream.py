@@ -117,23 +117,25 @@ def test_lists_are_read_when_statuses_are_lost_and_when_they_come_again(reads: i
     asyncio.run(check())
 
 
-def test_a_market_that_closes_while_the_stream_begins_is_closed(tmp_path: Path) -> None:
-    """No list after the one before, and no message: its subscription is answered later."""
+def test_a_market_that_closes_while_the_stream_connects_again_is_closed(tmp_path: Path) -> None:
+    """The lists were read before, and its message was sent to nobody."""
     served_ = with_books()
 
-    async def paused(_: Exchange, __: ServerConnection, command: Json) -> bool:
-        if statuses_requested(served_) == 1 and command is served_.commands[0]:
-            await until(lambda: "/markets" in served_.paths(), "the first list")
-            served_.markets["KXNFLGAME"] = []
-        return False
-
-    served_.acting = paused
-
     async def check() -> None:
-        hub = new_hub()
-        with key(tmp_path) as (_, env):
-            async with exchange(served_) as where, running(hub, source(where, env, interval=60.0)):
-                await until(lambda: bool(hub.engine.table().height) and active(hub) == {False}, "closed markets")
+        async with streaming(served_, tmp_path, interval=60.0) as hub:
+            lists = served_.paths().count("/markets")
+
+            async def paused(_: Exchange, __: ServerConnection, command: Json) -> bool:
+                if statuses_requested(served_) == 2 and command is served_.commands[-1]:
+                    await until(lambda: served_.paths().count("/markets") > lists, "the lists at the loss")
+                    await until(lambda: active(hub) == {True}, "their prices")
+                    served_.markets["KXNFLGAME"] = []
+                return False
+
+            served_.acting = paused
+            await served_.sockets[0].close()
+            await until(lambda: not served_.markets["KXNFLGAME"] and active(hub) == {False}, "closed markets")
+            assert served_.connections == 2
 
     asyncio.run(check())
 

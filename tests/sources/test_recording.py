@@ -107,7 +107,7 @@ def test_answers_of_a_polled_source(
         status, (replayed,), _ = said(capsys, "replay", "kept/smarkets.jsonl")
     assert (status, replayed["quotes"], len(replayed["rows"])) == (0, checked["quotes"], checked["quotes"])
     entries = read(tmp_path / "kept" / "smarkets.jsonl").entries
-    assert [entry.path for entry in entries][-1] == "/markets/m1,m2/quotes/"
+    assert [entry.path for entry in entries][-1] == "/markets/m1,m2/contracts/"
 
 
 def test_a_recording_that_asks_for_more_says_so(
@@ -123,7 +123,7 @@ def test_a_recording_that_asks_for_more_says_so(
     path.write_text("\n".join([*lines[:-2], json.dumps({"end": len(lines) - 3})]), encoding="utf-8")
     status, (replayed,), _ = said(capsys, "replay", str(path))
     assert (status, replayed["status"], replayed["rows"]) == (1, "down", [])
-    assert replayed["reason"] == "soccer: the recording has no further answer to GET /markets/m1,m2/quotes/"
+    assert replayed["reason"] == "soccer: the recording has no further answer to GET /markets/m1,m2/contracts/"
 
 
 def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
