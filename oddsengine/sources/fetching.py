@@ -81,8 +81,7 @@ class Reports:
         self.report = SourceReport()
         self.failing: dict[str, Failure] = {}  # by part
         self.refused: Failure | None = None
-        self.changed = asyncio.Event()  # something failed, or the fetcher caught up
-        self.complete = False
+        self.changed = asyncio.Event()  # something failed or is back, or the fetcher caught up
         self._caught_up = False
         self.seconds = 0.0  # that all of it takes, by the limits of the source
         self._take = take
@@ -110,8 +109,8 @@ class Reports:
         """Only a node judges how late a source is."""
 
     def alive(self, source: str, part: str = "") -> None:
-        self.failing.pop(part, None)
-        self._judge()
+        if self.failing.pop(part, None) is not None:
+            self.changed.set()
 
     def failed(self, source: str, failure: Failure, part: str = "") -> None:
         self.failing[part] = failure
@@ -136,13 +135,12 @@ class Reports:
     def caught_up(self, source: str, *, ended: bool = False) -> None:
         self._caught_up = True
         self.report.warnings = [self._warning] if self._warning else []
-        self._judge()
+        self.changed.set()
 
-    def _judge(self) -> None:
-        """All is read once the fetcher has caught up and nothing that failed is still to come."""
-        if self._caught_up and not (self.failing or self.complete):
-            self.complete = True
-            self.changed.set()
+    @property
+    def complete(self) -> bool:
+        """Whether the fetcher has caught up, and nothing that failed is still to come."""
+        return self._caught_up and not self.failing
 
 
 class SourcePrices:
