@@ -221,10 +221,7 @@ class KalshiMarkets:
             streamed = self._books.is_streamed(ticker)
             # A list may be older than the stream.
             if not streamed or self._status[ticker] == _OPEN or ticker in self._unsure:
-                status = "determined" if market.result else market.status
-                if status == _OPEN != self._status.get(ticker, _OPEN):
-                    self._books.doubt(ticker)
-                self._status[ticker] = status
+                self._set_status(ticker, "determined" if market.result else market.status)
             if now - self._unsure.get(ticker, now) >= OLDEST_LIST:
                 del self._unsure[ticker]
             self._of_event.setdefault(event, {})[ticker] = None
@@ -307,6 +304,7 @@ class KalshiMarkets:
             changed |= dict.fromkeys(self._books.end(given.sid))
             if given.sid == self._status_sid:
                 self._unsure |= dict.fromkeys(self._books.streamed, now)
+                self._activated.clear()  # what was opened may have closed since
         moved: list[str] = []
         ticker = change.market_ticker
         if ticker in self._markets and given.type in _HANDLED:
@@ -318,9 +316,7 @@ class KalshiMarkets:
                 if change.event_type == "activated":
                     self._activated[ticker] = now
                     self.reopened |= self._status[ticker] != _OPEN
-                    if self._status[ticker] == "inactive":
-                        self._books.doubt(ticker)  # its orders were cancelled
-                self._status[ticker] = _LIFECYCLE[change.event_type]
+                self._set_status(ticker, _LIFECYCLE[change.event_type])
                 self._unsure.pop(ticker, None)
             elif given.type == _STATUSES and change.event_type == "metadata_updated":
                 moved = self._amend(ticker, change.strike, now)
@@ -343,6 +339,12 @@ class KalshiMarkets:
         self._amended[ticker] = now, since, earlier | strike
         self._markets[ticker] = msgspec.structs.replace(market, **strike)
         return [market.event_ticker]
+
+    def _set_status(self, ticker: str, status: str) -> None:
+        """Take the status of a market. One that opens again needs a new book: its orders were cancelled."""
+        if status == _OPEN and self._status.get(ticker, _OPEN) != _OPEN:
+            self._books.doubt(ticker)
+        self._status[ticker] = status
 
     def _opened_since(self, ticker: str, now: datetime) -> bool:
         """Whether the stream has opened a market so lately that a list without it may be older."""

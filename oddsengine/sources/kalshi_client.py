@@ -2,8 +2,9 @@
 
 Each league is read in turns: its open events with their milestones, then the markets of each series of these games,
 whose lists have the best price of both sides. With a key, books come from the stream (`kalshi_stream`), and lists are
-read rarely, for new markets and statuses, or at once when the stream is lost. A connection that answers pings may have
-stopped to send changes: if it was `quiet` for so long, its prices are not renewed until it has sent a book again.
+read rarely, for new markets and statuses, or at once when the stream or its statuses were lost. A connection that
+answers pings may have stopped to send changes: if it was `quiet` for so long, its prices are not renewed until it has
+sent a book again.
 
 Announced changes of fees are read every ten minutes, and markets are priced anew when their time comes.
 
@@ -54,7 +55,7 @@ class KalshiSource:
         self._lock = asyncio.Lock()  # of the reader, which parses in threads; payloads are delivered in their order
         self._waiting = set(self._leagues)
         self._listed = asyncio.Event()  # every league was read once
-        self._lost = asyncio.Event()  # replaced after each loss of the stream
+        self._lost = asyncio.Event()  # replaced after each loss of the stream or of statuses
         self._streaming = False
         self._updated_at = -inf  # when the stream last sent a book or a change
         self._no_books = False  # order books need a key
@@ -233,15 +234,14 @@ class KalshiSource:
             async with self._stream.connection() as connection:
                 self._updated_at = asyncio.get_running_loop().time()
                 while True:
+                    ended: list[str] = []
                     if self.new_markets or reader.reopened:
                         self.new_markets = reader.reopened = False
                         async with self._lock:
                             tickers = reader.open_markets()
                             # A list without a market ends its book, which is still followed if it opened meanwhile.
                             ended = [ticker for ticker in tickers if not reader.is_streamed(ticker)]
-                            doubtful = reader.doubtful
                         await connection.follow(tickers)
-                        await connection.repair((*doubtful, *ended))
                     doubtful = await self._read_next(receiver, await connection.receive())
                     if reader.statuses_lost:
                         raise Failure("a gap in the statuses of markets")
@@ -249,7 +249,7 @@ class KalshiSource:
                         connection.lists_due = False
                         if _STREAM not in self._waiting:  # the first time, lists were read just before
                             self._list_now()
-                    await connection.repair(doubtful)
+                    await connection.repair((*doubtful, *ended))
                     if not self._streaming and connection.complete(reader.is_streamed):
                         self._streaming = True
                         backoff.reset()

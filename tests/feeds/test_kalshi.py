@@ -24,6 +24,7 @@ from support.kalshi import (
     order_book,
     over,
     snapshot,
+    subscription,
     targets_page,
     winners,
 )
@@ -623,10 +624,6 @@ def test_an_older_list_does_not_open_what_the_stream_closed() -> None:
     assert {row["is_active"] for row in listed(made, "KXNFLGAME", *winners()).quotes} == {False}
 
 
-def subscribed(sid: int, channel: str) -> Json:
-    return {"id": sid, "type": "subscribed", "msg": {"channel": channel, "sid": sid}}
-
-
 def test_statuses_that_ended_follow_lists_until_none_can_be_older() -> None:
     made = streaming()
 
@@ -648,8 +645,8 @@ def test_statuses_that_ended_follow_lists_until_none_can_be_older() -> None:
 
 def test_statuses_that_ended_before_any_came_follow_lists_too() -> None:
     made = streaming()
-    told(made, subscribed(7, "market_lifecycle_v2"))
-    told(made, subscribed(2, "orderbook_delta"))
+    told(made, subscription(1, "market_lifecycle_v2", 7))
+    told(made, subscription(2, "orderbook_delta", 2))
     told(made, error(25, "overflow", 7, 1))
     assert not listed(made, "KXNFLGAME", *winners(status="inactive")).refused
     assert made.open_markets() == []
@@ -683,6 +680,15 @@ def test_a_list_that_is_older_than_the_opening_of_a_market_does_not_close_it() -
     assert made.is_streamed(SEA)
     assert open_by_list(60.0) == [DAL]
     assert not made.is_streamed(SEA)
+
+
+def test_a_market_that_opened_before_statuses_were_lost_follows_lists() -> None:
+    made = streaming()
+    told(made, lifecycle(SEA, 1, "deactivated"))
+    told(made, lifecycle(SEA, 2, "activated"))
+    told(made, error(25, "overflow", 1, 3))
+    listed(made, "KXNFLGAME", winners()[1])
+    assert made.open_markets() == [DAL], "it may have closed since"
 
 
 def test_a_lost_stream_suspends_until_lists_or_snapshots() -> None:

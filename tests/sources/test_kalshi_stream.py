@@ -22,6 +22,7 @@ from support.kalshi import (
     milestone,
     order_book,
     over,
+    subscription,
     winners,
 )
 from support.local_servers import new_hub, running, until
@@ -36,6 +37,10 @@ def subscribed(served_: Exchange) -> list[list[str]]:
     """The markets of each subscription of books that was requested."""
     return [one["params"]["market_tickers"] for one in served_.commands
             if one["cmd"] == "subscribe" and "market_tickers" in one["params"]]  # fmt: skip
+
+
+def statuses_requested(served_: Exchange) -> int:
+    return sum(one["params"].get("channels") == ["market_lifecycle_v2"] for one in served_.commands)
 
 
 def fees(hub: Hub) -> set[float | None]:
@@ -71,18 +76,13 @@ def test_statuses_that_ended_are_requested_again_and_the_lists_read_at_once(tmp_
             await until(lambda: active(hub) == {False}, "suspended prices")
             await served_.end(1)  # and meanwhile the markets open again
             await until(lambda: active(hub) == {True}, "the statuses of the lists")
-        channels = Counter(one["params"]["channels"][0] for one in served_.commands if one["cmd"] == "subscribe")
-        assert (served_.connections, channels["market_lifecycle_v2"]) == (1, 2)
+        assert (served_.connections, statuses_requested(served_)) == (1, 2)
 
     asyncio.run(check())
 
 
-def statuses_requested(served_: Exchange) -> int:
-    return sum(one["params"].get("channels") == ["market_lifecycle_v2"] for one in served_.commands)
-
-
-@pytest.mark.parametrize("reads", [0, 1], ids=["at the loss", "when they come again"])
-def test_lists_are_read_when_statuses_are_lost_and_when_they_come_again(reads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("closes", ["before the loss", "after it"])
+def test_lists_are_read_when_statuses_are_lost_and_when_they_come_again(closes: str, tmp_path: Path) -> None:
     """What changes until the subscription is answered comes with no message."""
     served_, again, lists = with_books(), asyncio.Event(), []
 
@@ -101,13 +101,12 @@ def test_lists_are_read_when_statuses_are_lost_and_when_they_come_again(reads: i
         async with streaming(served_, tmp_path) as hub:
             await asyncio.sleep(0.2)  # the turn in which the stream began may be under way
             served_.answers["/markets"] = counted
-            if not reads:
+            if closes == "before the loss":
                 served_.markets["KXNFLGAME"] = []
             await served_.end(1)
             try:
                 await until(lambda: len(lists) > 0, "a list at the loss")
-                if reads:
-                    await asyncio.sleep(0.1)  # which is sent
+                if closes == "after it":
                     served_.markets["KXNFLGAME"] = []
                     again.set()
                 await until(lambda: active(hub) == {False}, "the statuses of the lists")
@@ -171,6 +170,24 @@ def test_statuses_that_are_lost_while_lists_are_read_are_read_again(
             await served_.change(SEA, "0.4260", "3.00")
             await served_.change(DAL, "0.5860", "3.00")
             await until(lambda: cost(hub) == {"Seattle": 0.574, "Dallas": 0.414}, "changes")
+
+    asyncio.run(check())
+
+
+def test_a_market_that_one_list_left_out_is_streamed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is still followed, but its book was given up: without a new one, the listed price would stay."""
+    monkeypatch.setattr(kalshi_stream, "_TURN_S", 30.0)  # so that what is followed changes with the next message only
+    served_ = with_books()
+
+    async def check() -> None:
+        async with streaming(served_, tmp_path, refresh=0.05) as hub:
+            served_.markets["KXNFLGAME"] = winners()[:1]
+            await until(lambda: cost(hub).get("Dallas") == 0.43, "No of the other market")
+            served_.markets["KXNFLGAME"] = winners()
+            await until(lambda: cost(hub).get("Dallas") == 0.42, "the listed price")
+            for _ in range(2):
+                await served_.change(SEA, "0.4100", "1.00")
+            await until(lambda: cost(hub).get("Dallas") == 0.415, "its book")
 
     asyncio.run(check())
 
@@ -309,8 +326,7 @@ def test_subscriptions_that_end_again_and_again_end_the_connection(
         if command["params"].get("channels") != [channel]:
             return False
         sid = 200 + command["id"]
-        said = {"id": command["id"], "type": "subscribed", "msg": {"channel": channel, "sid": sid}}
-        await exchange_.send(socket, said)
+        await exchange_.send(socket, subscription(command["id"], channel, sid))
         await exchange_.send(socket, error(25, "too slow", sid, 1))
         return True
 

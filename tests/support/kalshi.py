@@ -141,6 +141,11 @@ def fee_update(seq: int, kind: str | None, multiplier: float | None, event_ticke
     return {"type": "event_fee_update", "sid": sid, "seq": seq, "msg": content}
 
 
+def subscription(ident: int, channel: str, sid: int) -> Json:
+    """The answer to a command that subscribes."""
+    return {"id": ident, "type": "subscribed", "msg": {"channel": channel, "sid": sid}}
+
+
 def error(
     code: int, said: str = "no", sid: int | None = None, seq: int | None = None, ident: int | None = None
 ) -> Json:
@@ -281,7 +286,7 @@ class Exchange:
                 return
             sid = len(self.subscriptions) + 1
             self.subscriptions[sid] = params
-            await self.send(socket, {"id": ident, "type": "subscribed", "msg": {"channel": channel, "sid": sid}})
+            await self.send(socket, subscription(ident, channel, sid))
         else:
             assert tickers
             (sid,) = params["sids"]
